@@ -101,8 +101,8 @@ pub enum Reply {
 pub struct SetReply {
     /// The state after it, unless `get` is needed to learn it.
     pub after: Option<Reading>,
-    /// Whether the state after it cannot be read: `after` has only what the resource reported besides.
-    pub unread: bool,
+    /// The reason why the state after it cannot be read, if it cannot: `after` has only what the resource reported besides.
+    pub unread: Option<Failure>,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
@@ -139,6 +139,10 @@ pub struct Planner<'a> {
     after: Option<Reading>,
     /// Whether the set reported the state after it.
     reported: bool,
+    /// Whether the change was made, and the state after it cannot be read.
+    unread: bool,
+    /// Whether the state after it was read, and the resource cannot judge it.
+    unjudged: bool,
     deleted: Option<Vec<String>>,
     exported: Option<Vec<Exported>>,
     pending: Option<Pending>,
@@ -172,7 +176,8 @@ impl<'a> Planner<'a> {
             _ => false,
         };
         let has_what_if = call.manifest.capabilities.set_what_if || deprecated;
-        let before = call.tested.as_ref().map(|tested| Reading { state: Arc::clone(&tested.actual), metadata: None });
+        let before =
+            call.tested.as_ref().map(|tested| Reading { state: without_verdict(&tested.actual), metadata: None });
         let stage = if before.is_some() { Stage::After } else { Stage::Before };
         let (test, set, after, deleted, exported, pending) = (None, None, None, None, None, None);
         Self {
@@ -186,6 +191,8 @@ impl<'a> Planner<'a> {
             set,
             after,
             reported: false,
+            unread: false,
+            unjudged: false,
             deleted,
             exported,
             pending,
@@ -206,8 +213,43 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Takes in what a method answered.
-    pub fn observe(&mut self, reply: Reply) {
+    /// Takes in what came of a method, and returns what is to be warned of. A failure is that of the operation, but where
+    /// something was changed before: that is reported, with what is not known of it.
+    pub fn observe(&mut self, answer: Result<Reply, Failure>) -> Result<Option<String>, Failure> {
+        let failure = match answer {
+            Ok(Reply::Set(mut reply)) => {
+                let unread = reply.unread.take();
+                self.set = Some(*reply);
+                let Some(failure) = unread else { return Ok(None) };
+                self.stage = Stage::After;
+                failure
+            }
+            Ok(reply) => {
+                self.take(reply);
+                return Ok(None);
+            }
+            Err(failure) => failure,
+        };
+        let made = match (&self.set, &self.deleted) {
+            _ if self.call.execution == Execution::WhatIf => return Err(failure),
+            (Some(_), _) => "the set was made",
+            (None, Some(_)) => "the instance was deleted",
+            (None, None) => return Err(failure),
+        };
+        let unknown = match self.stage {
+            Stage::Verify => {
+                self.unjudged = true;
+                "the resource cannot judge the state after it"
+            }
+            Stage::Before | Stage::Test | Stage::After => {
+                self.unread = true;
+                "the state after it is unknown"
+            }
+        };
+        Ok(Some(format!("{made}, but {unknown}: {}", failure.message)))
+    }
+
+    fn take(&mut self, reply: Reply) {
         match reply {
             Reply::State(reading) => match self.stage {
                 Stage::Before => self.before = Some(reading),
@@ -325,7 +367,7 @@ impl<'a> Planner<'a> {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
-        if reply.unread {
+        if self.unread {
             return Ok(self.blindly_set());
         }
         if let Some(after) = reply.after.take() {
@@ -377,7 +419,7 @@ impl<'a> Planner<'a> {
         };
         let compared = differing(self.desired, after, &self.rules);
         let again = self.capabilities().test || (reported && self.capabilities().get);
-        if compared.is_empty() || !again {
+        if compared.is_empty() || !again || self.unjudged {
             return Ok(Ok(verification(compared)));
         }
         Ok(self.tested(Stage::Verify)?.map(|(tested, _)| match tested {
@@ -401,7 +443,7 @@ impl<'a> Planner<'a> {
         if self.deleted.is_none() {
             return Ok(Step::Invoke(Method::Delete(Execution::Actual)));
         }
-        if !self.capabilities().get {
+        if !self.capabilities().get || self.unread {
             return Ok(self.blindly_set());
         }
         let Some(after) = self.after.take() else { return self.read(Stage::After) };
@@ -493,6 +535,18 @@ impl<'a> Planner<'a> {
         let properties = Arc::unwrap_or_clone(state);
         let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };
         Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
+    }
+}
+
+/// What a test reported without its verdict, which `get` does not have.
+fn without_verdict(state: &Arc<Value>) -> Arc<Value> {
+    match &**state {
+        Value::Object(members) if members.contains_key("_inDesiredState") => {
+            let mut members = members.clone();
+            members.remove("_inDesiredState");
+            Arc::new(Value::Object(members))
+        }
+        _ => Arc::clone(state),
     }
 }
 

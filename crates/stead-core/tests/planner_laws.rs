@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Operation, Pending, Tested};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Pending, Tested};
 use stead_core::diff::Rules;
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::instance_path::InstancePath;
@@ -99,6 +99,42 @@ enum Answers {
     Pending,
 }
 
+#[test]
+fn a_change_that_was_made_is_reported_whatever_fails_afterwards() {
+    let (mut lost, mut made) = (Vec::new(), 0);
+    for bits in 0..1 << 10 {
+        let manifest = Arc::new(manifest(bits));
+        let changes = [Operation::Set, Operation::Delete].into_iter().flat_map(|operation| calls(&manifest, operation));
+        for call in changes.filter(|call| call.execution == Execution::Actual) {
+            let mut planner = Planner::new(&call, &call.desired, Rules::default());
+            let mut has_acted = false;
+            let ended = loop {
+                match planner.step() {
+                    Ok(Step::Invoke(method)) => {
+                        let answered = if has_acted { Err(unreadable()) } else { Ok(answer(method, Answers::Terse)) };
+                        has_acted |= matches!(method, Method::Set(_) | Method::Delete(_));
+                        if let Err(failure) = planner.observe(answered) {
+                            break Err(failure);
+                        }
+                    }
+                    Ok(Step::Done(response)) => break Ok(response.outcome),
+                    Err(failure) => break Err(failure),
+                }
+            };
+            made += usize::from(has_acted);
+            if has_acted && !matches!(ended, Ok(Outcome::Changed(_) | Outcome::Deleted(_))) {
+                lost.push(call.manifest.capabilities);
+            }
+        }
+    }
+    assert!(made > 1000, "{made} changes were made");
+    assert!(lost.is_empty(), "{} changes are lost, the first with {:?}", lost.len(), lost.first());
+}
+
+fn unreadable() -> Failure {
+    Failure::new(FailureKind::Protocol, "it is not JSON")
+}
+
 /// Carries out a call; how many methods were invoked.
 fn assert_ends(call: &Call, answers: Answers) -> usize {
     let mut planner = Planner::new(call, &call.desired, Rules::default());
@@ -106,7 +142,7 @@ fn assert_ends(call: &Call, answers: Answers) -> usize {
         match planner.step() {
             Ok(Step::Invoke(method)) => {
                 assert_allowed(call, method);
-                planner.observe(answer(method, answers));
+                planner.observe(Ok(answer(method, answers))).unwrap();
             }
             Ok(Step::Done(_)) | Err(_) => return invoked,
         }

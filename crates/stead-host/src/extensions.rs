@@ -37,7 +37,7 @@ impl Extensions {
     pub fn open_secret(&self, name: &str, from: Option<&str>, vault: &dyn Seal) -> Result<String, String> {
         let mut able = self.discovery.extensions().values().filter(|extension| extension.secret.is_some()).peekable();
         if able.peek().is_none() {
-            return Err("No extensions supporting secrets was found".to_owned());
+            return Err(self.without_vaults());
         }
         let mut opened: Option<Sensitive<String>> = None;
         let mut failed = Vec::new();
@@ -59,6 +59,16 @@ impl Extensions {
             return Err(why.collect::<Vec<_>>().join("; "));
         };
         Ok(vault.seal(Value::from(plaintext.expose().as_str())).0.to_string())
+    }
+
+    /// That nothing opens secrets, with what was left out of the search and may do so.
+    fn without_vaults(&self) -> String {
+        let mut why = "No extensions supporting secrets was found".to_owned();
+        for problem in self.discovery.problems().iter().filter(|problem| problem.may_hide_extension()) {
+            let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
+            why = format!("{why}; {problem}{help}");
+        }
+        why.replace('\n', "; ")
     }
 
     fn ask(&self, each: &Extension, name: &str, from: Option<&str>) -> Result<Option<Sensitive<String>>, String> {

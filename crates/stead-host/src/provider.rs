@@ -28,6 +28,11 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
+    /// The schema of a filter of its export, where it declares one of its own.
+    fn export_schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        Ok(None)
+    }
+
     /// The schema as users and editors see it. That of a resource which checks its properties itself only describes them.
     fn described_schema(&self, cx: &Context) -> Result<Option<Json>, Failure> {
         Ok(self.schema(cx)?.map(|schema| schema.json().clone()))
@@ -169,8 +174,11 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
 pub struct SetReply {
     /// The state after it; `None` when `get` is needed to learn it.
     pub after: Option<State>,
-    /// The set was made, and the state after it cannot be read: `after` has only what the resource reported besides.
-    pub unread: bool,
+    /// The reason why the state after it cannot be read, if it cannot: the set was made, and `after` has only what the resource
+    /// reported besides.
+    pub unread: Option<Failure>,
+    /// It reported a state that its manifest does not announce, and that counts for nothing.
+    pub ignored: bool,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
@@ -268,6 +276,8 @@ pub struct Context {
     pub system_root: Option<Arc<Path>>,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
+    /// Names of variables of the environment that programs are given besides those that all are.
+    pub inherited: Arc<[String]>,
     /// What files are written is recorded here, so that the run can make it durable at its end.
     pub writes: Writes,
 }
@@ -292,6 +302,7 @@ impl Context {
             root: root.into(),
             system_root: None,
             trace: Arc::new(|_, _| {}),
+            inherited: Arc::default(),
             writes: Writes::unrecorded(),
         }
     }

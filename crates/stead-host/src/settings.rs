@@ -21,7 +21,7 @@ pub mod codes {
         /// E0631
         KEY = "E0631", "a settings file has a key that does not exist", "\
 A settings file may hold `resourcePath` with `allowEnvOverride`, `appendEnvPath` and `directories`, `tracing` with
-`level`, `format` and `allowOverride`, and `set` with `requireDesiredState`. In the file of defaults these stand below the version of the settings, `\"1\"`.";
+`level`, `format` and `allowOverride`, `set` with `requireDesiredState`, and `environment`, a list of names. In the file of defaults these stand below the version of the settings, `\"1\"`.";
 
         /// E0632
         VALUE = "E0632", "a value of a settings file is not allowed", "\
@@ -119,6 +119,8 @@ pub struct Layer {
     pub tracing: Option<TracingLayer>,
     /// `set.requireDesiredState`
     pub verification: Option<Verify>,
+    /// `environment`
+    pub environment: Option<Vec<String>>,
 }
 
 /// What is said about tracing outside of files.
@@ -143,6 +145,8 @@ pub struct Settings {
     pub trace_format: TraceFormat,
     /// What becomes of an instance that a set of the commands of dsc does not bring to its desired state.
     pub verification: Verify,
+    /// The variables of the environment that programs are given besides those that all are.
+    pub environment: Vec<String>,
 }
 
 /// The files, as far as they are there and valid.
@@ -161,6 +165,7 @@ pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
     let files = [&layers.policy, &layers.settings, &layers.defaults];
     let resource_path = files.iter().find_map(|layer| layer.resource_path.clone()).unwrap_or_default();
     let verification = files.iter().find_map(|layer| layer.verification);
+    let environment_names = files.iter().find_map(|layer| layer.environment.clone()).unwrap_or_default();
     let tracing = |layer: &Layer| layer.tracing.unwrap_or_default();
     let policy = tracing(&layers.policy);
     // Of the two files the first that speaks of tracing counts, as a whole.
@@ -174,6 +179,7 @@ pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
         trace_level: level.unwrap_or(TraceLevel::Warn),
         trace_format: format.unwrap_or(TraceFormat::Default),
         verification: verification.unwrap_or(Verify::Lenient),
+        environment: environment_names,
     }
 }
 
@@ -347,11 +353,12 @@ impl Reader {
     }
 
     fn layer(&mut self, node: &Node) -> Layer {
-        self.keys(node, &["resourcePath", "tracing", "set"]);
+        self.keys(node, &["resourcePath", "tracing", "set", "environment"]);
         Layer {
             resource_path: node.get("resourcePath").map(|node| self.resource_path(node)),
             tracing: node.get("tracing").map(|node| self.tracing(node)),
             verification: node.get("set").and_then(|node| self.verification(node)),
+            environment: node.get("environment").map(|node| self.texts(node, "environment")),
         }
     }
 
@@ -381,12 +388,16 @@ impl Reader {
     }
 
     fn directories(&mut self, node: &Node) -> Vec<PathBuf> {
-        let Some(value) = node.get("directories") else { return Vec::new() };
+        let texts = node.get("directories").map(|value| self.texts(value, "directories"));
+        texts.unwrap_or_default().into_iter().map(PathBuf::from).collect()
+    }
+
+    fn texts(&mut self, value: &Node, key: &str) -> Vec<String> {
         let texts = value.items().map(|items| items.iter().map(Node::as_str).collect::<Option<Vec<_>>>());
         if let Some(texts) = texts.flatten() {
-            return texts.into_iter().map(PathBuf::from).collect();
+            return texts.into_iter().map(str::to_owned).collect();
         }
-        self.wrong(value, "'directories' must be an array of strings");
+        self.wrong(value, &format!("'{key}' must be an array of strings"));
         Vec::new()
     }
 

@@ -212,18 +212,47 @@ fn nothing_that_is_wrong_ends_the_search() {
 }
 
 #[test]
-fn what_is_built_in_needs_no_search() {
+fn the_newest_of_what_is_built_in_and_installed_counts() {
     let mut machine = Machine::new();
-    machine.built_in.add(built_in("A/Own", "1.0.0"));
-    machine.write("a/own.dsc.resource.json", &resource("A/Own", "2.0.0"));
+    for name in ["A/Older", "A/Same", "A/Newer", "A/Alone"] {
+        machine.built_in.add(built_in(name, "1.0.0"));
+    }
+    machine.write("a/older.dsc.resource.json", &resource("A/Older", "0.9.0"));
+    machine.write("a/same.dsc.resource.json", &resource("A/Same", "1.0.0"));
+    machine.write("a/newer.dsc.resource.json", &resource("A/Newer", "2.0.0"));
     let discovery = machine.discovery();
-    assert_eq!(discovery.find(&wanted("a/own")).unwrap().version.to_string(), "1.0.0");
+    let found = |name: &str, rule: Option<&str>| {
+        let requirement = rule.map(|rule| VersionRequirement::parse(rule).unwrap());
+        let found = discovery.find(&Wanted { requirement, ..wanted(name) }).unwrap();
+        let is_built_in = matches!(found.implementation, Implementation::BuiltIn);
+        (found.version.to_string(), is_built_in)
+    };
+    assert_eq!(found("a/newer", None), ("2.0.0".to_owned(), false));
+    assert_eq!(found("A/Newer", Some("^1")), ("1.0.0".to_owned(), true));
+    assert_eq!(found("A/Older", None), ("1.0.0".to_owned(), true));
+    assert_eq!(found("A/Older", Some("<1")), ("0.9.0".to_owned(), false));
+    assert_eq!(found("A/Same", None), ("1.0.0".to_owned(), true));
+    assert_eq!(found("A/Alone", None), ("1.0.0".to_owned(), true));
+    for name in ["A/Newer", "A/Older", "A/Same", "A/Alone"] {
+        let listed = discovery.discovered().catalog.find(&TypeName::parse(name).unwrap(), None).unwrap();
+        assert_eq!(listed.version.to_string(), found(name, None).0, "{name} is listed as it is used");
+    }
+}
+
+#[test]
+fn what_only_this_program_carries_out_needs_no_search_and_is_not_replaced() {
+    let mut machine = Machine::new();
+    machine.built_in.add(built_in("Stead/Own", "1.0.0"));
+    machine.write("a/own.dsc.resource.json", &resource("Stead/Own", "2.0.0"));
+    machine.write("a/other.dsc.resource.json", &resource("Stead/Other", "2.0.0"));
+    let discovery = machine.discovery();
+    assert_eq!(discovery.find(&wanted("stead/own")).unwrap().version.to_string(), "1.0.0");
     assert!(!discovery.has_searched());
-    let newer = Wanted { requirement: Some(VersionRequirement::parse(">1").unwrap()), ..wanted("A/Own") };
-    assert_eq!(discovery.find(&newer).unwrap().version.to_string(), "2.0.0");
-    assert!(discovery.has_searched());
-    let own = TypeName::parse("A/Own").unwrap();
-    assert_eq!(discovery.discovered().catalog.find(&own, None).unwrap().version.to_string(), "1.0.0");
+    let own = TypeName::parse("Stead/Own").unwrap();
+    assert_eq!(discovery.discovered().catalog.versions(&own).len(), 1);
+    let problems: Vec<String> = discovery.problems().iter().map(ToString::to_string).collect();
+    assert!(problems.iter().any(|text| text.contains("'Stead/Own', which is built in")), "{problems:?}");
+    assert!(discovery.find(&wanted("Stead/Other")).is_ok(), "what is not built in may have any name");
 }
 
 #[test]

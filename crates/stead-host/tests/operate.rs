@@ -264,7 +264,7 @@ impl Provider for Scripted {
         let answer = self.ask(cx, method, input)?;
         Ok(SetReply {
             after: answer.get("after").cloned().map(Plain::new),
-            unread: answer["unread"] == true,
+            unread: answer["unread"].as_str().map(|why| Failure::new(FailureKind::Exit(1), why)),
             changed: names(answer.get("changed")),
             what_if: names(answer.get("whatIf")).unwrap_or_default(),
             ..SetReply::default()

@@ -108,16 +108,12 @@ impl Opened<'_> {
 }
 
 impl Opened<'_> {
-    /// The state after a set. Where it cannot be read that is a warning, for the set was made; and a restart that was asked
-    /// for once must not be lost.
+    /// The state after a set. A restart that was asked for once must not be lost where it cannot be read.
     fn after_set(&mut self, reboot: bool) -> SetReply {
-        let read = self.get();
-        let unread = read.is_err();
-        let mut state = read.unwrap_or_else(|failure| {
-            let text = format!("the set was made, but the state after it is unknown: {}", failure.message);
-            (self.cx.trace)(TraceLevel::Warn, &text);
-            Value::Object(Object::new())
-        });
+        let (mut state, unread) = match self.get() {
+            Ok(state) => (state, None),
+            Err(failure) => (Value::Object(Object::new()), Some(failure)),
+        };
         if let (true, Value::Object(members)) = (reboot, &mut state) {
             let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
             members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));

@@ -96,6 +96,12 @@ pub fn builtin(type_name: &TypeName) -> Option<&'static BuiltIn> {
     all.binary_search_by(|each| each.manifest.type_name.cmp(type_name)).ok().and_then(|at| all.get(at))
 }
 
+/// The built-in resource that carries out a manifest; `None` where one that is installed takes the place of what is built in.
+pub fn builtin_of(manifest: &Manifest) -> Option<&'static BuiltIn> {
+    let is_own = matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine);
+    if is_own { builtin(&manifest.type_name) } else { None }
+}
+
 fn make_all() -> Vec<BuiltIn> {
     let accounts = accounts::AccountLock::default();
     let locks = edit::FileLocks::default();

@@ -118,7 +118,8 @@ impl Invocation {
 
 /// Runs a program to its end. Each line of its standard error becomes a message.
 pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<Ended, Failure> {
-    let environment = Environment::of_this_process(&[]);
+    let mut environment = Environment::of_this_process(&[]);
+    environment.add_of_this_process(&cx.inherited);
     let path = invocation.locate(&environment).map_err(|missing| missing.failure)?;
     let arguments: Vec<OsString> = invocation.arguments.iter().map(OsString::from).collect();
     let variables: Vec<(OsString, OsString)> =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Implementation, Manifest, Version, VersionRequirement};
+use super::{Manifest, Version, VersionRequirement};
 use crate::diag::{did_you_mean, nearest};
 use crate::id::TypeName;
 
@@ -85,10 +85,7 @@ impl Catalog {
     }
 
     /// Chooses the resource for a type: the newest that satisfies the requirement, prereleases included when there is
-    /// none.
-    ///
-    /// What this program carries out itself wins over what was found on the machine whatever the versions, so that a
-    /// document means the same whether or not the machine was searched.
+    /// none, whether it is built in or was found on the machine.
     pub fn find(
         &self,
         type_name: &TypeName,
@@ -96,8 +93,7 @@ impl Catalog {
     ) -> Result<&Arc<Manifest>, NotFound> {
         let versions = self.versions(type_name);
         let fits = |manifest: &&Arc<Manifest>| requirement.is_none_or(|rule| rule.matches(&manifest.version));
-        let own = versions.iter().filter(fits).find(|manifest| is_own(manifest));
-        own.or_else(|| versions.iter().find(fits)).ok_or_else(|| self.not_found(type_name, requirement))
+        versions.iter().find(fits).ok_or_else(|| self.not_found(type_name, requirement))
     }
 
     fn not_found(&self, wanted: &TypeName, requirement: Option<&VersionRequirement>) -> NotFound {
@@ -122,8 +118,4 @@ impl Catalog {
         };
         whole.or_else(by_short).and_then(|near| TypeName::parse(near).ok())
     }
-}
-
-fn is_own(manifest: &Manifest) -> bool {
-    matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
 }

@@ -19,7 +19,7 @@ impl Manifest {
     pub fn lane(&self) -> Lane {
         match &self.implementation {
             Implementation::BuiltIn | Implementation::Engine => Lane::BuiltIn,
-            Implementation::Command(_) => Lane::Programs,
+            Implementation::Command(_) | Implementation::Late(_) => Lane::Programs,
             Implementation::Adapted { adapter, .. } => Lane::Adapter(adapter.type_name.clone()),
         }
     }

@@ -147,6 +147,13 @@ impl<I> Manifest<I> {
 }
 
 impl Manifest {
+    /// Stands for a resource that is not there yet. What that can do is not known, so that everything may be asked of it.
+    pub fn late(type_name: TypeName, late: Late) -> Self {
+        let capabilities = Capabilities { get: true, set: true, test: true, export: true, ..Capabilities::default() };
+        let version = Version::Semantic(semver::Version::new(0, 0, 0));
+        Self { capabilities, ..Self::new(type_name, version, Implementation::Late(Arc::new(late))) }
+    }
+
     /// The type of the adapter that carries it out, as the resource names it.
     pub fn require_adapter(&self) -> Option<&TypeName> {
         match &self.implementation {
@@ -158,6 +165,31 @@ impl Manifest {
     /// Whether its instances consist of others, which its adapter knows before anything runs.
     pub fn is_composite(&self) -> bool {
         self.kind == Kind::Importer && self.is_powershell()
+    }
+
+    /// True if its instances stand for documents, which its program says before anything runs.
+    pub fn resolves(&self) -> bool {
+        let is_command = matches!(self.implementation, Implementation::Command(_));
+        self.kind == Kind::Importer && is_command && self.capabilities.resolve
+    }
+
+    /// Names what it or its adapter lacks, without which its kind is not carried out as it is meant; in one sentence.
+    pub fn lack(&self) -> Option<String> {
+        let programs = match &self.implementation {
+            Implementation::Adapted { adapter, .. } => adapter,
+            _ => self,
+        };
+        let Implementation::Command(command) = &programs.implementation else { return None };
+        let name = &programs.type_name;
+        match programs.kind {
+            Kind::Adapter if command.validate.is_none() => {
+                Some(format!("the adapter '{name}' has no 'validate': properties are not checked before they are set"))
+            }
+            Kind::Importer if command.resolve.is_none() => {
+                Some(format!("the importer '{name}' has no 'resolve': it is called as a resource"))
+            }
+            _ => None,
+        }
     }
 
     /// Whether it is a resource of PowerShell: those are what this program adapts itself.
@@ -205,6 +237,17 @@ pub enum Implementation {
         /// What it is handed.
         resource: Arc<AdaptedResource>,
     },
+    /// By what is found when an instance is reached: nothing was there when the run began.
+    Late(Arc<Late>),
+}
+
+/// The search that is made once an instance is reached, in a document that has resources looked for during its run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// What its version must satisfy.
+    pub requirement: Option<VersionRequirement>,
+    /// The adapter that must carry it out.
+    pub adapter: Option<TypeName>,
 }
 
 /// A resource whose operations are programs.

@@ -11,6 +11,9 @@ pub(super) const KINDS: [(&str, Kind); 5] = [
     ("exporter", Kind::Exporter),
 ];
 
+/// What `importer` was called in the first description of kinds.
+pub(super) const IMPORT: (&str, Kind) = ("import", Kind::Importer);
+
 /// Where a capability is kept.
 type Place = fn(&mut Capabilities) -> &mut bool;
 

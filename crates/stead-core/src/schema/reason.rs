@@ -90,6 +90,11 @@ impl Reason {
     }
 }
 
+/// True for a name that no resource knows and that is a key beside `properties`.
+pub fn is_key_of_instances(name: &str) -> bool {
+    ["dependsOn", "condition", "directives", "requireVersion", "apiVersion"].contains(&name)
+}
+
 impl Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,11 +9,13 @@ use std::time::SystemTime;
 use serde_json::Value as Json;
 use stead_core::expr::{Environment, Expression, FactKey, Stop};
 use stead_core::id::TypeName;
-use stead_core::manifest::{self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Form, Kind, Manifest};
+use stead_core::manifest::{
+    self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Form, Implementation, Kind, Manifest,
+};
 use stead_core::value::Value;
 
 use super::scan::{Scan, scan, single};
-use super::{Discovered, Problem, Programs, Reason, Search};
+use super::{Discovered, Problem, Programs, Reason, Search, is_reserved};
 use crate::fs::{OpenError, TrustedFile, User};
 
 /// What the manifest files of the search declare, as far as its conditions hold.
@@ -22,6 +24,19 @@ pub(super) struct Files {
     adapted: Vec<(PathBuf, AdaptedManifest)>,
     pub(super) extensions: BTreeMap<TypeName, Arc<Extension>>,
     pub(super) problems: Vec<Problem>,
+}
+
+impl Files {
+    /// Whether a manifest of that type is there.
+    pub(super) fn declares(&self, type_name: &TypeName) -> bool {
+        let adapted = self.adapted.iter().map(|(_, adapted)| &adapted.type_name);
+        self.resources.iter().map(|resource| &resource.type_name).chain(adapted).any(|name| name == type_name)
+    }
+
+    /// Whether extensions may know of more manifests.
+    pub(super) fn has_discoverers(&self) -> bool {
+        self.extensions.values().any(|extension| extension.discover.is_some())
+    }
 }
 
 /// Searches the directories. Runs no program.
@@ -42,20 +57,42 @@ pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, progr
     for extension in files.extensions.values().filter(|extension| extension.discover.is_some()) {
         discover(extension, search, &mut more);
     }
-    let Sorter { files: more, .. } = more;
+    let Sorter { files: mut more, .. } = more;
     let mut discovered = Discovered {
         catalog: built_in.clone(),
         extensions: files.extensions.clone(),
         problems: files.problems.iter().cloned().chain(more.problems).collect(),
     };
-    files.resources.iter().chain(&more.resources).for_each(|each| discovered.catalog.add(each.clone()));
+    for each in files.resources.iter().cloned().chain(std::mem::take(&mut more.resources)) {
+        match reserved(&each.type_name, built_in) {
+            Some(reason) => discovered.problems.push(Problem { path: manifest_path(&each), reason }),
+            None => discovered.catalog.add(each),
+        }
+    }
     for (path, adapted) in files.adapted.iter().cloned().chain(more.adapted) {
+        if let Some(reason) = reserved(&adapted.type_name, built_in) {
+            discovered.problems.push(Problem { path, reason });
+            continue;
+        }
         match with_adapter(adapted, &discovered.catalog, search.user) {
             Ok(manifest) => discovered.catalog.add(Arc::new(manifest)),
             Err(reason) => discovered.problems.push(Problem { path, reason }),
         }
     }
     discovered
+}
+
+/// Why a manifest of a type that only this program carries out is not used.
+fn reserved(type_name: &TypeName, built_in: &Catalog) -> Option<Reason> {
+    let is_taken = is_reserved(type_name) && !built_in.versions(type_name).is_empty();
+    is_taken.then(|| Reason::Reserved(type_name.clone()))
+}
+
+fn manifest_path(manifest: &Manifest) -> PathBuf {
+    match &manifest.implementation {
+        Implementation::Command(command) => command.manifest_path.clone(),
+        _ => PathBuf::new(),
+    }
 }
 
 fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Result<Manifest, Reason> {

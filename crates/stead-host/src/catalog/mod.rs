@@ -45,6 +45,9 @@ pub trait Programs: Send + Sync {
     /// Runs `discover` of an extension: one object for each manifest that it found.
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure>;
 
+    /// Forgets what was found out about the machine, before it is searched again.
+    fn forget(&self) {}
+
     /// Finds out what the condition of a manifest asks for.
     fn fact(&self, key: &FactKey) -> Option<Value>;
 }
@@ -74,7 +77,7 @@ pub struct Discovered {
 /// The resources of this machine, searched for when first needed.
 ///
 /// Guarantees: the machine is searched at most once, and each adapter lists its resources at most once, however often
-/// and from how many threads it is asked. What is built in never needs a search.
+/// and from how many threads it is asked. The types of this program, `Stead/..`, never need a search.
 ///
 /// Caveats: what adapters list is kept for the life of this value and not on disk. It depends on things that cannot be
 /// seen from here, such as installed modules, so that no older answer could be known to be still true.
@@ -109,6 +112,13 @@ impl Discovery {
             discovered: OnceLock::new(),
             listed: Mutex::default(),
         }
+    }
+
+    /// The same search, to be made again: something may have been installed since.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        self.programs.forget();
+        Self::new(self.search.clone(), Arc::clone(&self.built_in), Arc::clone(&self.programs))
     }
 
     /// Where it looks.
@@ -163,18 +173,26 @@ impl Discovery {
         })
     }
 
-    /// Finds the resource for a type: first what is built in, then what is on the machine, then what adapters list.
+    /// Finds the resource for a type: the newest of what is built in and what is on the machine, then what adapters list.
     ///
-    /// Adapters are asked in the order of their types, and only for a type that is not known at all: where there are
+    /// For what is only built in no program is asked. Adapters are asked in the order of their types, and only for a type that is not known at all: where there are
     /// versions that the requirement excludes, that is the answer.
     pub fn find(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
-        if let Ok(manifest) = fitting(&self.built_in, wanted) {
+        if let Ok(manifest) = fitting(&self.built_in, wanted)
+            && !self.may_be_installed(&wanted.type_name)
+        {
             return Ok(manifest);
         }
         match fitting(&self.discovered().catalog, wanted) {
             Err(NotFound::Type { .. }) => self.find_adapted(wanted),
             answer => answer,
         }
+    }
+
+    /// Whether something that is installed may take the place of a built-in resource: not of those of this program, for which
+    /// nothing is searched.
+    fn may_be_installed(&self, type_name: &TypeName) -> bool {
+        !is_reserved(type_name) && (self.files().declares(type_name) || self.files().has_discoverers())
     }
 
     /// What an adapter lists; empty when it cannot, with the reason among the problems.
@@ -234,6 +252,12 @@ impl Discovery {
     }
 }
 
+/// Whether a type is of those that only this program carries out: a document that uses nothing else needs no search of the
+/// machine, and nobody takes the place of what manages accounts and files.
+fn is_reserved(type_name: &TypeName) -> bool {
+    type_name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case("Stead"))
+}
+
 /// The manifest of a catalog for what is wanted.
 fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
     let Some(adapter) = &wanted.adapter else {
@@ -250,7 +274,7 @@ fn lists(manifest: &Manifest) -> bool {
     let can_list = match &manifest.implementation {
         Implementation::Command(command) => command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some()),
         Implementation::BuiltIn => true,
-        Implementation::Engine | Implementation::Adapted { .. } => false,
+        Implementation::Engine | Implementation::Adapted { .. } | Implementation::Late(_) => false,
     };
     manifest.kind == Kind::Adapter && can_list
 }

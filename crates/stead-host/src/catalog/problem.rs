@@ -39,6 +39,8 @@ pub enum Reason {
         /// The findings.
         findings: Vec<Diagnostic>,
     },
+    /// The type is one that only this program carries out.
+    Reserved(TypeName),
     /// The condition of a manifest cannot be evaluated, or is neither true nor false.
     Condition(TypeName, String),
     /// The adapter that a resource needs is not there, or is none.
@@ -64,7 +66,10 @@ impl Problem {
     /// Whether it may be the reason why there is no resource of that type.
     pub fn may_explain(&self, missing: &TypeName) -> bool {
         match &self.reason {
-            Reason::Condition(name, _) | Reason::Adapter(name, _) | Reason::Implementation(name, _) => name == missing,
+            Reason::Reserved(name)
+            | Reason::Condition(name, _)
+            | Reason::Adapter(name, _)
+            | Reason::Implementation(name, _) => name == missing,
             Reason::Invalid { source, .. } => self.is_error() && mentions(source, missing),
             // What was not read may have held anything.
             Reason::Unreadable(_)
@@ -74,6 +79,17 @@ impl Problem {
             | Reason::Untrusted(_)
             | Reason::List(..)
             | Reason::Discover(..) => true,
+        }
+    }
+
+    /// True if it left out a manifest that may be that of an extension.
+    pub fn may_hide_extension(&self) -> bool {
+        let is_extension = self.path.to_str().is_some_and(|path| path.contains(".dsc.extension."));
+        match &self.reason {
+            Reason::Untrusted(_) | Reason::TooLarge(_) | Reason::Encoding => true,
+            Reason::Invalid { .. } => self.is_error() && is_extension,
+            Reason::Unreadable(_) | Reason::Condition(..) => is_extension,
+            _ => false,
         }
     }
 
@@ -117,6 +133,7 @@ impl fmt::Display for Problem {
         match &self.reason {
             Reason::Unreadable(kind) => write!(f, "{path} cannot be read: {kind}"),
             Reason::NoFile => write!(f, "{path} is not a file"),
+            Reason::Reserved(name) => write!(f, "{path} declares '{name}', which is built in and cannot be replaced"),
             Reason::TooLarge(limit) => write!(f, "{path} is larger than {limit} bytes"),
             Reason::Encoding => write!(f, "{path} is not UTF-8"),
             Reason::Untrusted(untrusted) => write!(f, "{path} is not trusted: {untrusted}"),

@@ -88,6 +88,18 @@ fn listening(cx: &Context, heard: &Arc<Mutex<Vec<String>>>) -> Trace {
     })
 }
 
+/// In what the default of a property is none of its values.
+fn misfit(schema: &Json, name: &str, property: &Json, default: &Json) -> Option<String> {
+    let mut own = property.clone();
+    for key in ["$defs", "definitions"] {
+        if let (Some(members), Some(shared)) = (own.as_object_mut(), schema.get(key)) {
+            members.insert(key.to_owned(), shared.clone());
+        }
+    }
+    let mismatch = Schema::compile(own).ok()?.validate(default).into_iter().next()?;
+    Some(format!("the default of '{name}' is none of its values: {}", mismatch.line()))
+}
+
 struct Checker<'a> {
     subject: Subject<'a>,
     cx: Context,
@@ -149,11 +161,26 @@ impl Checker<'_> {
         let own = self.subject.schema.map(|schema| Schema::compile(schema.clone()).map(Arc::new));
         let own = own.transpose().map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()));
         match own.and_then(|own| Ok(own.or(self.subject.provider.schema(&self.cx)?))) {
-            Ok(Some(schema)) => self.schema = Some(schema),
+            Ok(Some(schema)) => {
+                self.defaults_fit(schema.json());
+                self.schema = Some(schema);
+            }
             Ok(None) => self.error(&codes::SCHEMA, "there is no schema", "add 'schema' to the manifest"),
             Err(failure) => self.error(&codes::SCHEMA, failure.message.trim_end(), ""),
         }
         self.schema.is_some()
+    }
+
+    /// Whether the default of each property is one of its values: desired states are compared with it where a property is
+    /// not reported.
+    fn defaults_fit(&mut self, schema: &Json) {
+        let properties = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let stated = properties.filter_map(|(name, property)| Some((name, property, property.get("default")?)));
+        let wrong: Vec<String> =
+            stated.filter_map(|(name, property, default)| misfit(schema, name, property, default)).collect();
+        for message in wrong {
+            self.error(&codes::SCHEMA, message, "correct the default; in JSON false and \"false\" differ");
+        }
     }
 
     /// Whether the schema allows the desired state.

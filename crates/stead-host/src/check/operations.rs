@@ -2,8 +2,9 @@
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure};
+use stead_core::diag::Severity;
 use stead_core::diff::{Rules, differing, exists};
-use stead_core::manifest::Kind;
+use stead_core::manifest::{Implementation, Kind};
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -19,6 +20,7 @@ impl Checker<'_> {
             self.error(&codes::NESTED, message, "add 'test', with \"return\": \"state\"");
         }
         let Some(before) = self.get("get") else { return };
+        self.only_reads(&before);
         self.test(&before);
         let predicted = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
         if can.delete_what_if && self.deletes() {
@@ -51,9 +53,38 @@ impl Checker<'_> {
         }
     }
 
+    /// Whether `get` answers the same when it is asked once more: one that makes what it looks for does not.
+    fn only_reads(&mut self, before: &State) {
+        // What is wrong with its answer by itself was found the first time.
+        let Ok(again) = self.subject.provider.get(&self.cx, &self.desired) else { return };
+        let names = unequal(&bare(before), &bare(&again));
+        if !names.is_empty() {
+            let message = format!("the second get reports these otherwise than the first: {}", listed(&names));
+            self.error(&codes::UNSTABLE, message, "get must not change anything");
+        }
+    }
+
+    /// Whether a test says what it came to, in words that are understood.
+    fn verdict_stated(&mut self, reply: &TestReply, tested: &State) {
+        let is_program = !matches!(self.subject.manifest.implementation, Implementation::BuiltIn);
+        if reply.in_desired_state.is_none() && reply.differing.is_none() && !self.holds_others() && is_program {
+            let message = "test reports a state without '_inDesiredState'";
+            self.error(&codes::DISAGREE, message, "report \"_inDesiredState\": true or false");
+        }
+        // As it is when the resource is used: the verdict is a property that the schema must allow.
+        let whole = tested.to_json();
+        if whole.get("_inDesiredState").is_some() && self.schema.as_ref().is_some_and(|it| !allows_verdict(it)) {
+            let message = "test reports '_inDesiredState', which the schema does not allow";
+            let help =
+                "add to its properties: \"_inDesiredState\": {\"type\": [\"boolean\", \"null\"], \"readOnly\": true}";
+            self.error(&codes::STATE, message, help);
+        }
+    }
+
     fn judge(&mut self, reply: &TestReply, actual: &State) {
         if let Some(tested) = &reply.actual {
             self.reported("test", tested);
+            self.verdict_stated(reply, tested);
             self.same("test reports these otherwise than get", tested, actual);
         }
         if self.holds_others() {
@@ -188,6 +219,11 @@ impl Checker<'_> {
             self.subject.provider.set(&self.cx, &self.desired, Execution::Actual).map(Some)
         };
         let reply = reply.map_err(|failure| self.failed(operation, &failure)).ok()?;
+        if reply.as_ref().is_some_and(|reply| reply.ignored) {
+            let message = "set prints a state, and the manifest does not say so; it is ignored".to_owned();
+            let help = "add \"return\": \"state\" to 'set', or print nothing";
+            self.find(&codes::DISAGREE, Severity::Warning, message, help);
+        }
         let state = self.get(&format!("get after {operation}"))?;
         let Some(reply) = reply else { return Some(Changed { state, said: None }) };
         if let Some(after) = &reply.after {
@@ -196,6 +232,13 @@ impl Checker<'_> {
         }
         Some(Changed { state, said: reply.changed })
     }
+}
+
+/// Whether a schema has a place for the verdict of a test.
+fn allows_verdict(schema: &Schema) -> bool {
+    let schema = schema.json();
+    let is_declared = schema.pointer("/properties/_inDesiredState").is_some();
+    is_declared || !["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema[key] == Json::Bool(false))
 }
 
 /// Leaves out what a resource takes and never reports, such as the command that tests: where it says itself that the state

@@ -34,9 +34,9 @@ pub fn discover(
     let secrets = Secrets::default();
     let invocation = invocation(extension, "discover", &method.executable, settings, &secrets);
     let printed = invocation.run(cx, &prepared(arguments))?;
-    let found = invocation.read(&printed, Expected::Lines)?;
+    let found = printed.read(Expected::Lines)?;
     if found.iter().any(|each| !each.is_object()) {
-        return Err(invocation.unexpected("every line must be an object"));
+        return Err(printed.unexpected("every line must be an object"));
     }
     Ok(found)
 }
@@ -53,13 +53,16 @@ pub fn import(extension: &Extension, file: &Path, settings: &Settings, cx: &Cont
     let secrets = Secrets::default();
     let invocation = invocation(extension, "import", &method.executable, settings, &secrets);
     let printed = invocation.run(cx, &prepared(arguments))?;
-    String::from_utf8(printed)
-        .map_err(|error| invocation.unexpected(&format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to())))
+    match str::from_utf8(&printed.bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(error) => Err(printed.unexpected(&format!("it is not UTF-8 (byte {})", error.valid_up_to()))),
+    }
 }
 
-/// Has an extension open a secret: the one line that it prints. `None` when it does not know the secret.
+/// Has an extension open a secret: the line that it prints, or all of them as they are where there are several. `None`
+/// when it does not know the secret.
 ///
-/// Guarantees: nothing that the program prints is in a failure.
+/// Guarantees: nothing of its standard output is in a failure.
 pub fn secret(
     extension: &Extension,
     name: &str,
@@ -78,13 +81,15 @@ pub fn secret(
     // Known to hold a secret, so that no output is quoted.
     let secrets = Secrets::of(&Plain::secret(Json::Null));
     let invocation = invocation(extension, "secret", &method.executable, settings, &secrets);
-    let printed = Sensitive::new(invocation.run(cx, &prepared(arguments))?);
-    let text = std::str::from_utf8(printed.expose()).map_err(|_| invocation.unexpected("it is not UTF-8"))?.trim();
-    match text.lines().count() {
-        0 => Ok(None),
-        1 => Ok(Some(Sensitive::new(text.to_owned()))),
-        _ => Err(invocation.unexpected("a secret must be on one line")),
-    }
+    let printed = invocation.run(cx, &prepared(arguments))?;
+    let text = str::from_utf8(&printed.bytes).map_err(|_| printed.unexpected("it is not UTF-8"))?;
+    let secret = match text.trim().lines().count() {
+        0 => return Ok(None),
+        1 => text.trim(),
+        // Keys and certificates are lines, each with its end, and some of their readers insist on the last one.
+        _ => text,
+    };
+    Ok(Some(Sensitive::new(secret.to_owned())))
 }
 
 fn unsupported(extension: &Extension, operation: &str) -> Failure {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
-use super::output::{self, Expected, Garbage};
+use super::output::{self, Expected, Garbage, Problem};
 use super::program::{Executable, TrustedEntries};
 use super::secrets::Secrets;
 use super::stderr::Listener;
@@ -84,6 +84,14 @@ impl Origin<'_> {
 
     fn find(&self, executable: &str, operation: &str) -> Result<PathBuf, Failure> {
         self.settings.environment.find(executable, self.directory()).ok_or_else(|| {
+            let beside = self.directory().join(executable);
+            if beside.is_file() {
+                let message = format!(
+                    "the program '{executable}' of operation '{operation}' is not executable: run `chmod +x {}`",
+                    beside.display()
+                );
+                return Failure::new(FailureKind::Start, message);
+            }
             let path = self.settings.environment.get("PATH").unwrap_or(OsStr::new("")).display();
             let directory = self.directory().display();
             let message = format!(
@@ -112,9 +120,46 @@ pub(super) struct Invocation<'a> {
     pub(super) secrets: &'a Secrets,
 }
 
+/// What a program left that ended well.
+pub(super) struct Printed {
+    program: String,
+    operation: &'static str,
+    /// Whether it was given secrets: any of them may be part of the output in any disguise.
+    is_secret: bool,
+    /// Its standard output.
+    pub(super) bytes: Vec<u8>,
+    /// What it said on standard error, without secrets.
+    said: String,
+}
+
+impl Printed {
+    /// Reads the output.
+    pub(super) fn read(&self, expected: Expected) -> Result<Vec<serde_json::Value>, Failure> {
+        output::parse(&self.bytes, expected).map_err(|garbage| self.not_understood(&garbage))
+    }
+
+    /// The output is JSON, but not what it should be. A program that ends well and prints nothing of use often says why on
+    /// standard error, as `pwsh -File` does.
+    pub(super) fn unexpected(&self, what: &str) -> Failure {
+        let (program, operation) = (&self.program, self.operation);
+        let message = format!("the output of '{program}' in operation '{operation}' cannot be used: {what}");
+        Failure::new(FailureKind::Protocol, with_words(message, &self.said))
+    }
+
+    fn not_understood(&self, garbage: &Garbage) -> Failure {
+        let Garbage { problem, offset } = garbage;
+        match problem {
+            Problem::Empty => self.unexpected(&problem.to_string()),
+            // What is not shown cannot give a secret away.
+            _ if self.is_secret => self.unexpected(&format!("{problem} (byte {offset})")),
+            _ => self.unexpected(&format!("{problem} (byte {offset}): {}", excerpt(&self.bytes, *offset))),
+        }
+    }
+}
+
 impl Invocation<'_> {
     /// Runs the program and returns what it printed, if it ended well.
-    pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Vec<u8>, Failure> {
+    pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Printed, Failure> {
         let executable = self.origin.open(self.executable, self.operation)?;
         let image = executable.image();
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
@@ -145,27 +190,19 @@ impl Invocation<'_> {
             ended(finished.exit)
         );
         match finished.exit {
-            Exit::Code(0) => Ok(finished.stdout),
+            Exit::Code(0) => Ok(Printed {
+                program: self.executable.to_owned(),
+                operation: self.operation,
+                is_secret: !self.secrets.is_empty(),
+                bytes: finished.stdout,
+                said,
+            }),
             Exit::Code(code) => Err(self.exited(code, &said)),
             Exit::Signal(signal) => {
                 let message = format!("Resource '{}' was ended by signal {signal}", self.executable);
                 Err(Failure::new(FailureKind::Signal(signal), with_words(message, &said)))
             }
         }
-    }
-
-    /// Reads what the program printed.
-    pub(super) fn read(&self, printed: &[u8], expected: Expected) -> Result<Vec<serde_json::Value>, Failure> {
-        output::parse(printed, expected).map_err(|garbage| self.not_understood(printed, &garbage))
-    }
-
-    /// What the program printed is JSON, but not what it should be.
-    pub(super) fn unexpected(&self, what: &str) -> Failure {
-        let (program, operation) = (self.executable, self.operation);
-        Failure::new(
-            FailureKind::Protocol,
-            format!("the output of '{program}' in operation '{operation}' cannot be used: {what}"),
-        )
     }
 
     fn exited(&self, code: i32, said: &str) -> Failure {
@@ -185,16 +222,6 @@ impl Invocation<'_> {
             message.push_str(". The file must be a program for this machine, or a script whose interpreter exists");
         }
         Failure::new(error.kind(), with_words(message, said))
-    }
-
-    fn not_understood(&self, printed: &[u8], garbage: &Garbage) -> Failure {
-        let what = format!("{} (byte {})", garbage.problem, garbage.offset);
-        let mut failure = self.unexpected(&what);
-        // A secret may be part of the output in any disguise; what is not shown cannot give it away.
-        if self.secrets.is_empty() && !printed.is_empty() {
-            failure.message = format!("{}: {}", failure.message, excerpt(printed, garbage.offset));
-        }
-        failure
     }
 }
 

@@ -4,6 +4,7 @@
 //! all of them: [`input`] makes the call, [`crate::process`] runs it, [`output`] and [`stderr`] read the answer.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value as Json;
@@ -18,7 +19,7 @@ use stead_core::schema::Schema;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
 use input::{Subject, prepare};
-use invoke::{Invocation, Origin};
+use invoke::{Invocation, Origin, Printed};
 use output::Expected;
 use secrets::Secrets;
 use shape::Shape;
@@ -64,9 +65,10 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
         secrets: &secrets,
     };
     let prepared = prepare(list, &subject(adapter), &Json::Null, &secrets, Execution::Actual)?;
-    let listed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Lines)?;
+    let printed = invocation.run(cx, &prepared)?;
+    let listed = printed.read(Expected::Lines)?;
     if listed.iter().any(|each| !each.is_object()) {
-        return Err(invocation.unexpected("every line must be an object"));
+        return Err(printed.unexpected("every line must be an object"));
     }
     Ok(listed)
 }
@@ -82,8 +84,9 @@ pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Con
     let of = importer.type_name.as_str();
     let invocation = Invocation { origin, of, operation: "resolve", executable, secrets: &secrets };
     let prepared = prepare(method, &subject(importer), &input.to_json(), &secrets, Execution::Actual)?;
-    let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
-    printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it must be an object"))
+    let printed = invocation.run(cx, &prepared)?;
+    let resolved = printed.read(Expected::Values(1))?.pop();
+    resolved.filter(Json::is_object).ok_or_else(|| printed.unexpected("it must be an object"))
 }
 
 /// Carries out a resource by the programs of a manifest: its own, or those of its adapter.
@@ -99,17 +102,20 @@ pub struct CommandProvider {
     shape: Shape,
     settings: Settings,
     schema: OnceLock<Option<Arc<Schema>>>,
+    export_schema: OnceLock<Option<Arc<Schema>>>,
     schema_turn: Mutex<()>,
     accepted: Mutex<BTreeSet<[u8; 32]>>,
+    /// Whether it was said that a test reports no verdict.
+    has_warned: AtomicBool,
 }
 
+/// What the programs of a manifest are called about: the path of a resource that is a command is that of its manifest.
 fn subject(manifest: &Manifest) -> Subject {
-    Subject {
-        type_name: manifest.type_name.to_string(),
-        version: manifest.version.to_string(),
-        path: None,
-        content: None,
-    }
+    let path = match &manifest.implementation {
+        Implementation::Command(command) => Some(command.manifest_path.clone()),
+        _ => None,
+    };
+    Subject { type_name: manifest.type_name.to_string(), version: manifest.version.to_string(), path, content: None }
 }
 
 fn origin<'a>(methods: &'a CommandResource, settings: &'a Settings) -> Origin<'a> {
@@ -125,7 +131,7 @@ impl CommandProvider {
                 Some(Self::assemble(manifest, methods, subject(manifest), schema, Shape::Direct, settings))
             }
             Implementation::Adapted { adapter, resource } => Self::adapted(manifest, adapter, resource, settings),
-            Implementation::BuiltIn | Implementation::Engine => None,
+            Implementation::BuiltIn | Implementation::Engine | Implementation::Late(_) => None,
         }
     }
 
@@ -164,8 +170,10 @@ impl CommandProvider {
             shape,
             settings,
             schema: OnceLock::new(),
+            export_schema: OnceLock::new(),
             schema_turn: Mutex::default(),
             accepted: Mutex::default(),
+            has_warned: AtomicBool::new(false),
         }
     }
 
@@ -179,6 +187,21 @@ impl CommandProvider {
         let Some(why) = required.and_then(|required| required.refusal(self.settings.elevated)) else { return Ok(()) };
         let message = format!("Operation '{operation}' of resource '{}': {why}", self.manifest.type_name);
         Err(Failure::new(FailureKind::Unsupported, message))
+    }
+
+    /// Whether what it answers is a state, not the results of what it holds.
+    fn holds_no_others(&self) -> bool {
+        self.manifest.kind == Kind::Resource
+    }
+
+    /// Says once that a test leaves the verdict to a comparison.
+    fn warn_of_no_verdict(&self, cx: &Context) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            let of = &self.manifest.type_name;
+            let message =
+                format!("the test of '{of}' does not report '_inDesiredState'; its state was compared instead");
+            (cx.trace)(TraceLevel::Warn, &message);
+        }
     }
 
     /// The rights that the operations need: those of whoever has the programs.
@@ -196,17 +219,17 @@ impl CommandProvider {
 
     /// Runs one program and reads its answer.
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
+        request.understand(self, &self.run(cx, request, input)?)
+    }
+
+    /// Runs one program.
+    fn run(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Printed, Failure> {
         let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.validate_properties(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
         let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
-        let printed = invocation.run(cx, &prepared)?;
-        let values = match request.expected {
-            Some(expected) => invocation.read(&printed, expected)?,
-            None => Vec::new(),
-        };
-        request.understand(self, &invocation, values)
+        invocation.run(cx, &prepared)
     }
 
     /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
@@ -218,7 +241,8 @@ impl CommandProvider {
         }
         let invocation = self.invocation("validate", &method.executable, secrets);
         let prepared = prepare(method, &self.subject, wanted, secrets, Execution::Actual)?;
-        let answer = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
+        let printed = invocation.run(cx, &prepared)?;
+        let answer = printed.read(Expected::Values(1))?;
         let answer = answer.first().unwrap_or(&Json::Null);
         match answer.get("valid").and_then(Json::as_bool) {
             Some(true) => {
@@ -230,7 +254,7 @@ impl CommandProvider {
                 let reason = secrets.scrub(reason);
                 Err(Failure::new(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
             }
-            None => Err(invocation.unexpected("'valid' must be true or false")),
+            None => Err(printed.unexpected("'valid' must be true or false")),
         }
     }
 
@@ -248,14 +272,32 @@ impl CommandProvider {
         accepted.insert(digest);
     }
 
-    fn load_schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        let json = match &self.own_schema {
-            None => return Ok(None),
-            Some(SchemaSource::Embedded(json)) => json.clone(),
-            Some(SchemaSource::Command { executable, arguments }) => self.print_schema(cx, executable, arguments)?,
+    /// A schema, compiled once. Failures are not kept: the next call tries again.
+    fn compiled(
+        &self,
+        cx: &Context,
+        kept: &OnceLock<Option<Arc<Schema>>>,
+        source: Option<&SchemaSource>,
+    ) -> Result<Option<Arc<Schema>>, Failure> {
+        if let Some(schema) = kept.get() {
+            return Ok(schema.clone());
+        }
+        // One thread asks the program, the others wait for its answer.
+        let _turn = self.schema_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = kept.get() {
+            return Ok(schema.clone());
+        }
+        let schema = source.map(|source| self.load_schema(cx, source)).transpose()?;
+        Ok(kept.get_or_init(|| schema).clone())
+    }
+
+    fn load_schema(&self, cx: &Context, source: &SchemaSource) -> Result<Arc<Schema>, Failure> {
+        let json = match source {
+            SchemaSource::Embedded(json) => json.clone(),
+            SchemaSource::Command { executable, arguments } => self.print_schema(cx, executable, arguments)?,
         };
         let schema = Schema::compile(json).map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
-        Ok(Some(Arc::new(schema)))
+        Ok(Arc::new(schema))
     }
 
     fn print_schema(&self, cx: &Context, executable: &str, arguments: &[Argument]) -> Result<Json, Failure> {
@@ -269,8 +311,8 @@ impl CommandProvider {
         let secrets = Secrets::default();
         let invocation = self.invocation("schema", executable, &secrets);
         let prepared = prepare(&method, &self.subject, &Json::Null, &secrets, Execution::Actual)?;
-        let mut printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
-        printed.pop().ok_or_else(|| invocation.unexpected("there is no schema"))
+        let printed = invocation.run(cx, &prepared)?;
+        printed.read(Expected::Values(1))?.pop().ok_or_else(|| printed.unexpected("there is no schema"))
     }
 
     /// The program for a what-if, and what it is called with: the argument of `set` for it, or the method of its own
@@ -310,7 +352,7 @@ struct Answer {
     /// `_inDesiredState`, which an adapter that takes documents may state beside the instances.
     verdict: Option<Json>,
     differing: Option<Vec<String>>,
-    lines: Vec<Json>,
+    exported: Vec<Exported>,
 }
 
 impl<'a> Request<'a> {
@@ -330,30 +372,66 @@ impl<'a> Request<'a> {
         Self { expected: Some(expected), ..self }
     }
 
-    fn understand(
-        &self,
-        provider: &CommandProvider,
-        invocation: &Invocation<'_>,
-        values: Vec<Json>,
-    ) -> Result<Answer, Failure> {
-        if self.expected == Some(Expected::Lines) {
-            return Ok(Answer { lines: values, ..Answer::default() });
+    fn understand(&self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
+        let Some(expected) = self.expected else { return Ok(Answer::default()) };
+        let values = printed.read(expected)?;
+        if expected == Expected::Lines {
+            let whole = provider.manifest.kind == Kind::Exporter;
+            let exported = shape::exported(provider.shape, whole, values);
+            let exported = exported.map_err(|what| printed.unexpected(what))?;
+            return Ok(Answer { exported, ..Answer::default() });
         }
         let mut values = values.into_iter();
         let Some(state) = values.next() else { return Ok(Answer::default()) };
         let beside = verdict(&state);
-        let state = provider.shape.unwrap(state).map_err(|what| invocation.unexpected(what))?;
+        let state = provider.shape.unwrap(state).map_err(|what| printed.unexpected(what))?;
         let nested = provider.manifest.kind != Kind::Resource && state.is_array();
         if !state.is_object() && !nested {
-            return Err(invocation.unexpected("the state must be an object"));
+            return Err(printed.unexpected("the state must be an object"));
         }
         let differing = values.next().map(|names| strings(&names));
         if differing == Some(None) {
-            return Err(invocation.unexpected("the second line must be an array of names"));
+            return Err(printed.unexpected("the second line must be an array of names"));
         }
         let verdict = beside.or_else(|| verdict(&state));
-        Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), lines: Vec::new() })
+        Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), ..Answer::default() })
     }
+
+    /// What a program answered to a test.
+    ///
+    /// Without `return` the output is what the documentation of DSC says is the default, `state`, where it has a verdict;
+    /// anything else that it prints means nothing. Its exit code counts in any case.
+    fn understand_test(self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
+        let reports = self.expected.is_some();
+        let request = if reports { self } else { self.expecting(Expected::Values(1)) };
+        let answer = match request.understand(provider, printed) {
+            Err(_) if !reports => Answer::default(),
+            answer => answer?,
+        };
+        match &answer {
+            Answer { verdict: Some(verdict), .. } if !verdict.is_boolean() => {
+                Err(printed.unexpected("'_inDesiredState' must be true or false"))
+            }
+            Answer { verdict: None, state: Some(state), .. } => match misspelt_verdict(state) {
+                Some(name) => Err(printed.unexpected(&format!("'{name}' must be named '_inDesiredState'"))),
+                // The results of a group have their verdicts in them.
+                None if reports || state.is_array() => Ok(answer),
+                None => Ok(Answer::default()),
+            },
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// The name of what is the verdict of a test by all but its name.
+fn misspelt_verdict(state: &Json) -> Option<&str> {
+    let is_verdict = |name: &str| name.replace('_', "").eq_ignore_ascii_case("inDesiredState");
+    let (name, _) = state.as_object()?.iter().find(|(name, value)| value.is_boolean() && is_verdict(name))?;
+    Some(name)
+}
+
+fn is_state(values: Vec<Json>) -> bool {
+    values.first().is_some_and(Json::is_object)
 }
 
 fn verdict(state: &Json) -> Option<Json> {
@@ -380,18 +458,15 @@ impl Provider for CommandProvider {
         self.validate_properties(cx, &wanted, &Secrets::of(input))
     }
 
-    /// Failures are not kept: the next call tries again.
     fn schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        if let Some(schema) = self.schema.get() {
-            return Ok(schema.clone());
-        }
-        // One thread asks the program, the others wait for its answer.
-        let _turn = self.schema_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(schema) = self.schema.get() {
-            return Ok(schema.clone());
-        }
-        let schema = self.load_schema(cx)?;
-        Ok(self.schema.get_or_init(|| schema).clone())
+        self.compiled(cx, &self.schema, self.own_schema.as_ref())
+    }
+
+    fn export_schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        // What an adapter exports is asked for with a document, which no filter describes.
+        let is_own = matches!(self.manifest.implementation, Implementation::Command(_));
+        let source = self.methods.export_schema.as_ref().filter(|_| is_own);
+        self.compiled(cx, &self.export_schema, source)
     }
 
     /// What resources that are programs are used to.
@@ -406,30 +481,21 @@ impl Provider for CommandProvider {
         Ok(Plain::new(self.call(cx, &request, input)?.state.unwrap_or_default()))
     }
 
-    /// A test that reports nothing is not run at all: its output would mean nothing, and the verdict comes from `get`
-    /// and a comparison in any case.
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
         self.check_privilege("test", self.security().test)?;
-        if method.returns.is_none() {
-            return Ok(TestReply::default());
-        }
         let request = Request::new("test", method, Execution::Actual);
-        let answer = self.call(cx, &request, input)?;
-        let stated = match answer.verdict {
-            None => None,
-            Some(Json::Bool(verdict)) => Some(verdict),
-            Some(_) => {
-                let secrets = Secrets::default();
-                let invocation = self.invocation("test", &method.executable, &secrets);
-                return Err(invocation.unexpected("'_inDesiredState' must be true or false"));
-            }
-        };
-        let in_desired_state = stated.or(answer.differing.as_ref().map(Vec::is_empty));
-        let (actual, differing) = (answer.state.map(Plain::new), answer.differing);
-        Ok(TestReply { actual, in_desired_state, differing, predicted: None })
+        let printed = self.run(cx, &request, input)?;
+        let Answer { state, verdict, differing, .. } = request.understand_test(self, &printed)?;
+        let stated = verdict.and_then(|verdict| verdict.as_bool());
+        if stated.is_none() && differing.is_none() && method.returns.is_some() && self.holds_no_others() {
+            self.warn_of_no_verdict(cx);
+        }
+        let in_desired_state = stated.or(differing.as_ref().map(Vec::is_empty));
+        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, predicted: None })
     }
 
+    /// A set that was made is not lost where what it reports cannot be used: the state after it can be asked for.
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let method = match execution {
             Execution::Actual => self.methods.set.as_ref(),
@@ -438,9 +504,22 @@ impl Provider for CommandProvider {
         let name = if execution == Execution::WhatIf { "what-if" } else { "set" };
         let method = method.ok_or_else(|| self.unsupported(name))?;
         self.check_privilege(name, self.security().set)?;
-        let answer = self.call(cx, &Request::new(name, method, execution), input)?;
+        let request = Request::new(name, method, execution);
+        let printed = self.run(cx, &request, input)?;
+        let answer = match request.understand(self, &printed) {
+            Err(failure) if execution == Execution::Actual => {
+                (cx.trace)(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
+                Answer::default()
+            }
+            answer => answer?,
+        };
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
-        Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if, ..SetReply::default() })
+        let ignored = request.expected.is_none() && printed.read(Expected::Values(1)).is_ok_and(is_state);
+        if ignored {
+            (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
+        }
+        let (after, changed) = (answer.state.map(Plain::new), answer.differing);
+        Ok(SetReply { after, changed, what_if, ignored, ..SetReply::default() })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -463,10 +542,6 @@ impl Provider for CommandProvider {
         let method = self.methods.export.as_ref().ok_or_else(|| self.unsupported("export"))?;
         self.check_privilege("export", self.security().export)?;
         let request = Request::new("export", method, Execution::Actual).expecting(Expected::Lines);
-        let lines = self.call(cx, &request, input)?.lines;
-        let secrets = Secrets::default();
-        let invocation = self.invocation("export", &method.executable, &secrets);
-        let whole = self.manifest.kind == Kind::Exporter;
-        shape::exported(self.shape, whole, lines).map_err(|what| invocation.unexpected(what))
+        Ok(self.call(cx, &request, input)?.exported)
     }
 }

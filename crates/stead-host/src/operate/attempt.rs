@@ -76,11 +76,19 @@ impl Attempt<'_> {
             let data = data.map(|data| self.resealer.state(data));
             return Ok(Reply::Pending(Pending { message: self.resealer.text(&message), data }));
         }
-        let after = reply.after.map(|after| self.reading(after)).transpose()?;
+        let after = match reply.after.map(|after| self.reading(after)).transpose() {
+            // It was made whatever it reports, and its state can be asked for.
+            Err(failure) if execution == Execution::Actual => {
+                self.note(TraceLevel::Warn, &format!("the set was made, but {}", self.scrubbed(failure).message));
+                None
+            }
+            after => after?,
+        };
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
         let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
         let effects = self.scrubbed_effects(reply.effects);
-        let (unread, what_if) = (reply.unread, self.texts(&reply.what_if));
+        let unread = reply.unread.map(|failure| self.scrubbed(failure));
+        let what_if = self.texts(&reply.what_if);
         Ok(Reply::Set(SetReply { after, unread, changed, what_if, presumed, effects }.into()))
     }
 
@@ -130,18 +138,16 @@ impl Attempt<'_> {
         Ok(Exported { type_name, name, properties: Arc::unwrap_or_clone(reading.state), depends_on, metadata })
     }
 
-    /// Whether the input must fit the schema of the properties: a filter must only if the resource filters by itself and
-    /// declares no schema for it.
-    fn checks_input(&self) -> bool {
+    /// The schema that the input must fit: that of the properties, and of a filter the one that the resource declares for
+    /// it, else that of the properties if the resource filters by itself.
+    fn input_schema(&self) -> Result<Option<Arc<Schema>>, Failure> {
         let capabilities = self.call.manifest.capabilities;
+        let own = || self.schema.clone();
         if self.call.operation != Operation::Export || !capabilities.export {
-            return true;
+            return Ok(own());
         }
-        let own_schema = match &self.call.manifest.implementation {
-            Implementation::Command(command) => command.export_schema.is_some(),
-            _ => false,
-        };
-        capabilities.export_filters && !own_schema
+        let declared = self.provider.export_schema(&self.cx)?;
+        Ok(declared.or_else(|| own().filter(|_| capabilities.export_filters)))
     }
 
     /// Takes in a state that the resource reported.
@@ -213,26 +219,20 @@ impl Attempt<'_> {
 
     /// Takes the form of the secrets that fits the resource, and checks that the whole does.
     pub(super) fn choose_input(&mut self, wrapped: Option<Plain>) -> Result<(), Failure> {
-        let Some(wrapped) = wrapped else { return self.check_input() };
-        let Some(schema) = &self.schema else {
-            if self.provider.wants_wrapped_secrets() {
-                self.input = wrapped;
-            }
-            return Ok(());
-        };
-        if schema.validate(&wrapped.to_json()).is_empty() {
-            self.input = wrapped;
+        if self.input.expose().is_null() {
             return Ok(());
         }
-        self.check_input()
-    }
-
-    fn check_input(&self) -> Result<(), Failure> {
-        let Some(schema) = self.schema.as_deref().filter(|_| !self.input.expose().is_null() && self.checks_input())
-        else {
-            return Ok(());
-        };
-        failed(schema, &self.input, FailureKind::Invalid, "").map_err(|failure| self.scrubbed(failure))
+        let schema = self.input_schema()?;
+        match (wrapped, &schema) {
+            (Some(wrapped), None) if self.provider.wants_wrapped_secrets() => self.input = wrapped,
+            (Some(wrapped), Some(schema)) if schema.validate(&wrapped.to_json()).is_empty() => self.input = wrapped,
+            (_, None) => {}
+            (_, Some(schema)) => {
+                let checked = failed(schema, &self.input, FailureKind::Invalid, "");
+                return checked.map_err(|failure| self.scrubbed(failure));
+            }
+        }
+        Ok(())
     }
 
     fn check_output(&self, state: &Plain) -> Result<(), Failure> {

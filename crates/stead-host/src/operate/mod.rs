@@ -48,7 +48,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     for message in substitutes(call, &attempt) {
         attempt.note(TraceLevel::Info, &message);
     }
-    let response = guarded(|| invoke(call, &attempt));
+    let response = invoke(call, &attempt);
     tracing::debug!(
         "{operation} of '{}' ({}) took {:.3} s",
         cx.name,
@@ -64,8 +64,10 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
         match planner.step()? {
             Step::Done(response) => return Ok(*response),
             Step::Invoke(method) => {
-                attempt.check_cancelled()?;
-                planner.observe(attempt.invoke(method)?);
+                let answer = attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method)));
+                if let Some(warning) = planner.observe(answer.map_err(|failure| attempt.scrubbed(failure)))? {
+                    attempt.note(TraceLevel::Warn, &warning);
+                }
             }
         }
     }
@@ -103,7 +105,7 @@ fn prepare<'a>(
     }
     let schema = provider.schema(cx)?;
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
-    let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
+    let Opened { parted: desired, bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
     let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
     let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{self, OpenError};
 use stead_core::id::SecretName;
-use stead_core::value::{Object, Sealed, Sensitive, Value};
+use stead_core::value::{Object, Seal, Sealed, Sensitive, Value};
 
 use crate::provider::Plain;
 use crate::redactor::Redactor;
@@ -14,6 +14,9 @@ use crate::vault::Vault;
 
 /// A value whose sealed parts were opened.
 pub(super) struct Opened {
+    /// The value itself, with arrays that are sealed as a whole taken apart: resources cover and report their elements one
+    /// by one.
+    pub(super) parted: Arc<Value>,
     /// Secrets as they are.
     pub(super) bare: Plain,
     /// Secrets as `{"secureString": …}` and `{"secureObject": …}`; `None` when there are none.
@@ -27,13 +30,42 @@ impl Opened {
     pub(super) fn open(value: &Arc<Value>, vault: &dyn Vault) -> Result<Self, Failure> {
         if !value.has_sealed() {
             let bare = Plain::shared(Arc::clone(value));
-            return Ok(Self { bare, wrapped: None, secrets: Redactor::default() });
+            return Ok(Self { parted: Arc::clone(value), bare, wrapped: None, secrets: Redactor::default() });
         }
         let secrets = RefCell::new(Redactor::default());
         let opener = Opener { vault, secrets: &secrets };
         let bare = opener.open(value, &|plain| plain)?;
         let wrapped = opener.open(value, &wrapped)?;
-        Ok(Self { bare: Plain::secret(bare), wrapped: Some(Plain::secret(wrapped)), secrets: secrets.into_inner() })
+        let parted = Arc::new(parted(value, &bare, vault));
+        let (bare, wrapped) = (Plain::secret(bare), Some(Plain::secret(wrapped)));
+        Ok(Self { parted, bare, wrapped, secrets: secrets.into_inner() })
+    }
+}
+
+/// A value with its sealed arrays as arrays of what is sealed; `bare` is the same in the clear.
+fn parted(value: &Value, bare: &Value, seal: &dyn Seal) -> Value {
+    match (value, bare) {
+        (Value::Sealed(_), Value::Array(items)) => Value::Array(items.iter().map(|item| sealed(item, seal)).collect()),
+        (Value::Array(items), Value::Array(bare)) => {
+            Value::Array(items.iter().zip(bare).map(|(item, bare)| parted(item, bare, seal)).collect())
+        }
+        (Value::Object(members), Value::Object(bare)) => {
+            let part = |(name, value): (&String, &Value)| match bare.get(name) {
+                Some(bare) => (name.clone(), parted(value, bare, seal)),
+                None => (name.clone(), value.clone()),
+            };
+            Value::Object(members.iter().map(part).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// An element of a secret array.
+fn sealed(item: &Value, seal: &dyn Seal) -> Value {
+    match item {
+        Value::Null => Value::Null,
+        Value::Array(items) => Value::Array(items.iter().map(|item| sealed(item, seal)).collect()),
+        item => Value::secret(seal.seal(item.clone())),
     }
 }
 

@@ -85,8 +85,7 @@ impl Resealer<'_> {
     fn seal_like(&self, sealed: &Sealed, plain: &Value, actual: Value) -> Value {
         match actual {
             Value::Null => Value::Null,
-            actual if actual.as_str() == Some(REDACTED) => Value::Sealed(sealed.clone()),
-            actual if contains(&actual, plain, &Rules::default()) => Value::Sealed(sealed.clone()),
+            actual if agrees(&actual, plain) => Value::Sealed(sealed.clone()),
             actual => Value::secret(self.seal.seal(actual)),
         }
     }
@@ -145,6 +144,22 @@ fn take_equal<'v>(
         }
     }
     None
+}
+
+/// Whether a state is a secret, with any part of it covered: what is covered does not tell what it is.
+fn agrees(actual: &Value, plain: &Value) -> bool {
+    match (actual, plain) {
+        (Value::String(text), plain) if text == REDACTED => !plain.is_null(),
+        (Value::Object(actual), Value::Object(plain)) => {
+            plain.iter().all(|(name, plain)| actual.get(name).is_some_and(|actual| agrees(actual, plain)))
+        }
+        (Value::Array(items), Value::Array(wanted))
+            if items.len() == wanted.len() && items.iter().zip(wanted).all(|(actual, plain)| agrees(actual, plain)) =>
+        {
+            true
+        }
+        _ => contains(actual, plain, &Rules::default()),
+    }
 }
 
 /// Whether any part of a value says by its form that it is secret.

@@ -17,7 +17,7 @@ const fn because(name: &'static str, reason: &'static str) -> Inherited {
 }
 
 /// The variables that programs are given. Everything else stays here: environments are where tokens are kept, and a
-/// resource has no business with those of its caller. Proxies are left out too, their addresses often hold passwords.
+/// resource has no business with those of its caller. More are named by a setting, a document or the command line.
 pub const INHERITED: &[Inherited] = &[
     because("PATH", "programs call programs"),
     because("HOME", "package managers and shells keep their settings there"),
@@ -33,6 +33,14 @@ pub const INHERITED: &[Inherited] = &[
     because("DBUS_SESSION_BUS_ADDRESS", "the services of a user are managed over it"),
     because("SSL_CERT_FILE", "which authorities are trusted"),
     because("SSL_CERT_DIR", "which authorities are trusted"),
+    because("http_proxy", "downloads work behind a proxy"),
+    because("HTTP_PROXY", "downloads work behind a proxy"),
+    because("https_proxy", "downloads work behind a proxy"),
+    because("HTTPS_PROXY", "downloads work behind a proxy"),
+    because("all_proxy", "downloads work behind a proxy"),
+    because("ALL_PROXY", "downloads work behind a proxy"),
+    because("no_proxy", "which hosts are reached without it"),
+    because("NO_PROXY", "which hosts are reached without it"),
     because("NO_COLOR", "asks for plain messages"),
     because("PSModulePath", "where PowerShell finds the modules that its adapters carry out"),
     because("DOTNET_ROOT", "where PowerShell finds its runtime"),
@@ -42,7 +50,7 @@ pub const INHERITED: &[Inherited] = &[
 
 /// The environment that programs are started with.
 ///
-/// Guarantees: it holds nothing but what [`INHERITED`] and the caller name.
+/// Guarantees: it holds nothing but what [`INHERITED`], the settings, the document and the caller name.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
@@ -67,6 +75,19 @@ impl Environment {
             kept.set("PATH", restricted);
         }
         kept
+    }
+
+    /// Adds what of the environment of this process has one of these names; a `*` at the end stands for anything.
+    pub fn add_of_this_process(&mut self, names: &[String]) {
+        if names.is_empty() {
+            return;
+        }
+        let is_named = |name: &OsStr| name.to_str().is_some_and(|name| names.iter().any(|each| fits(name, each)));
+        for (name, value) in std::env::vars_os().filter(|(name, _)| is_named(name)) {
+            if self.variables.iter().all(|(known, _)| *known != name) {
+                self.variables.push((name, value));
+            }
+        }
     }
 
     /// Sets a variable, in place of one of the same name.
@@ -131,9 +152,18 @@ mod tests {
 
     #[test]
     fn only_named_variables_are_inherited() {
-        let all = [("LC_ALL", "C"), ("AWS_SECRET_ACCESS_KEY", "x"), ("http_proxy", "http://u:p@h"), ("PATHS", "x")];
+        let all = [("LC_ALL", "C"), ("AWS_SECRET_ACCESS_KEY", "x"), ("KUBECONFIG", "/k"), ("PATHS", "x")];
         assert_eq!(environment(&all, &[]), [("LC_ALL".into(), "C".into())]);
-        assert_eq!(environment(&all, &["http_proxy"]).len(), 2);
+        assert_eq!(environment(&all, &["KUBECONFIG", "AWS_*"]).len(), 3);
+    }
+
+    #[test]
+    fn proxies_are_inherited_in_both_cases() {
+        let names = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
+        let both = names.iter().flat_map(|name| [(*name).to_owned(), name.to_uppercase()]);
+        let all: Vec<(String, String)> = both.map(|name| (name, "x".to_owned())).collect();
+        let all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(environment(&all, &[]).len(), 8);
     }
 
     #[test]

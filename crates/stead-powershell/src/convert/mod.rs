@@ -12,6 +12,7 @@ use std::fmt;
 
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::call as codes;
+use stead_core::schema::is_key_of_instances;
 use stead_core::value::pointer;
 
 pub use json::{Json, JsonError};
@@ -156,6 +157,9 @@ pub fn properties(
     for (name, value) in stated {
         let place = path.member(name);
         match declared.iter().find(|property| same_name(&property.name, name)) {
+            None if is_key_of_instances(name) => {
+                refusals.push(place.refuse(Mismatch::Unknown, "belongs to the instance: put it beside 'properties'"));
+            }
             None => refusals.push(place.refuse(Mismatch::Unknown, "is not a property of the resource")),
             Some(property) if property.read_only || (*value == Json::Null && !holds_null(&property.ty)) => {}
             Some(property) => match property_value(property, value, place) {

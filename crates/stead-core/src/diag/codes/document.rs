@@ -61,4 +61,7 @@ crate::codes! {
          cap: 60                                   # with any of them: at most 60 s\n\
          jitter: 0.2                               # with any of them: up to a fifth longer, at random\n```\n\n\
          One of the first three is stated. Times and multipliers are above 0, and `min` is below `max`.\n";
+    UNKNOWN_DIRECTIVE = "W0218", "a directive that nothing reads",
+        "Directives say how a document or an instance is carried out. One that is not known is ignored, as DSC v3 ignores it: \
+         a document may be written for a later version. Most are misspelt: the message says what was probably meant.\n";
 }

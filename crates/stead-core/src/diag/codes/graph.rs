@@ -53,4 +53,14 @@ crate::codes! {
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
          ask for more in their own `directives`, but for no less.";
+    INCOMPLETE = "W0531", "the resource lacks an operation of its kind",
+        "An importer without `resolve` in its manifest cannot say which document its properties stand for: it is called\n\
+         as a resource, and the instances of that document are not seen. An adapter without `validate` cannot say whether\n\
+         properties are valid: mistakes in them are found only when they are set. Ask the author of the manifest.";
+    LATE = "W0532", "the resource is looked for during the run",
+        "`directives.resourceDiscovery: duringDeployment` lets a document use a resource that it installs itself: a type that\n\
+         is not there is looked for again when the instances that it depends on are settled. Until then nothing is known of\n\
+         it: its properties are checked when it is called, a plan says that the instance is unknown until what it depends\n\
+         on has changed, and where nothing of that would change, that it fails. Groups, importers and adapters with nested\n\
+         instances must be there when the run begins.";
 }

@@ -83,9 +83,10 @@ The manifest of an adapted resource says what its adapter works with: `path`, a 
 `content`, an object that is handed over. Exactly one of the two is given.";
 
     /// E0613
-    ADAPTER = "E0613", "the kind does not fit the adapter", "\
+    ADAPTER = "E0613", "the kind does not fit the operations", "\
 A manifest with `adapter` is of kind `adapter`, and one of kind `adapter` must have `adapter`, which says how it is
-given the resources that it carries out.";
+given the resources that it carries out. One of kind `importer` must have `resolve`, the program that says which document
+its properties stand for: without it nothing would be done for an instance.";
 
     /// E0614
     EXPORT = "E0614", "an export both filters and does not", "\
@@ -110,4 +111,10 @@ The key has no meaning at this place, and is ignored as other implementations ig
     IDLE = "W0654", "the resource can do nothing", "\
 The manifest names no operation, so that no instance of it can be used. Give it at least `get`, with the program that
 reads the actual state.";
+
+    /// W0655
+    INCOMPLETE = "W0655", "the manifest lacks an operation of its kind", "\
+An adapter has `validate`, the program that says whether the properties of an instance are valid: without it, mistakes in
+them are found only when they are set, after others were changed. An importer has `resolve`, the program that says which
+document its properties stand for: without it, its other operations are called as those of a resource, as `dsc` does.";
 }

@@ -4,7 +4,7 @@ use super::Parser;
 use crate::diag::Diagnostic;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{Argument, Input, Method, Returns, SchemaSource, codes};
-use crate::text::Node;
+use crate::text::{Entry, Kind, Node, Span};
 
 const INPUTS: [(&str, Input); 2] = [("stdin", Input::Stdin), ("env", Input::Environment)];
 const RETURNS: [(&str, Returns); 2] = [("state", Returns::State), ("stateAndDiff", Returns::StateAndDiff)];
@@ -110,6 +110,11 @@ impl Parser<'_> {
             }
             (None, Some(embedded)) => {
                 self.reader.members(node, "'schema'", &["command", "embedded"], Unknown::Ignored)?;
+                if let Some(span) = empty_reference(embedded) {
+                    let finding = Diagnostic::error(&codes::SCHEMA, span, "'$ref' refers to nothing");
+                    self.reader
+                        .note(finding.with_help("in YAML '#' begins a comment; put what it refers to in quotes"));
+                }
                 Some(SchemaSource::Embedded(plain(embedded)))
             }
             _ => {
@@ -119,4 +124,14 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// Where a schema has a `$ref` without a value.
+fn empty_reference(node: &Node) -> Option<Span> {
+    let within = |entry: &Entry| match &*entry.key {
+        "$ref" if matches!(entry.value.kind, Kind::Null) => Some(entry.key_span),
+        _ => empty_reference(&entry.value),
+    };
+    let in_members = node.entries().into_iter().flatten().find_map(within);
+    in_members.or_else(|| node.items().into_iter().flatten().find_map(empty_reference))
 }

@@ -105,7 +105,7 @@ impl Parser<'_> {
     fn stated_kind(&mut self, node: &Node) -> Option<Kind> {
         let text = super::read::present(node, "kind").and_then(Node::as_str);
         let same = |(word, _): &&(&str, Kind)| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
-        let known = words::KINDS.iter().find(same).map(|(_, kind)| *kind);
+        let known = words::KINDS.iter().chain([&words::IMPORT]).find(same).map(|(_, kind)| *kind);
         known.or_else(|| self.reader.optional_word(node, "kind", &words::KINDS))
     }
 

@@ -74,7 +74,7 @@ impl Parser<'_> {
         let mut capabilities = Capabilities::default();
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
-        let kind = self.kind(node, &command);
+        let kind = self.kind(node);
         // A misspelled operation has been found already.
         if self.reader.errors() == before {
             self.warn_if_idle(node, &command);
@@ -142,18 +142,32 @@ impl Parser<'_> {
         }
     }
 
-    fn kind(&mut self, node: &Node, command: &CommandResource) -> Kind {
+    /// The kind, which must have the operations that are the point of it.
+    fn kind(&mut self, node: &Node) -> Kind {
         let stated = self.stated_kind(node);
-        let has_adapter = present(node, "adapter").is_some();
-        let problem = match (stated, has_adapter) {
-            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' requires 'adapter'",
-            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' must be of kind 'adapter'",
-            _ => return stated.unwrap_or(if command.adapter.is_some() { Kind::Adapter } else { Kind::Resource }),
+        let has = |key: &str| present(node, key).is_some();
+        let kind = stated.unwrap_or(if has("adapter") { Kind::Adapter } else { Kind::Resource });
+        let is_called = ["get", "set", "test"].into_iter().any(has);
+        let place = present(node, "kind").or(present(node, "adapter")).map_or(node.span, |value| value.span);
+        let problem = match kind {
+            Kind::Adapter if !has("adapter") => Some("a manifest of kind 'adapter' requires 'adapter'"),
+            kind if kind != Kind::Adapter && has("adapter") => {
+                Some("a manifest with 'adapter' must be of kind 'adapter'")
+            }
+            Kind::Importer if !has("resolve") && !is_called => Some("a manifest of kind 'importer' requires 'resolve'"),
+            _ => None,
         };
-        if let Some(kind) = present(node, "kind") {
-            self.reader.note(Diagnostic::error(&codes::ADAPTER, kind.span, problem));
+        if let Some(problem) = problem {
+            self.reader.note(Diagnostic::error(&codes::ADAPTER, place, problem));
+            return Kind::Resource;
         }
-        Kind::Resource
+        let lacks = match kind {
+            Kind::Adapter if !has("validate") => "the adapter has no 'validate'",
+            Kind::Importer if !has("resolve") => "the importer has no 'resolve'",
+            _ => return kind,
+        };
+        self.reader.note(Diagnostic::warning(&codes::INCOMPLETE, place, lacks));
+        kind
     }
 
     fn warn_if_idle(&mut self, node: &Node, command: &CommandResource) {
