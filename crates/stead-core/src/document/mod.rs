@@ -40,6 +40,8 @@ pub struct Document {
     pub metadata: Option<Node>,
     /// `parameters`, in the order written
     pub parameters: Vec<Parameter>,
+    /// The names of parameters whose declarations cannot be read: they are there, and nothing else is known of them.
+    pub unreadable: BTreeSet<String>,
     /// `variables`, in the order written; each may be or contain an expression
     pub variables: Vec<Named<Template>>,
     /// `functions`, flattened
@@ -86,7 +88,7 @@ impl Document {
     }
 
     /// Every value in it that may be or have an expression, but those of parameters and functions.
-    fn values(&self) -> impl Iterator<Item = &Template> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Template> {
         let variables = self.variables.iter().map(|variable| &variable.value);
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
         variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values))
@@ -152,6 +154,9 @@ pub struct Directives {
     pub version: Option<Spanned<String>>,
     /// `reconcile`: how what is pending is run again. DSC v3 does not have it
     pub reconcile: Reconcile,
+    /// `environment`: variables of the environment that programs are given besides those that all are; a `*` at the end
+    /// stands for anything. DSC v3 does not have it
+    pub environment: Vec<Spanned<String>>,
     /// `implicitOrder`: whether what an instance lies in or uses is created before it. DSC v3 does not have it
     pub implicit_order: Option<Spanned<bool>>,
 }

@@ -28,9 +28,17 @@ impl Reader<'_> {
         entries.into_iter().map(variable).collect()
     }
 
-    pub(super) fn parameters(&mut self, node: Node) -> Vec<Parameter> {
-        let entries = self.entries(node, "'parameters'");
-        entries.into_iter().filter_map(|entry| self.parameter(entry)).collect()
+    /// The parameters, and the names of those that cannot be read.
+    pub(super) fn parameters(&mut self, node: Node) -> (Vec<Parameter>, BTreeSet<String>) {
+        let (mut parameters, mut unreadable) = (Vec::new(), BTreeSet::new());
+        for entry in self.entries(node, "'parameters'") {
+            let name = entry.key.to_string();
+            match self.parameter(entry) {
+                Some(parameter) => parameters.push(parameter),
+                None => drop(unreadable.insert(name)),
+            }
+        }
+        (parameters, unreadable)
     }
 
     fn parameter(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Parameter> {

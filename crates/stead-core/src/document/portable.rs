@@ -1,16 +1,17 @@
 //! What of a document DSC v3 does not have.
 
-use super::{Document, Exclusive, Instance, Reconcile, codes};
+use super::{DataType, Document, Exclusive, Instance, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
-use crate::expr::{Placed, expressions};
+use crate::expr::{self, Expression, Part, Placed, Template, expressions};
 use crate::id::TypeName;
-use crate::text::{Sources, Span, locate};
+use crate::text::{Kind, Sources, Span, locate};
 
 /// Whose types only stead has.
 const OWNER: &str = "stead";
 
 impl Document {
-    /// Warnings about the functions, directives and types that DSC v3 does not have, in the order written.
+    /// Warnings about the functions, directives and types that DSC v3 does not have, and about values that it cannot compute,
+    /// in the order written.
     ///
     /// What is nested in a group is a document of its own, and so is what is included.
     pub fn not_portable(&self, sources: &Sources) -> Vec<Diagnostic> {
@@ -29,9 +30,66 @@ impl Document {
             found.extend(own.map(|(builtin, at)| {
                 finding(locate(sources, span, at), &format!("the function '{}()'", builtin.name))
             }));
+            found.extend(self.secure_arguments(&Placed { expression, span }, sources));
+        }
+        for properties in self.resources.iter().filter_map(|instance| instance.properties.as_ref()) {
+            self.elements(properties, &mut found);
         }
         found.sort_by_key(|finding| finding.span);
         found
+    }
+
+    /// Secure parameters as arguments of functions that take text: dsc passes an object.
+    fn secure_arguments(&self, placed: &Placed<'_>, sources: &Sources) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for (builtin, call) in placed.expression.all_calls() {
+            for (at, argument) in call.arguments().enumerate() {
+                let accepted = builtin.accepts.get(at).copied().or(builtin.rest).unwrap_or(&[]);
+                let is_secure = self.declared(&argument).is_some_and(DataType::is_secure);
+                if is_secure && !accepted.contains(&expr::Kind::Object) {
+                    let place = locate(sources, placed.span, argument.at());
+                    found.push(finding(place, &format!("a secure parameter as an argument of '{}()'", builtin.name)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The declared type of the parameter whose value a part of an expression is.
+    fn declared(&self, part: &Part<'_>) -> Option<DataType> {
+        let (builtin, call) = part.call()?;
+        let argument = call.arguments().next().filter(|_| builtin.name == "parameters")?;
+        let named = |parameter: &&Parameter| argument.text() == Some(&*parameter.name.value);
+        self.parameters.iter().find(named).map(|parameter| parameter.data_type.value)
+    }
+
+    /// Elements of arrays that dsc refuses: arrays, and expressions that are no text.
+    fn elements(&self, node: &Template, found: &mut Vec<Diagnostic>) {
+        match &node.kind {
+            Kind::Object(entries) => entries.iter().for_each(|entry| self.elements(&entry.value, found)),
+            Kind::Array(items) => {
+                for item in items {
+                    match &item.kind {
+                        Kind::Array(_) => found.push(finding(item.span, "an array within an array")),
+                        Kind::Compiled(expression) if !self.may_be_text(expression) => {
+                            found.push(finding(item.span, "an expression that is no text, in an array,"));
+                        }
+                        _ => {}
+                    }
+                    self.elements(item, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn may_be_text(&self, expression: &Expression) -> bool {
+        let whole = expression.whole();
+        match (self.declared(&whole), whole.call()) {
+            (Some(declared), _) => matches!(declared, DataType::String | DataType::SecureString),
+            (None, Some((builtin, _))) => builtin.returns.contains(&expr::Kind::String),
+            (None, None) => true,
+        }
     }
 
     fn directives_of_stead(&self) -> Vec<Diagnostic> {
@@ -48,6 +106,7 @@ impl Document {
             ("configurationMode", directives.configuration_mode.as_ref().map(|each| each.span)),
             ("reconcile", is_stated.then_some(place)),
             ("implicitOrder", directives.implicit_order.as_ref().map(|each| each.span)),
+            ("environment", directives.environment.first().map(|each| each.span)),
         ];
         stated.into_iter().filter_map(|(name, span)| Some(directive(span?, name))).collect()
     }

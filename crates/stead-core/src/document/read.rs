@@ -5,8 +5,8 @@ use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Relation,
     SecurityContext, Template, codes,
 };
-use crate::diag::Diagnostic;
-use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
+use crate::diag::{Diagnostic, nearest};
+use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, shown};
 
 /// Reads the text of a document, YAML or JSON.
 ///
@@ -78,6 +78,33 @@ const CONTEXTS: &[(&str, SecurityContext)] = &[
 const DISCOVERIES: &[(&str, Discovery)] =
     &[("preDeployment", Discovery::PreDeployment), ("duringDeployment", Discovery::DuringDeployment)];
 
+/// The directives of a document.
+const DIRECTIVES: &[&str] = &[
+    "resourceDiscovery",
+    "securityContext",
+    "configurationMode",
+    "version",
+    "reconcile",
+    "implicitOrder",
+    "environment",
+];
+
+/// Whether a text names an instance in the form of PowerShell: `[Type]name`.
+fn is_older_id(text: &str) -> bool {
+    let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    parts.is_some_and(|(type_name, name)| {
+        let is_name = type_name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c));
+        is_name && !type_name.is_empty() && name.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    })
+}
+
+fn is_variable_name(text: &str) -> bool {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    !text.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn context_word(context: SecurityContext) -> &'static str {
     CONTEXTS.iter().find(|(_, each)| *each == context).map_or("", |(word, _)| word)
 }
@@ -97,12 +124,16 @@ impl Reader<'_> {
                 "functions" => document.functions = self.functions(value),
                 "metadata" => document.metadata = self.metadata(value),
                 "outputs" => document.outputs = self.outputs(value),
-                "parameters" => document.parameters = self.parameters(value),
+                "parameters" => (document.parameters, document.unreadable) = self.parameters(value),
                 "resources" => {
                     has_resources = true;
                     document.resources = self.instances(value);
                 }
                 "variables" => document.variables = self.variables(value),
+                "properties" if value.get("resources").is_some() => {
+                    has_resources = true;
+                    self.older_configuration(key_span);
+                }
                 _ => self.unknown_key(&key, key_span, "a document", DOCUMENT_KEYS),
             }
         }
@@ -111,6 +142,15 @@ impl Reader<'_> {
         }
         self.older_context(&mut document);
         document
+    }
+
+    /// A configuration of WinGet in the schema that came before documents of DSC v3.
+    fn older_configuration(&mut self, span: Span) {
+        let message = "this is a WinGet configuration of schema 0.2";
+        let help = "write what is in 'properties.resources' as 'resources' of the document: 'resource' becomes 'type' \
+                    (Owner/Name), 'id' becomes 'name', 'settings' becomes 'properties', and 'dependsOn' names \
+                    [resourceId('Owner/Type', 'name')]";
+        self.report(Diagnostic::error(&codes::UNKNOWN_KEY, span, message).with_help(help));
     }
 
     fn metadata(&mut self, node: Node) -> Option<Node> {
@@ -136,20 +176,36 @@ impl Reader<'_> {
                 "version" => directives.version = self.string(value, "'version'"),
                 "reconcile" => directives.reconcile = self.reconcile(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
-                _ => {
-                    let known = &[
-                        "resourceDiscovery",
-                        "securityContext",
-                        "configurationMode",
-                        "version",
-                        "reconcile",
-                        "implicitOrder",
-                    ];
-                    self.unknown_key(&key, key_span, "'directives' of a document", known);
-                }
+                "environment" => directives.environment = self.variable_names(value),
+                _ => self.unknown_directive(&key, key_span, "a document", DIRECTIVES),
             }
         }
         directives
+    }
+
+    /// Names of variables of the environment.
+    fn variable_names(&mut self, node: Node) -> Vec<Spanned<String>> {
+        let items = self.array(node, "'environment'");
+        let names = items.into_iter().filter_map(|item| self.string(item, "an element of 'environment'"));
+        let names: Vec<_> = names.collect();
+        for name in names.iter().filter(|name| !is_variable_name(&name.value)) {
+            let message = format!("'{}' is not the name of a variable of the environment", name.value);
+            let finding = Diagnostic::error(&codes::WORD, name.span, message);
+            self.report(
+                finding.with_help("it consists of letters, digits and underscores; '*' at the end is for several"),
+            );
+        }
+        names
+    }
+
+    /// A directive that nothing reads is one of a later version of DSC, or misspelt.
+    fn unknown_directive(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
+        let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
+        let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
+        self.report(match nearest(key, known.iter().copied()) {
+            Some(meant) => finding.with_meant(key, meant, self.written(span)),
+            None => finding.with_help(format!("the directives of {owner} are {}", known.join(", "))),
+        });
     }
 
     /// Obeys `metadata."Microsoft.DSC".securityContext` unless the directives contradict it.
@@ -261,7 +317,7 @@ impl Reader<'_> {
                     let mut known =
                         vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
-                    self.unknown_key(&key, key_span, "'directives' of an instance", &known);
+                    self.unknown_directive(&key, key_span, "an instance", &known);
                 }
             }
         }
@@ -287,7 +343,12 @@ impl Reader<'_> {
     /// A list of ids of instances, or of names.
     fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
         let items = self.array(node, &format!("'{key}'"));
-        items.into_iter().filter_map(|item| self.text_value(item, &format!("an element of '{key}'"))).collect()
+        let id = |item: Node| match item.as_str().filter(|text| is_older_id(text)) {
+            // What is meant is said where the other instances are known.
+            Some(text) => Some(Template { span: item.span, kind: Kind::String(text.into()) }),
+            None => self.text_value(item, &format!("an element of '{key}'")),
+        };
+        items.into_iter().filter_map(id).collect()
     }
 
     fn properties(&mut self, node: Node) -> Option<Template> {

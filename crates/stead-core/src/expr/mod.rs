@@ -134,6 +134,8 @@ pub struct Fault {
 pub enum Help {
     /// In words.
     Advice(String),
+    /// This is missing at the place.
+    Missing(&'static str),
     /// Another word was probably meant.
     Meant {
         /// The word that is there.
@@ -159,17 +161,46 @@ impl fmt::Display for Help {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Advice(advice) => f.write_str(advice),
+            Self::Missing(text) => write!(f, "add the missing '{text}'"),
             Self::Meant { meant, .. } => f.write_str(&did_you_mean(meant)),
         }
     }
 }
 
 impl Fault {
+    /// The fault of text without a call, such as `[1.0.0,2.0.0)`: it was never meant as an expression. What stands between two
+    /// words is an operator.
+    fn of_plain_text(self, text: &str) -> Self {
+        let is_operator = || {
+            let sides = text.get(1..self.at.start).zip(text.get(self.at.end..));
+            let is_word =
+                |side: &str| side.trim().chars().all(|c| c.is_alphanumeric() || c == '_') && !side.trim().is_empty();
+            sides.is_some_and(|(before, behind)| is_word(before) && is_word(behind.trim_end_matches(']')))
+        };
+        let is_expression =
+            text.contains(['(', '\'', '"', '$', '?']) || self.code != &codes::UNEXPECTED || is_operator();
+        if is_expression {
+            return self;
+        }
+        let line = text.lines().next().unwrap_or_default();
+        let literal = format!("for literal text write '[{}'", text::shown(line));
+        let is_number = line.trim_matches(['[', ']']).parse::<f64>().is_ok();
+        let number = if is_number { "; a number with a fraction is json('1.5')" } else { "" };
+        Self {
+            help: Some(Help::Advice(format!("text that begins with '[' is an expression; {literal}{number}"))),
+            ..self
+        }
+    }
+
     /// The finding, at a place at which `written` stands.
     pub fn finding(&self, span: Span, written: Option<&str>) -> Diagnostic {
         let finding = Diagnostic::error(self.code, span, self.message.clone());
         match &self.help {
             Some(Help::Advice(advice)) => finding.with_help(advice.clone()),
+            Some(help @ Help::Missing(text)) => {
+                let place = Span::new(span.source, span.start, span.start);
+                finding.with_help(help.to_string()).with_fix(place, *text)
+            }
             Some(Help::Meant { wrong, meant }) => finding.with_meant(wrong, meant, written),
             None => finding,
         }
@@ -266,7 +297,8 @@ impl Expression {
     /// Guarantees: the names and the number of arguments of the functions of the language are right, and no part is nested
     /// so deeply that walking it could exhaust the stack.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        Ok(Self { text: text.into(), root: Arc::new(syntax::parse(text)?) })
+        let root = syntax::parse(text).map_err(|fault| fault.of_plain_text(text))?;
+        Ok(Self { text: text.into(), root: Arc::new(root) })
     }
 
     /// Computes it.
@@ -291,6 +323,17 @@ impl Expression {
                 && builtin.name == function
             {
                 found.push(Call { node, arguments });
+            }
+        });
+        found.into_iter()
+    }
+
+    /// Every call of any function of the language with that function, in the order written.
+    pub fn all_calls(&self) -> impl Iterator<Item = (&'static Builtin, Call<'_>)> {
+        let mut found = Vec::new();
+        self.root.walk(&mut |node| {
+            if let Form::Call { builtin, arguments } = &node.kind {
+                found.push((*builtin, Call { node, arguments }));
             }
         });
         found.into_iter()
@@ -375,6 +418,14 @@ impl Part<'_> {
     /// The bytes of [`Expression::text`] that it takes.
     pub fn at(&self) -> Range<usize> {
         self.node.at.clone()
+    }
+
+    /// The function of the language that it is a call of, with its arguments.
+    pub fn call(&self) -> Option<(&'static Builtin, Call<'_>)> {
+        match &self.node.kind {
+            Form::Call { builtin, arguments } => Some((*builtin, Call { node: self.node, arguments })),
+            _ => None,
+        }
     }
 
     /// The text, if it is written as such.

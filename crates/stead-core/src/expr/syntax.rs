@@ -334,14 +334,16 @@ impl<'t> Parser<'t> {
             code: &codes::UNEXPECTED,
             message: format!("Unable to parse: expected {wanted}, but {found}"),
             at: self.at.clone(),
-            help: self.help_for(wanted).map(Help::from),
+            help: match (&self.token, wanted) {
+                (Token::End, END) => Some(Help::Missing("]")),
+                _ => self.help_for(wanted).map(Help::from),
+            },
         }
     }
 
     /// What is probably missing where something else stands.
     fn help_for(&self, wanted: &str) -> Option<&'static str> {
         match (&self.token, wanted) {
-            (Token::End, END) => Some("add the missing ']'"),
             (Token::Close, END) => Some("remove the ')': it closes nothing"),
             (Token::Text(_) | Token::Word | Token::Integer, END) => {
                 Some("an expression is one function call; use concat() or format() to join values")
@@ -442,6 +444,10 @@ impl<'t> Parser<'t> {
         } else if is_first {
             let text = self.lexer.text.lines().next().unwrap_or_default();
             format!("text that begins with '[' is an expression; for literal text write '[{}'", shown(text))
+        } else if ["map(", "filter("].iter().any(|function| self.lexer.text.contains(function)) {
+            format!(
+                "a function without a name is lambda('{name}', ...), and in it lambdaVariables('{name}') is its value"
+            )
         } else {
             format!("strings are written in single quotes: '{name}'; the value of a parameter is parameters('{name}')")
         };

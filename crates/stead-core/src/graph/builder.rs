@@ -30,8 +30,12 @@ pub(super) struct Builder<'a> {
     pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
     /// The types that no resource was found for.
     pub(super) unknown: HashMap<Wanted, Unknown>,
+    /// What stands for resources that are looked for during the run.
+    pub(super) late: HashMap<Wanted, Arc<Manifest>>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
+    /// What was said of resources that lack an operation of their kind.
+    pub(super) incomplete: BTreeSet<String>,
 }
 
 /// What an instance asks of the catalog: its type, a version and an adapter.

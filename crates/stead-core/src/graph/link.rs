@@ -257,7 +257,14 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
         Ok(id) => id,
         Err(error) => {
             let finding = Diagnostic::error(&codes::NOT_AN_ID, span, error.to_string());
-            builder.findings.push(finding.with_help("write [resourceId('Owner/Type', 'name')]"));
+            let finding = match meant_by_name(builder, origin, text) {
+                Some(meant) if matches!(link, Link::Names(_)) => {
+                    with_id(finding, &format!("[{meant}]"), builder.sources.text(span), text)
+                }
+                Some(meant) => finding.with_help(format!("write {meant}")),
+                None => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
+            };
+            builder.findings.push(finding);
             return None;
         }
     };
@@ -273,6 +280,26 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     };
     builder.findings.push(finding);
     None
+}
+
+/// The id of the one adjacent instance that a text names by its name alone, or as `[Type]name`.
+fn meant_by_name(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Option<String> {
+    let name = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(_, name)| name);
+    let graph = &builder.graph;
+    let mut named = graph.scope(origin.scope).members.iter().filter(|id| *graph.node(**id).name == *name);
+    let (one, None) = (named.next()?, named.next()) else { return None };
+    let type_name = graph.id_of(*one).type_name;
+    Some(format!("resourceId('{type_name}', '{}')", name.replace('\'', "''")))
+}
+
+/// The finding with the id that was meant, and the change that writes it where the text stands as it is.
+fn with_id(finding: Diagnostic, meant: &str, written: Option<&str>, text: &str) -> Diagnostic {
+    let finding = finding.with_help(format!("write {meant}"));
+    let stands = written.is_some_and(|written| written.trim_matches(['"', '\'']) == text);
+    match finding.span.filter(|_| stands && !meant.contains(['"', '\\'])) {
+        Some(span) => finding.with_fix(span, format!("\"{meant}\"")),
+        None => finding,
+    }
 }
 
 fn unknown_target(

@@ -10,6 +10,7 @@ mod digest;
 mod implied;
 mod link;
 mod order;
+mod portable;
 mod resolve;
 mod rights;
 mod scope;
@@ -386,9 +387,9 @@ pub trait Resources {
     /// is named.
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
 
-    /// What an instance of a composite resource with these properties consists of: a resource of the kind
-    /// [`Importer`](crate::manifest::Kind::Importer) that its adapter carries out. Texts that its findings point into are added
-    /// to `sources`, each once.
+    /// What an instance with these properties consists of: one of a composite resource, which is of the kind
+    /// [`Importer`](crate::manifest::Kind::Importer) and carried out by its adapter, or of an importer that
+    /// [resolves](Manifest::resolves). Texts that its findings point into are added to `sources`, each once.
     fn expand(
         &self,
         _manifest: &Manifest,
@@ -399,7 +400,7 @@ pub trait Resources {
     }
 }
 
-/// Why a composite resource is not expanded.
+/// Why an instance is not expanded.
 #[derive(Clone, Debug)]
 pub struct ExpansionFinding {
     /// What is wrong; without a place it is about the properties.
@@ -414,7 +415,7 @@ impl From<Diagnostic> for ExpansionFinding {
     }
 }
 
-/// What a composite resource consists of.
+/// What an instance consists of.
 #[derive(Clone, Debug, Default)]
 pub struct Expansion {
     /// Its instances.

@@ -15,12 +15,12 @@ use super::{
     Resolution, Role, Scope, ScopeId, ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
-use crate::diag::{Diagnostic, Findings, any_error, nearest};
-use crate::document::{self, Document, Instance, Parameter};
+use crate::diag::{Diagnostic, Findings, any_error, did_you_mean, nearest};
+use crate::document::{self, Discovery, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Template};
 use crate::id::{NodeId, ResourceId};
 use crate::instance_path::InstancePath;
-use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
+use crate::manifest::{Implementation, Kind, Late, Manifest, Version, VersionRequirement};
 use crate::parameters::{self, Supplied};
 use crate::text::{self, Limits, Sources, Span};
 use crate::value::{Object, Value, sealing_wrapped};
@@ -60,8 +60,10 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         compared: MAX_COMPARED,
         budget: Budget::new(Budget::DOCUMENT),
         unknown: HashMap::new(),
+        late: HashMap::new(),
         last_found: None,
         deprecated: BTreeSet::new(),
+        incomplete: BTreeSet::new(),
     };
     builder.scope(document, None, None, inputs.parameters);
     builder.report_unknown();
@@ -164,7 +166,13 @@ impl Builder<'_> {
     }
 
     fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Supplied) {
+        let is_declared = |finding: &parameters::Finding| {
+            finding.parameter.as_ref().is_some_and(|name| document.unreadable.contains(name))
+        };
         for finding in parameters::unknown(&document.parameters, supplied) {
+            if is_declared(&finding) {
+                continue;
+            }
             self.wrong_parameter(id, finding, None, supplied);
         }
         // Looked for only when something has no value, and then once.
@@ -335,13 +343,25 @@ impl Builder<'_> {
             }
             return None;
         }
+        if let Some(late) = self.late.get(&wanted) {
+            return Some(Arc::clone(late));
+        }
         match self.inputs.catalog.find(type_name, requirement, adapter) {
             Found::Resource(manifest) => {
                 self.check_deprecation(instance, &manifest);
+                self.check_completeness(instance, &manifest);
                 if adapter.is_none() {
                     self.last_found = Some((wanted.0, wanted.1, Arc::clone(&manifest)));
                 }
                 Some(manifest)
+            }
+            Found::Nothing(why) if self.looks_again(requirement) => {
+                self.warn_of_late(instance, &why);
+                let (type_name, requirement, adapter) = wanted.clone();
+                let requirement = requirement.and_then(|text| VersionRequirement::parse(&text).ok());
+                let late = Arc::new(Manifest::late(type_name, Late { requirement, adapter }));
+                self.late.insert(wanted, Arc::clone(&late));
+                Some(late)
             }
             Found::Nothing(why) => {
                 let first = unresolved(instance, &why, self.sources);
@@ -350,6 +370,27 @@ impl Builder<'_> {
                 None
             }
         }
+    }
+
+    /// Whether a resource that is not there is looked for again during the run.
+    fn looks_again(&self, requirement: Option<&str>) -> bool {
+        let outermost = self.graph.scopes.first().map(|scope| &scope.document.directives);
+        let discovery = outermost.and_then(|directives| directives.discovery.as_ref());
+        let is_readable = requirement.is_none_or(|text| VersionRequirement::parse(text).is_ok());
+        is_readable && discovery.is_some_and(|discovery| discovery.value == Discovery::DuringDeployment)
+    }
+
+    fn warn_of_late(&mut self, instance: &Instance, why: &Unresolved) {
+        let finding = unresolved(instance, why, self.sources);
+        let message = format!("{}; it is looked for again when the instance is reached", finding.message);
+        let mut finding = Diagnostic::warning(&codes::LATE, finding.span.unwrap_or(instance.span), message);
+        if instance.depends_on.is_empty() {
+            finding = finding.with_help("name what installs it in 'dependsOn'");
+        }
+        self.findings.push(match &why.meant {
+            Some(meant) => finding.with_help(did_you_mean(meant.as_str())),
+            None => finding,
+        });
     }
 
     /// Says how many more instances there are of unknown types than were reported one by one.
@@ -371,6 +412,15 @@ impl Builder<'_> {
         {
             let message = format!("Resource '{}' is deprecated: {advice}", manifest.type_name);
             self.findings.push(Diagnostic::warning(&codes::DEPRECATED, instance.type_name.span, message));
+        }
+    }
+
+    /// Warns of a resource that lacks what its kind is for, where it is first used.
+    fn check_completeness(&mut self, instance: &Instance, manifest: &Manifest) {
+        if let Some(lack) = manifest.lack()
+            && self.incomplete.insert(lack.clone())
+        {
+            self.findings.push(Diagnostic::warning(&codes::INCOMPLETE, instance.type_name.span, lack));
         }
     }
 
@@ -444,14 +494,14 @@ impl Builder<'_> {
     fn nest(&mut self, id: NodeId, instance: &Instance) {
         let manifest = Arc::clone(&self.graph.node(id).manifest);
         let built_in = matches!(manifest.implementation, Implementation::Engine);
-        let composite = manifest.is_composite();
+        let expands = manifest.is_composite() || manifest.resolves();
         let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
         let purpose = match manifest.kind {
             Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
                 Purpose::Assertion
             }
             Kind::Group if built_in => Purpose::Group,
-            Kind::Importer if built_in || composite => Purpose::Include,
+            Kind::Importer if built_in || expands => Purpose::Include,
             Kind::Adapter if holds => Purpose::Adapter,
             _ => return,
         };
@@ -461,7 +511,7 @@ impl Builder<'_> {
             self.room = Room::NONE;
             let finding = Diagnostic::error(&codes::TOO_DEEP, instance.span, message);
             self.findings.push(match purpose {
-                Purpose::Include if !composite => {
+                Purpose::Include if !manifest.is_composite() => {
                     finding.with_help("look for a document that includes itself, directly or through others")
                 }
                 _ => finding,
@@ -472,7 +522,7 @@ impl Builder<'_> {
         let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         let scope = self.graph.node(id).scope;
         let built = match purpose {
-            Purpose::Include if composite => self.composite(id, &manifest, instance),
+            Purpose::Include if expands => self.expanded(id, &manifest, instance),
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
                 self.scope(&Arc::new(document), Some(id), Some(scope), &Supplied::default());
@@ -519,8 +569,8 @@ impl Builder<'_> {
         Some((self.value(scope, iteration.as_deref(), node)?, node.span))
     }
 
-    /// Builds the instances that a composite resource consists of.
-    fn composite(&mut self, id: NodeId, manifest: &Manifest, instance: &Instance) -> Option<()> {
+    /// Builds the instances that an instance of a composite resource or of an importer consists of.
+    fn expanded(&mut self, id: NodeId, manifest: &Manifest, instance: &Instance) -> Option<()> {
         let (properties, span) = self.early_properties(id, instance)?;
         self.take_included(span)?;
         let none = Object::new();

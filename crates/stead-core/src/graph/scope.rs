@@ -61,7 +61,8 @@ impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
         self.look_up(name, |scope| {
             let open = scope.open.parameters.iter().map(|(name, data_type)| (name.as_str(), kinds_of(*data_type)));
-            (&scope.parameters, open.collect())
+            let unreadable = scope.document.unreadable.iter().map(|name| (name.as_str(), Kind::VALUES));
+            (&scope.parameters, open.chain(unreadable).collect())
         })
     }
 
