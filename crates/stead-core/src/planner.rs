@@ -139,10 +139,8 @@ pub struct Planner<'a> {
     after: Option<Reading>,
     /// Whether the set reported the state after it.
     reported: bool,
-    /// Whether the change was made, and the state after it cannot be read.
-    unread: bool,
-    /// Whether the state after it was read, and the resource cannot judge it.
-    unjudged: bool,
+    /// Of a change that was made: what cannot be found out about it.
+    unknown: Option<Unknown>,
     deleted: Option<Vec<String>>,
     exported: Option<Vec<Exported>>,
     pending: Option<Pending>,
@@ -155,6 +153,15 @@ struct TestReply {
     in_desired_state: Option<bool>,
     differing: Option<Vec<String>>,
     predicted: Option<Box<Prediction>>,
+}
+
+/// What is not known of a change that was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    /// The state after it.
+    State,
+    /// Whether that is the desired one, in the words of the resource.
+    Verdict,
 }
 
 /// What a state that is read is for.
@@ -191,8 +198,7 @@ impl<'a> Planner<'a> {
             set,
             after,
             reported: false,
-            unread: false,
-            unjudged: false,
+            unknown: None,
             deleted,
             exported,
             pending,
@@ -236,17 +242,12 @@ impl<'a> Planner<'a> {
             (None, Some(_)) => "the instance was deleted",
             (None, None) => return Err(failure),
         };
-        let unknown = match self.stage {
-            Stage::Verify => {
-                self.unjudged = true;
-                "the resource cannot judge the state after it"
-            }
-            Stage::Before | Stage::Test | Stage::After => {
-                self.unread = true;
-                "the state after it is unknown"
-            }
+        let (unknown, words) = match self.stage {
+            Stage::Verify => (Unknown::Verdict, "the resource cannot judge the state after it"),
+            Stage::Before | Stage::Test | Stage::After => (Unknown::State, "the state after it is unknown"),
         };
-        Ok(Some(format!("{made}, but {unknown}: {}", failure.message)))
+        self.unknown = Some(unknown);
+        Ok(Some(format!("{made}, but {words}: {}", failure.message)))
     }
 
     fn take(&mut self, reply: Reply) {
@@ -367,7 +368,7 @@ impl<'a> Planner<'a> {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
-        if self.unread {
+        if self.unknown == Some(Unknown::State) {
             return Ok(self.blindly_set());
         }
         if let Some(after) = reply.after.take() {
@@ -419,7 +420,7 @@ impl<'a> Planner<'a> {
         };
         let compared = differing(self.desired, after, &self.rules);
         let again = self.capabilities().test || (reported && self.capabilities().get);
-        if compared.is_empty() || !again || self.unjudged {
+        if compared.is_empty() || !again || self.unknown == Some(Unknown::Verdict) {
             return Ok(Ok(verification(compared)));
         }
         Ok(self.tested(Stage::Verify)?.map(|(tested, _)| match tested {
@@ -443,7 +444,7 @@ impl<'a> Planner<'a> {
         if self.deleted.is_none() {
             return Ok(Step::Invoke(Method::Delete(Execution::Actual)));
         }
-        if !self.capabilities().get || self.unread {
+        if !self.capabilities().get || self.unknown == Some(Unknown::State) {
             return Ok(self.blindly_set());
         }
         let Some(after) = self.after.take() else { return self.read(Stage::After) };

@@ -18,9 +18,10 @@ use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Cost, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
-use stead_resources::builtin;
+use stead_resources::builtin_of;
 
 use crate::host::Host;
+use crate::late::LateSearch;
 use crate::watch::FileWatch;
 
 /// What carries out each resource; made once for each.
@@ -57,9 +58,7 @@ impl Providers {
     }
 
     fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-        if let Some(built_in) = builtin(&manifest.type_name)
-            && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
-        {
+        if let Some(built_in) = builtin_of(manifest) {
             return Arc::clone(&built_in.provider);
         }
         if let Implementation::Adapted { adapter, resource } = &manifest.implementation
@@ -100,6 +99,8 @@ pub(crate) struct SessionCalls {
     /// What every call is carried out with, but for the name of its instance.
     pub(crate) context: Context,
     pub(crate) real_paths: RealPaths,
+    /// Finds resources that the run installs.
+    pub(crate) late: Arc<LateSearch>,
 }
 
 impl SessionCalls {
@@ -116,6 +117,12 @@ impl SessionCalls {
 
 impl Calls for SessionCalls {
     fn carry_out(&self, call: &Call) -> Response {
+        if let Implementation::Late(late) = &call.manifest.implementation {
+            return match self.late.find(&call.manifest.type_name, late) {
+                Ok(manifest) => self.carry_out(&Call { manifest, ..call.clone() }),
+                Err(failure) => failure.into(),
+            };
+        }
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());

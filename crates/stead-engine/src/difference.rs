@@ -10,7 +10,7 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::value::{Value, pointer};
-use stead_resources::{BuiltIn, builtin};
+use stead_resources::{BuiltIn, builtin_of};
 
 /// What differs between before and after, or between what is and what should be.
 pub struct Difference {
@@ -75,12 +75,12 @@ fn stated(schema: Option<&Json>, actual: &Value, desired: &Value) -> Value {
 
 /// The schema of the properties of an instance, where it can be known without asking a program.
 pub fn schema(run: &Run, node: NodeId) -> Option<&'static Json> {
-    builtin(&run.graph().node(node).manifest.type_name).map(BuiltIn::schema)
+    builtin_of(&run.graph().node(node).manifest).map(BuiltIn::schema)
 }
 
 /// What a program of an instance printed, as its state tells.
 pub fn printed(run: &Run, node: NodeId) -> Option<&Value> {
-    let property = builtin(&run.graph().node(node).manifest.type_name)?.printed?;
+    let property = builtin_of(&run.graph().node(node).manifest)?.printed?;
     run.report().record(node).state()?.get(property)
 }
 

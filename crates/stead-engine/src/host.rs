@@ -28,6 +28,8 @@ pub struct HostOptions {
     pub elevated: bool,
     /// How much programs of resources should report.
     pub trace_level: TraceLevel,
+    /// Variables of the environment that programs are given besides those that all are.
+    pub environment: Vec<String>,
     /// How long one program of a resource may take; `None` for the usual time.
     pub deadline: Option<Duration>,
     /// Finds PowerShell; called once, when something is asked for that may be a resource of it. `None` for no such resources.
@@ -42,7 +44,14 @@ impl Default for HostOptions {
     fn default() -> Self {
         let settings = resolve(&Layers::default(), &Stated::default());
         let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
-        Self { search, elevated: false, trace_level: settings.trace_level, deadline: None, powershell: None }
+        Self {
+            search,
+            elevated: false,
+            trace_level: settings.trace_level,
+            environment: Vec::new(),
+            deadline: None,
+            powershell: None,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use stead_core::schema::Schema;
 use stead_core::text::Kind;
 use stead_core::text::codes::TOO_MANY;
 use stead_host::provider::{Context, Plain, Provider};
-use stead_resources::builtin;
+use stead_resources::builtin_of;
 
 use crate::session::{Prepared, Session};
 use instance::Checked;
@@ -128,7 +128,7 @@ impl Pass<'_> {
             return Look::Finished(mismatches);
         }
         let written = Plain::new(checked.properties.literal());
-        Look::Asks(checked, written)
+        Look::Asks(Box::new(checked), written)
     }
 }
 
@@ -137,7 +137,7 @@ enum Look<'a> {
     /// This is all that is wrong with it.
     Finished(Vec<Diagnostic>),
     /// Its program may know more, and is to be asked about these properties.
-    Asks(Checked<'a>, Plain),
+    Asks(Box<Checked<'a>>, Plain),
 }
 
 /// Which properties are checked.
@@ -177,7 +177,7 @@ impl Types<'_> {
 
     fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
         let session = self.session;
-        let find = || match builtin(&manifest.type_name) {
+        let find = || match builtin_of(manifest) {
             Some(built_in) => Schema::compile(built_in.schema().clone()).ok().map(Arc::new),
             None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
         };
@@ -195,7 +195,7 @@ enum Known {
 
 impl Known {
     fn of(types: &mut Types<'_>, manifest: &Arc<Manifest>) -> Self {
-        match (builtin(&manifest.type_name), &manifest.implementation) {
+        match (builtin_of(manifest), &manifest.implementation) {
             (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(lazy_outline(built_in)),
             _ => Self::Program(types.schema(manifest)),
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 use stead_core::manifest::{Capabilities, Manifest};
-use stead_resources::builtin;
+use stead_resources::builtin_of;
 
 use crate::resource::{Refusal, ResourceCall};
 
@@ -40,7 +40,7 @@ impl ResourceCall {
             Refusal::Failed(_) => Ok::<_, Refusal>(Json::Null),
             other => Err(other),
         });
-        let built_in = builtin(&self.manifest.type_name);
+        let built_in = builtin_of(&self.manifest);
         Reference {
             manifest: &self.manifest,
             schema: schema.unwrap_or_default(),

@@ -16,7 +16,7 @@ use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{Setting, document, exported_document, reason, stated, tested};
-use stead_resources::builtin;
+use stead_resources::builtin_of;
 
 use crate::execution::{Execution as Plan, RunError};
 use crate::host::DSC_VERSION;
@@ -244,7 +244,7 @@ impl ResourceCall {
 
     /// The properties that tell one instance from another; none where that is not known.
     pub fn keys(&self) -> Vec<String> {
-        if let Some(built_in) = builtin(&self.manifest.type_name) {
+        if let Some(built_in) = builtin_of(&self.manifest) {
             return built_in.keys.iter().map(|key| (*key).to_owned()).collect();
         }
         let Implementation::Adapted { resource, .. } = &self.manifest.implementation else { return Vec::new() };
@@ -254,7 +254,7 @@ impl ResourceCall {
 
     /// The schema of its properties.
     pub fn schema(&self) -> Result<Json, Refusal> {
-        if let Some(built_in) = builtin(&self.manifest.type_name) {
+        if let Some(built_in) = builtin_of(&self.manifest) {
             return Ok(built_in.schema().clone());
         }
         let cx = self.session.context(self.manifest.type_name.as_str());

@@ -37,6 +37,8 @@ use stead_powershell::index::Inventory;
 use crate::calls::{Providers, RealPaths, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions, built_in_catalog};
+use crate::importing::Importers;
+use crate::late::LateSearch;
 use crate::reconcile::ReconcileOptions;
 
 /// One piece of work. What it holds of secrets is wiped when it is dropped.
@@ -66,8 +68,11 @@ pub struct Session {
     /// Whether what an instance lies in or uses is created before it, though the document does not say so.
     pub implicit_order: bool,
     pub(crate) host: Host,
+    /// The variables of the environment that programs are given besides those that all are.
+    inherited: Arc<[String]>,
     providers: Arc<Providers>,
     modules: Arc<Modules>,
+    late: Arc<LateSearch>,
     root: Arc<Path>,
     system_root: Option<Arc<Path>>,
     trace: Trace,
@@ -104,7 +109,13 @@ impl Prepared {
 
     /// Warnings about what dsc does not have, in it and in the documents that it includes.
     pub fn not_portable(&self) -> Vec<Diagnostic> {
-        self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources)).collect()
+        let documents = self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources));
+        let mut found: Vec<Diagnostic> = documents.chain(self.graph.not_portable(&self.sources)).collect();
+        found.sort_by_key(|finding| finding.span);
+        // What is nested in a group is a part of its properties as well; what is wrong in a loop is so in each iteration.
+        let mut known = BTreeSet::new();
+        found.retain(|finding| known.insert((finding.span, finding.message.clone())));
+        found
     }
 
     /// What tells it from other documents, or from itself with other parameters.
@@ -154,6 +165,7 @@ impl Session {
         };
         let discovery = Arc::new(Discovery::new(host.options.search.clone(), built_in_catalog(), Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), (*settings).clone(), context));
+        let late = Arc::new(LateSearch::new(Arc::clone(&discovery)));
         Self {
             sources: Sources::default(),
             machine: Arc::new(with_secrets(machine, &extensions, &vault)),
@@ -166,8 +178,10 @@ impl Session {
             names: Names::Unique,
             values: Values::Required,
             implicit_order: true,
+            inherited: host.options.environment.clone().into(),
             providers: Arc::new(Providers::new(host, Arc::clone(&settings))),
             modules,
+            late,
             settings,
             host: host.clone(),
             root: context_root,
@@ -197,6 +211,8 @@ impl Session {
             implicit_order: self.implicit_order,
             host: self.host.clone(),
             modules: Arc::clone(&self.modules),
+            late: Arc::new(LateSearch::new(Arc::clone(&self.discovery))),
+            inherited: Arc::clone(&self.inherited),
             providers: Arc::clone(&self.providers),
             root: Arc::clone(&self.root),
             system_root: self.system_root.clone(),
@@ -233,6 +249,7 @@ impl Session {
             vault: Arc::clone(&self.vault),
             context: self.context(Arc::<str>::default()),
             real_paths: RealPaths::default(),
+            late: Arc::clone(&self.late),
         }
     }
 
@@ -327,6 +344,7 @@ impl Session {
             unusable.findings.extend(more);
             return Err(unusable);
         }
+        self.hand_on(&document);
         let names = supplied.values.keys().cloned().collect();
         let supplied = match self.sealed(&document, supplied) {
             Ok(supplied) => supplied,
@@ -336,6 +354,20 @@ impl Session {
             }
         };
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
+    }
+
+    /// Has programs of resources given the variables of the environment that a document names.
+    fn hand_on(&mut self, document: &Document) {
+        let names = document.directives.environment.iter().map(|name| name.value.clone());
+        let all: Vec<String> = self.host.options.environment.iter().cloned().chain(names).collect();
+        if *all == *self.inherited {
+            return;
+        }
+        let mut settings = command_settings(&self.root, &self.host.options);
+        settings.environment.add_of_this_process(&all);
+        self.settings = Arc::new(settings);
+        self.providers = Arc::new(Providers::new(&self.host, Arc::clone(&self.settings)));
+        self.inherited = all.into();
     }
 
     /// Moves the secrets of what was supplied into the vault, or says what is wrong with them. The line of the document is not
@@ -370,8 +402,10 @@ impl Session {
     ) -> Result<Prepared, Unusable> {
         let document = Arc::new(document);
         let mut facts = Facts::new();
+        let context = self.context("");
+        let expanding = Expanding { modules: &self.modules, importers: Importers::new(&self.settings, context) };
         loop {
-            let known = Known(&self.discovery, Some(&self.modules));
+            let known = Known(&self.discovery, Some(&expanding));
             let inputs = Inputs {
                 catalog: &known,
                 parameters: supplied,
@@ -498,6 +532,7 @@ impl Session {
             writes: self.writes.clone(),
             trace: Arc::clone(&self.trace),
             system_root: self.system_root.clone(),
+            inherited: Arc::clone(&self.inherited),
             ..Context::new(Arc::clone(&self.root))
         }
     }
@@ -519,7 +554,13 @@ pub struct NotFound {
 }
 
 /// Discovery as the core asks it.
-struct Known<'a>(&'a Discovery, Option<&'a Modules>);
+struct Known<'a>(&'a Discovery, Option<&'a Expanding<'a>>);
+
+/// What says which instances an instance consists of.
+struct Expanding<'a> {
+    modules: &'a Modules,
+    importers: Importers<'a>,
+}
 
 impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
@@ -552,8 +593,11 @@ impl Resources for Known<'_> {
         properties: &Object,
         sources: &mut Sources,
     ) -> Result<Expansion, Vec<ExpansionFinding>> {
-        let expanded = self.1.and_then(|modules| {
-            modules.with(|powershell, inventory| powershell.expand(inventory, manifest, properties, sources))
+        if let Some(expanding) = self.1.filter(|_| manifest.resolves()) {
+            return expanding.importers.expand(manifest, properties, sources);
+        }
+        let expanded = self.1.and_then(|expanding| {
+            expanding.modules.with(|powershell, inventory| powershell.expand(inventory, manifest, properties, sources))
         });
         if let Some(expanded) = expanded {
             return expanded;
@@ -581,7 +625,18 @@ impl Resources for Known<'_> {
                     let help = Some("install the adapter, or remove 'requireAdapter'".to_owned());
                     Found::Nothing(Unresolved { lacks: Lacks::Adapter, message, help, meant: None })
                 }
-                None => self.nothing(type_name, &version, &error),
+                None => match (adapter, self.nothing(type_name, &version, &error)) {
+                    (Some(adapter), Found::Nothing(why)) if why.lacks == Lacks::Type => {
+                        let message = format!("{}: the adapter '{adapter}' does not list it", why.message);
+                        let help = Some(format!("`stead resource list --adapter {adapter}` shows what it lists"));
+                        Found::Nothing(Unresolved {
+                            message,
+                            help: why.meant.is_none().then_some(help).flatten(),
+                            ..why
+                        })
+                    }
+                    (_, found) => found,
+                },
             },
         }
     }
@@ -641,6 +696,10 @@ impl Programs for OnMachine {
         extension::discover(extension, &Form::ENDINGS, &self.settings, &self.context(&extension.type_name))
     }
 
+    fn forget(&self) {
+        *self.modules.inventory.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.machine.fact(key).ok()
     }
@@ -662,6 +721,7 @@ fn with_secrets(mut machine: Machine, extensions: &Arc<Extensions>, vault: &Arc<
 /// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
 fn command_settings(root: &Path, options: &HostOptions) -> Settings {
     let mut settings = Settings { elevated: options.elevated, ..Settings::of_this_process() };
+    settings.environment.add_of_this_process(&options.environment);
     settings.environment.set("DSC_CONFIG_ROOT", root);
     let level = options.trace_level;
     if let Some((word, _)) = settings::TraceLevel::ALL.iter().find(|(_, each)| *each == level) {

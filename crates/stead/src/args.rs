@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Start a new PowerShell process for each call
     #[arg(long)]
     pub(crate) isolated: bool,
+    /// Hand a variable of the environment on to programs of resources; repeatable, `NAME*` for several
+    #[arg(long = "env", value_name = "NAME", global = true)]
+    pub(crate) environment: Vec<String>,
     #[arg(long, value_enum, ignore_case = true, help = "What config prints when something failed [env: STEAD_COMPAT]")]
     pub(crate) compat: Option<Compat>,
     /// What to do
@@ -87,6 +90,7 @@ impl Arguments {
             progress_format: None,
             ignore_settings_file: false,
             isolated: false,
+            environment: Vec::new(),
             compat: None,
             command,
         };
@@ -1216,8 +1220,12 @@ pub(crate) enum Resource {
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The type of the resource
+    #[arg(value_parser = TYPE_NAMES, hide_possible_values = true, required_unless_present = "named")]
+    pub(crate) resource: Option<String>,
+    /// The same, as in the commands beside this one
+    #[arg(short = 'r', long = "resource", id = "named", value_name = "TYPE", conflicts_with = "resource")]
     #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
-    pub(crate) resource: String,
+    pub(crate) named: Option<String>,
     /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
     #[arg(short, long)]
     pub(crate) input: Vec<String>,

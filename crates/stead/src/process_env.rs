@@ -50,25 +50,28 @@ impl ProcessEnv {
             search: search.clone(),
             elevated: rustix::process::geteuid().is_root(),
             trace_level: settings.trace_level,
+            environment: settings.environment.iter().chain(&arguments.environment).cloned().collect(),
             deadline: arguments.command.deadline(),
-            powershell: Some(powershell(arguments.isolated)),
+            powershell: Some(powershell(arguments.isolated, &settings.environment, &arguments.environment)),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         Self { began, settings, search, host: Host::new(options), warnings, unusable_policy }
     }
 }
 
-fn powershell(isolated: bool) -> Arc<PowerShellSearch> {
-    Arc::new(move || find_powershell(isolated))
+fn powershell(isolated: bool, by_settings: &[String], by_arguments: &[String]) -> Arc<PowerShellSearch> {
+    let names = [by_settings, by_arguments].concat();
+    Arc::new(move || find_powershell(isolated, &names))
 }
 
 /// Where PowerShell is; `None` where there is neither the program nor a path of modules.
-fn find_powershell(isolated: bool) -> Option<PowerShellOptions> {
-    let environment = Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]);
+fn find_powershell(isolated: bool, inherited: &[String]) -> Option<PowerShellOptions> {
+    let mut environment = Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]);
     let executable = environment.find_on_path("pwsh");
     if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {
         return None;
     }
+    environment.add_of_this_process(inherited);
     let variable = |name: &str| env::var(name).ok();
     Some(PowerShellOptions {
         module_path: module_path(&variable, executable.as_deref()),

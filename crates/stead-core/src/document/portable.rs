@@ -45,7 +45,7 @@ impl Document {
         for (builtin, call) in placed.expression.all_calls() {
             for (at, argument) in call.arguments().enumerate() {
                 let accepted = builtin.accepts.get(at).copied().or(builtin.rest).unwrap_or(&[]);
-                let is_secure = self.declared(&argument).is_some_and(DataType::is_secure);
+                let is_secure = self.declared(argument).is_some_and(DataType::is_secure);
                 if is_secure && !accepted.contains(&expr::Kind::Object) {
                     let place = locate(sources, placed.span, argument.at());
                     found.push(finding(place, &format!("a secure parameter as an argument of '{}()'", builtin.name)));
@@ -56,7 +56,7 @@ impl Document {
     }
 
     /// The declared type of the parameter whose value a part of an expression is.
-    fn declared(&self, part: &Part<'_>) -> Option<DataType> {
+    fn declared(&self, part: Part<'_>) -> Option<DataType> {
         let (builtin, call) = part.call()?;
         let argument = call.arguments().next().filter(|_| builtin.name == "parameters")?;
         let named = |parameter: &&Parameter| argument.text() == Some(&*parameter.name.value);
@@ -85,7 +85,7 @@ impl Document {
 
     fn may_be_text(&self, expression: &Expression) -> bool {
         let whole = expression.whole();
-        match (self.declared(&whole), whole.call()) {
+        match (self.declared(whole), whole.call()) {
             (Some(declared), _) => matches!(declared, DataType::String | DataType::SecureString),
             (None, Some((builtin, _))) => builtin.returns.contains(&expr::Kind::String),
             (None, None) => true,

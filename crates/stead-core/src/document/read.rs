@@ -144,7 +144,7 @@ impl Reader<'_> {
         document
     }
 
-    /// A configuration of WinGet in the schema that came before documents of DSC v3.
+    /// A configuration of `WinGet` in the schema that came before documents of DSC v3.
     fn older_configuration(&mut self, span: Span) {
         let message = "this is a WinGet configuration of schema 0.2";
         let help = "write what is in 'properties.resources' as 'resources' of the document: 'resource' becomes 'type' \

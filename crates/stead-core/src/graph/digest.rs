@@ -29,7 +29,7 @@ impl Graph {
         let is_settled = self.finds_resources_before();
         for (node, place) in self.nodes.iter().zip(&self.order) {
             let needs: Vec<_> = node.needs.iter().map(|need| (need.node.0, need.kind as u8)).collect();
-            let version = is_settled.then(|| node.manifest.version.to_string()).unwrap_or_default();
+            let version = if is_settled { node.manifest.version.to_string() } else { String::new() };
             add(&format!("{} {version} {needs:?} {}", node.path, place.0));
         }
         for exclusion in &self.exclusions {

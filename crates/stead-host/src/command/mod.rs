@@ -430,10 +430,6 @@ fn misspelt_verdict(state: &Json) -> Option<&str> {
     Some(name)
 }
 
-fn is_state(values: Vec<Json>) -> bool {
-    values.first().is_some_and(Json::is_object)
-}
-
 fn verdict(state: &Json) -> Option<Json> {
     state.get("_inDesiredState").cloned()
 }
@@ -514,12 +510,12 @@ impl Provider for CommandProvider {
             answer => answer?,
         };
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
-        let ignored = request.expected.is_none() && printed.read(Expected::Values(1)).is_ok_and(is_state);
+        let ignored = request.expected.is_none() && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
         if ignored {
             (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
         }
         let (after, changed) = (answer.state.map(Plain::new), answer.differing);
-        Ok(SetReply { after, changed, what_if, ignored, ..SetReply::default() })
+        Ok(SetReply { after, ignored, changed, what_if, ..SetReply::default() })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, any_error, to_json};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Kind, Manifest};
+use stead_core::manifest::{Implementation, Kind, Manifest};
 use stead_core::value::Value;
+use stead_host::catalog::{Problem, Reason};
 use stead_host::check::{self, Depth, Listed, Question, Subject};
 use stead_host::provider::Provider;
-use stead_resources::{BuiltIn, builtin};
+use stead_resources::{BuiltIn, builtin_of};
 
 use super::{given, tell};
 use crate::args::{Check, Output};
@@ -31,7 +32,7 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
     interrupt::catch(&session);
-    let mut called = ResourceCall::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
+    let mut called = ResourceCall::find(session, type_name(arguments), None).map_err(super::resource::refused)?;
     if called.is_container() {
         let name = &called.manifest.type_name;
         return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
@@ -40,11 +41,35 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let depth = if arguments.set { Depth::Set } else { Depth::Look };
     let filter = given(&called.session, arguments.filter.as_deref(), None)?;
     let filter = filter.map(|text| desired(&mut called, &text)).transpose()?.unwrap_or_default();
-    let mut examination = Examination { called: &called, states, filter, depth, findings: Vec::new() };
+    let findings = of_manifest(&mut called);
+    let mut examination = Examination { called: &called, states, filter, depth, findings };
     examination.whole(arguments.adapted.as_deref())?;
     let findings = examination.findings;
     report(&called, arguments, &findings);
     Ok(if any_error(&findings) { Exit::DscError } else { Exit::Success })
+}
+
+/// The type, which clap has seen to be there.
+fn type_name(arguments: &Check) -> &str {
+    arguments.resource.as_deref().or(arguments.named.as_deref()).unwrap_or_default()
+}
+
+/// What was found in the manifest while it was looked for, such as a key that nothing reads.
+fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
+    let Implementation::Command(command) = &called.manifest.implementation else { return Vec::new() };
+    let of_this = |problem: &Problem| match &problem.reason {
+        Reason::Invalid { source, findings } if problem.path == command.manifest_path => {
+            Some((source.clone(), findings.clone()))
+        }
+        _ => None,
+    };
+    let Some((source, mut findings)) = called.session.discovery.find_problem(of_this) else { return Vec::new() };
+    let id = called.session.sources.add(source);
+    for finding in &mut findings {
+        let spans = finding.labels.iter_mut().map(|(span, _)| span).chain(&mut finding.span);
+        spans.for_each(|span| span.source = id);
+    }
+    findings
 }
 
 fn refused(message: String) -> Exit {
@@ -165,7 +190,7 @@ impl Examination<'_> {
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
-        let schema = builtin(&manifest.type_name).map(BuiltIn::schema);
+        let schema = builtin_of(manifest).map(BuiltIn::schema);
         let cx = session.context(manifest.type_name.as_str());
         questions(Subject { manifest, provider: &*provider, schema }, &cx)
     }
@@ -173,7 +198,7 @@ impl Examination<'_> {
     fn listed(&self, name: &TypeName) -> Option<Listed> {
         let session = &self.called.session;
         let manifest = session.find(name, None).ok()?;
-        let schema = builtin(name).map(|each| each.schema().clone());
+        let schema = builtin_of(&manifest).map(|each| each.schema().clone());
         Some(Listed { provider: session.provider(&manifest), manifest, schema })
     }
 

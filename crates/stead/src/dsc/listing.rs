@@ -173,10 +173,10 @@ fn has_no_adapter(session: &Session, filter: &str) -> bool {
     filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))
 }
 
-/// Everything that is known; with an adapter filter also what those adapters list.
+/// Everything that is known; with an adapter filter what those adapters list, as in dsc: not what only files say of them.
 pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
-    let mut catalog = session.discovery.discovered().catalog.clone();
-    let Some(filter) = adapter else { return catalog };
+    let Some(filter) = adapter else { return session.discovery.discovered().catalog.clone() };
+    let mut catalog = Catalog::default();
     for adapter in session.discovery.adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
         let listed = session.discovery.adapted_by(adapter);
         listed.iter().flat_map(|(_, versions)| versions).for_each(|manifest| catalog.add(Arc::clone(manifest)));
