@@ -510,7 +510,8 @@ impl Provider for CommandProvider {
             answer => answer?,
         };
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
-        let ignored = request.expected.is_none() && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
+        let ignored = request.expected.is_none()
+            && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
         if ignored {
             (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");
         }
