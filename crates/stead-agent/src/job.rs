@@ -17,12 +17,12 @@ use stead_core::claims::Claims;
 use stead_core::diag::{count_errors, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
-use stead_core::graph::{Graph, NeedKind, Node, Role};
+use stead_core::graph::{Graph, Node, Role};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::report::{Phase, Report};
 use stead_core::run::policy::SinglePass;
-use stead_core::run::{Exceptions, Run};
+use stead_core::run::{Exceptions, Owed, Run};
 use stead_core::value::{Object, Value};
 use stead_core::wait::{Curve, Wait};
 use stead_engine::{
@@ -48,7 +48,7 @@ pub(crate) struct JobSpec {
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     /// Instances that are owed a notification.
-    pub(crate) owed: BTreeSet<String>,
+    pub(crate) owed: Owed,
     /// Instances that are left out.
     pub(crate) quarantined: BTreeSet<String>,
     /// Whether the job was begun before, by another process in the same boot of the machine.
@@ -131,7 +131,7 @@ pub(crate) enum JobError {
     /// Its journal cannot be used. What it owed is not known: all that may be owed a notification is named.
     #[error("cannot resume the job; another one begins")]
     Journal {
-        owed: BTreeSet<String>,
+        owed: Owed,
         #[source]
         source: JournalProblem,
     },
@@ -431,31 +431,22 @@ impl JobSpec {
     }
 
     /// Every instance of the job that waits for changes of others, and what was owed before.
-    fn may_be_owed(&self, ready: &ReadyDocument) -> BTreeSet<String> {
+    fn may_be_owed(&self, ready: &ReadyDocument) -> Owed {
         let selected = self.selected(ready);
         let is_selected = |id: &NodeId| selected.as_ref().is_none_or(|selected| selected.contains(id));
-        let nodes = ready
-            .prepared
-            .graph
-            .iter()
-            .filter(|(id, node)| is_selected(id) && node.needs.iter().any(|need| need.kind == NeedKind::OnChanges));
-        nodes.map(|(_, node)| node.path.to_string()).chain(self.owed.iter().cloned()).collect()
+        let graph = &ready.prepared.graph;
+        let all = graph.notified().filter(is_selected).map(|id| graph.node(id).path.to_string());
+        all.chain(self.owed.iter().cloned()).collect()
     }
 
     /// What is owed a notification afterwards: by this job, or by an earlier one to what this one left out.
-    fn still_owed(&self, run: &Run) -> BTreeSet<String> {
+    fn still_owed(&self, run: &Run) -> Owed {
         let graph = run.graph();
-        let mut owed: BTreeSet<String> = run.owed().iter().map(ToString::to_string).collect();
+        let mut owed: Owed = run.owed().iter().map(ToString::to_string).collect();
         if self.job.work == Work::Test {
-            owed.extend(self.owed.iter().cloned());
+            // What the document does not have any more is owed nothing.
+            owed.extend(graph.known(&self.owed).iter().map(|id| graph.node(*id).path.to_string()));
         }
-        // What the document does not have any more is owed nothing.
-        let known: BTreeSet<String> = if owed.is_empty() {
-            BTreeSet::new()
-        } else {
-            graph.iter().map(|(_, node)| node.path.to_string()).collect()
-        };
-        owed.retain(|path| known.contains(path));
         owed
     }
 
@@ -560,9 +551,9 @@ impl ReadyDocument {
         self.index.get_or_init(|| {
             let graph = &self.prepared.graph;
             let mut acting: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-            for (id, node) in graph.iter() {
-                for need in node.needs.iter().filter(|need| need.kind == NeedKind::OnChanges) {
-                    acting.entry(need.node).or_default().push(id);
+            for (id, _) in graph.iter() {
+                for source in graph.notified_by(id) {
+                    acting.entry(source).or_default().push(id);
                 }
             }
             Index { by_path: graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect(), acting }
@@ -586,9 +577,7 @@ impl ReadyDocument {
             if selected.insert(id) {
                 open.extend(acting.get(&id).into_iter().flatten());
                 open.extend(graph.node(id).needs.iter().map(|need| need.node));
-                if let Role::Container { inner, .. } = graph.node(id).role {
-                    open.extend(&graph.scope(inner).members);
-                }
+                open.extend(graph.members(id));
             }
         }
         let around: Vec<NodeId> =

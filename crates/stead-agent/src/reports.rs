@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use redb::backends::FileBackend;
 use redb::{Builder, Database, Error, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::Value as Json;
-use stead_host::fs::FsError;
+use stead_host::store::{Folder, StoreError};
 
-use crate::store::{Damage, Folder, Repair, Store, StoreError};
+use crate::store::{Damage, Repair, Store};
 
 /// When a job ended, in nanoseconds, and its id: its report.
 const REPORTS: TableDefinition<'_, (i128, &str), &[u8]> = TableDefinition::new("reports");
@@ -51,12 +51,6 @@ pub enum ReportsError {
     /// What was read is not a report.
     #[error("the reports '{}' are damaged; they are set aside when the agent is started", .0.display())]
     Damaged(PathBuf),
-}
-
-impl From<FsError> for ReportsError {
-    fn from(error: FsError) -> Self {
-        Self::Open(error.into())
-    }
 }
 
 impl fmt::Debug for Reports {

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
+use stead_core::run::Owed;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
@@ -58,7 +59,7 @@ pub struct State {
     /// Whether the current document was only tested last, and was not in its desired state.
     pub drift_found: bool,
     /// Instances that are owed a notification, by their paths.
-    pub owed: BTreeSet<String>,
+    pub owed: Owed,
     /// Crashes of the agent.
     pub crashes: Crashes,
     /// How the last job over the pending or the current document ended.

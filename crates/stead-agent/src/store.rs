@@ -20,28 +20,23 @@
 //! - Damage is found, set aside and reported as a [`Repair`]. An error of the system is never taken for damage.
 
 mod delivered;
-mod folder;
-mod record;
-mod sealing;
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use stead_host::fs::{FsError, OpenError, Writes};
+use stead_host::store::record::{self, Found};
+use stead_host::store::{self, Folder, Keys, LostKey, Purpose};
 
 use crate::state::State;
 pub use delivered::Delivered;
-pub(crate) use folder::Folder;
-use record::Found;
-use sealing::Keys;
 
 const RECORD: &str = "state.json";
 const FORMER_RECORD: &str = "state.former.json";
-const KEY: &str = "key";
+/// How long another agent may take to end.
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// The state directory, locked against other agents until this is dropped.
 pub struct Store {
@@ -56,32 +51,12 @@ pub struct Store {
 /// Why the store cannot be used, or something in it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A directory cannot be used.
-    #[error("cannot use the directory '{}'", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: OpenError,
-    },
+    /// The private store cannot be used.
+    #[error(transparent)]
+    Private(#[from] store::StoreError),
     /// Another agent has it.
     #[error("another agent is using '{}'", .0.display())]
     InUse(PathBuf),
-    /// File work failed.
-    #[error(transparent)]
-    Files(#[from] FsError),
-    /// The system refused something.
-    #[error("cannot {doing} '{}'", path.display())]
-    System {
-        /// What was tried, as in "cannot …".
-        doing: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
     /// The record is whole, and not one that this version can read.
     #[error("'{}' was written by another version of stead", path.display())]
     Version {
@@ -91,21 +66,12 @@ pub enum StoreError {
         #[source]
         source: serde_json::Error,
     },
-    /// The credential is not a key.
-    #[error("the credential '{}' must be at least {} bytes long", .0.display(), sealing::KEY_LENGTH)]
-    Credential(PathBuf),
     /// There is no such document.
     #[error("the document '{}' does not exist", .0.display())]
     NoDocument(PathBuf),
     /// A document cannot be unsealed.
     #[error("the document '{}' is damaged, or was sealed with another key", .0.display())]
     DamagedDocument(PathBuf),
-    /// What is to be stored cannot be written as JSON.
-    #[error("cannot encode what is to be stored")]
-    Encode(#[source] serde_json::Error),
-    /// The system has no random numbers, or the text is too long to be sealed.
-    #[error("cannot seal the document")]
-    Seal,
 }
 
 /// Something in the state directory that was damaged or missing, and what the agent goes on with.
@@ -130,6 +96,12 @@ pub enum Damage {
     Key,
     /// The reports of jobs; new ones are begun.
     Reports,
+}
+
+impl From<LostKey> for Repair {
+    fn from(lost: LostKey) -> Self {
+        Self { damage: Damage::Key, set_aside: lost.set_aside.into_iter().collect() }
+    }
 }
 
 impl fmt::Display for Repair {
@@ -169,7 +141,7 @@ impl Store {
     /// The same with another directory of credentials.
     pub fn open_with(directory: &Path, credentials: Option<&Path>) -> Result<(Self, State, Vec<Repair>), StoreError> {
         let folder = Folder::create(directory)?;
-        let lock = folder.lock()?;
+        let lock = folder.lock("lock", MOMENT)?.ok_or_else(|| StoreError::InUse(folder.path().to_owned()))?;
         let documents = folder.within("documents")?;
         let jobs = folder.within("jobs")?;
         for each in [&folder, &documents, &jobs] {
@@ -179,14 +151,14 @@ impl Store {
         // What a killed process left visible may not be on the disk yet, and is relied on from now on.
         folder.flush()?;
         let (state, record_repair) = load_state(&folder, is_used)?;
-        let (keys, key_repair) = Keys::load(&folder, credentials, is_used).inspect_err(|_| {
+        let (keys, lost_key) = Keys::load(&folder, credentials, is_used).inspect_err(|_| {
             // The next attempt does not find it again.
             if let Some(repair) = &record_repair {
                 tracing::warn!("{repair}");
             }
         })?;
         let store = Self { folder, documents, keys, saved: Some(state.clone()), _lock: lock };
-        Ok((store, state, record_repair.into_iter().chain(key_repair).collect()))
+        Ok((store, state, record_repair.into_iter().chain(lost_key.map(Repair::from)).collect()))
     }
 
     /// Saves the record, in place of the one before, which is kept as the former one.
@@ -200,9 +172,9 @@ impl Store {
             return Ok(());
         }
         self.saved = None;
-        let record = record::encode(state).map_err(StoreError::Encode)?;
-        // Not flushed: it is another name for a file that is on the disk, and flushed with the directory below.
-        self.folder.place(RECORD, &Writes::unrecorded())?.keep_as(OsStr::new(FORMER_RECORD))?;
+        let record = record::encode(state)?;
+        // It is another name for a file that is on the disk, and flushed with the directory below.
+        self.folder.keep_former(RECORD, FORMER_RECORD)?;
         self.folder.replace(RECORD, &record)?;
         self.saved = Some(state.clone());
         Ok(())
@@ -213,7 +185,7 @@ impl Store {
     ///
     /// Guarantees: it survives a power failure. It is written anew if it is there already, which may not be flushed.
     pub fn put(&self, delivered: &Delivered) -> Result<String, StoreError> {
-        let (name, sealed) = self.keys.seal(delivered)?;
+        let (name, sealed) = self.keys.seal(Purpose::DOCUMENT, delivered)?;
         self.documents.replace(&name, &sealed)?;
         Ok(name)
     }
@@ -224,7 +196,7 @@ impl Store {
     pub fn get(&self, content: &str) -> Result<Delivered, StoreError> {
         let path = self.documents.path().join(content);
         let Some(sealed) = self.documents.read(content)? else { return Err(StoreError::NoDocument(path)) };
-        self.keys.unseal(content, &sealed).ok_or(StoreError::DamagedDocument(path))
+        self.keys.unseal(Purpose::DOCUMENT, content, &sealed).ok_or(StoreError::DamagedDocument(path))
     }
 
     /// Removes the documents that neither these nor the records on the disk name.
@@ -237,8 +209,7 @@ impl Store {
         }
         for name in self.documents.names()? {
             if !name.to_str().is_some_and(|name| kept.contains(name)) {
-                // Not flushed: what comes back after a power failure is removed the next time.
-                self.documents.place(&name, &Writes::unrecorded())?.remove()?;
+                self.documents.remove_unflushed(&name)?;
             }
         }
         Ok(())
@@ -281,7 +252,7 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
         }
     }
     if !matches!(found, [Intact(_), _]) {
-        folder.replace(RECORD, &record::encode(&state).map_err(StoreError::Encode)?)?;
+        folder.replace(RECORD, &record::encode(&state)?)?;
     }
     if matches!(found, [_, Damaged]) {
         folder.remove(FORMER_RECORD)?;

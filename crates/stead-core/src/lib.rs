@@ -22,6 +22,7 @@ pub mod footprint;
 pub mod graph;
 pub mod history;
 pub mod id;
+pub mod identity;
 pub mod instance_path;
 pub mod manifest;
 pub mod parameters;

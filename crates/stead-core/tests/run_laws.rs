@@ -297,7 +297,7 @@ impl Scene {
 
     /// Whether a need that must succeed did not.
     fn blocked(&self, run: &Run, id: NodeId) -> bool {
-        let has_to = |kind| matches!(kind, NeedKind::Require | NeedKind::OnChanges);
+        let has_to = NeedKind::must_succeed;
         let mut needs = self.graph.node(id).needs.iter().filter(|need| has_to(need.kind));
         needs.any(|need| run.report().status(need.node).is_some_and(Status::blocks)) || self.has_no_alternative(run, id)
     }
@@ -407,6 +407,11 @@ fn assert_reasons(scene: &Scene, run: &Run, log: &Log) {
                 let ended = status(container.node());
                 graph.container(id) == Some(container.node())
                     && matches!(ended, Status::Skipped(_) | Status::Failed | Status::Unknown(_))
+            }
+            left_out @ Status::Skipped(reason)
+                if !reason.blocks() && graph.container(id).is_some_and(|container| status(container) == left_out) =>
+            {
+                true
             }
             Status::Skipped(SkipReason::Condition) => graph.declaration(id).condition.is_some(),
             Status::Skipped(SkipReason::NoChange) => !is_any(NeedKind::OnChanges, |status| *status == Status::Changed),

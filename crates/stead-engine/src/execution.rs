@@ -12,7 +12,9 @@ use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop,
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_host::process::is_ancestor;
+use stead_host::store::StoreError;
 
+use crate::memory::{Ledger, changes};
 use crate::session::{Prepared, Session};
 
 /// The version that `directives.version` is held against. A dsc of [`crate::DSC_VERSION`] takes that of its engine, which is
@@ -101,8 +103,25 @@ impl<'a> Execution<'a> {
 impl Session {
     /// Runs a document to its end, or until the session is cancelled.
     pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, RunError> {
+        let lock = self.lock(execution.mode)?;
+        let recalled = match &prepared.memory {
+            Some(memory) => memory.recall(&prepared.graph, execution.mode)?,
+            None => None,
+        };
+        let Some(recalled) = recalled else {
+            return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock);
+        };
+        let mut execution = execution;
+        execution.exceptions.owed.extend(&recalled.owed);
         let run = Run::new(self.setup(prepared, &execution));
-        self.drive(run, execution)
+        if !changes(execution.mode) {
+            return self.drive(run, execution, lock);
+        }
+        let journal = std::mem::replace(&mut execution.journal, Box::new(NoJournal));
+        let mut ledger = Ledger::new(recalled, &prepared.graph, journal);
+        let run = self.drive(run, Execution { journal: Box::new(&mut ledger), ..execution }, lock)?;
+        ledger.close(&run);
+        Ok(run)
     }
 
     /// Goes on with a run that another process began, from the events of its journal.
@@ -111,7 +130,8 @@ impl Session {
     pub fn resume(&self, prepared: &Prepared, journal: &[Event], execution: Execution<'_>) -> Result<Run, ResumeError> {
         let setup = Setup { digest: prepared.digest().into(), ..self.setup(prepared, &execution) };
         let run = Run::resume(setup, journal)?;
-        Ok(self.drive(run, execution)?)
+        let lock = self.lock(run.mode()).map_err(ResumeError::from)?;
+        Ok(self.drive(run, execution, lock)?)
     }
 
     fn setup(&self, prepared: &Prepared, execution: &Execution<'_>) -> Setup {
@@ -131,14 +151,15 @@ impl Session {
         }
     }
 
-    fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, RunError> {
+    /// Carries a run out, with the lock of the machine if it needs that.
+    fn drive(&self, mut run: Run, execution: Execution<'_>, lock: Option<Lock>) -> Result<Run, RunError> {
         let Execution { width, policy, mut journal, mut consumer, watch, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));
         }
         let watch = watch.unwrap_or_default();
-        let _held = watch.hold(self.lock(run.mode())?);
+        let _held = watch.hold(lock);
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer);
@@ -152,7 +173,7 @@ impl Session {
     /// Waits until no other run changes the machine. A run that changes nothing waits for nobody, and one that was started
     /// by the run that holds the lock goes on beside it.
     fn lock(&self, mode: Mode) -> Result<Option<Lock>, RunError> {
-        if !mode.operation.may_change() || mode.execution == stead_core::call::Execution::WhatIf {
+        if !changes(mode) {
             return Ok(None);
         }
         let mut within = false;
@@ -201,6 +222,9 @@ pub enum RunError {
     /// The machine is locked, or cannot be.
     #[error("cannot lock the machine against other runs")]
     Lock(#[from] LockError),
+    /// What former runs owe cannot be read.
+    #[error("cannot read what former runs of the document owe")]
+    Memory(#[from] StoreError),
     /// It could not be carried out.
     #[error(transparent)]
     Execute(#[from] ExecuteError),

@@ -17,7 +17,7 @@ use stead_core::id::NodeId;
 use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_core::wire::results::{duration, operation_name, reason, restarts};
+use stead_core::wire::results::{duration, left_out, operation_name, reason, restarts};
 
 use crate::difference::{Difference, printed};
 use crate::summary::Summary;
@@ -77,6 +77,9 @@ pub(crate) fn instance(run: &Run, id: NodeId) -> Json {
     if let Some(message) = reason(graph, run.report(), id).or_else(|| not_processed(run, id)) {
         all.insert("message".into(), message.into());
     }
+    if let Some(due) = run.due(id) {
+        all.insert("due".into(), due.into());
+    }
     if let Some(Status::Unknown(because)) = record.status() {
         all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
@@ -103,12 +106,10 @@ pub(crate) fn instance(run: &Run, id: NodeId) -> Json {
 
 /// Why nothing was done with an instance, where nothing is wrong with that.
 fn not_processed(run: &Run, id: NodeId) -> Option<String> {
-    let why = match run.report().status(id) {
-        Some(Status::Skipped(reason)) => reason.clause()?,
-        None if run.report().suspended => "the run was suspended before it was begun",
-        _ => return None,
-    };
-    Some(why.to_owned())
+    match run.report().status(id) {
+        None if run.report().suspended => Some("the run was suspended before it was begun".to_owned()),
+        _ => left_out(run.graph(), run.report(), id),
+    }
 }
 
 fn word(status: &Status) -> &'static str {

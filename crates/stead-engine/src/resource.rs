@@ -165,6 +165,7 @@ impl ResourceCall {
             reconcile: stead_core::document::Reconcile::default(),
             supplied: std::collections::BTreeSet::new(),
             selected: None,
+            memory: None,
         };
         let run = self.session.run(&prepared, plan)?;
         Ok((run.report().record(NodeId(0)).clone(), prepared.sources))

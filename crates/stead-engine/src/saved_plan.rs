@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stead_core::digest::sha256;
+use stead_core::identity::DocumentIdentity;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 
@@ -25,6 +26,9 @@ pub struct SavedPlan {
     engine: String,
     /// What the document is called in messages.
     pub name: String,
+    /// What it is called between runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<DocumentIdentity>,
     /// The document.
     pub document: String,
     /// Where relative paths start.
@@ -92,6 +96,7 @@ impl SavedPlan {
             stead_plan: FORM,
             engine: VERSION.to_owned(),
             name: prepared.origin.to_string(),
+            identity: prepared.memory.as_ref().map(|memory| memory.identity().clone()),
             document: main_text(prepared, &prepared.sources),
             root: session.root().to_path_buf(),
             system_root: session.system_root().map(Path::to_path_buf),

@@ -18,6 +18,7 @@ use stead_core::graph::{
     resolve,
 };
 use stead_core::id::{NodeId, TypeName};
+use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::{self, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Node, Source, Sources, Span};
@@ -39,6 +40,7 @@ use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions, built_in_catalog};
 use crate::importing::Importers;
 use crate::late::LateSearch;
+use crate::memory::Memory;
 use crate::reconcile::ReconcileOptions;
 
 /// One piece of work. What it holds of secrets is wiped when it is dropped.
@@ -99,12 +101,19 @@ pub struct Prepared {
     pub supplied: BTreeSet<String>,
     /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
     pub selected: Option<Arc<BTreeSet<NodeId>>>,
+    /// What is kept of it between runs; `None` where runs of it know nothing of each other.
+    pub memory: Option<Memory>,
 }
 
 impl Prepared {
     /// Whether runs of it are about an instance.
     pub fn is_selected(&self, id: NodeId) -> bool {
         self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
+    }
+
+    /// What it states itself to be called between runs.
+    pub fn stated_identity(&self) -> Option<DocumentIdentity> {
+        self.graph.scopes.first().and_then(|scope| DocumentIdentity::stated(&scope.document))
     }
 
     /// Warnings about what dsc does not have, in it and in the documents that it includes.
@@ -276,6 +285,11 @@ impl Session {
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.system_root = root.to_path_buf();
         }
+    }
+
+    /// What is kept between runs of a document on the root that this session works on.
+    pub fn memory(&self, document: &DocumentIdentity) -> Memory {
+        Memory::of(self.system_root().unwrap_or(Path::new("/")), document)
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
@@ -453,6 +467,7 @@ impl Session {
             reconcile,
             supplied: BTreeSet::new(),
             selected: None,
+            memory: None,
         }
     }
 

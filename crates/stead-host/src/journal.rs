@@ -45,6 +45,16 @@ impl Journal for NoJournal {
     }
 }
 
+impl<J: Journal + ?Sized> Journal for &mut J {
+    fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
+        (**self).append(events)
+    }
+
+    fn is_durable(&self) -> bool {
+        (**self).is_durable()
+    }
+}
+
 /// Keeps events in memory.
 impl Journal for Vec<Event> {
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {

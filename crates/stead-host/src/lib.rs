@@ -17,6 +17,7 @@ pub mod process;
 pub mod provider;
 pub mod redactor;
 pub mod settings;
+pub mod store;
 pub mod vault;
 pub mod watch;
 pub mod worker_pool;

@@ -19,6 +19,7 @@ use rustix::process::geteuid;
 use crate::fs::{self, FsError, Place, Status, Writes};
 use crate::process::{end_left_behind, mark};
 use crate::provider::Cancel;
+use crate::store;
 
 /// Where locks are kept: the first of these directories that exists or can be created.
 #[derive(Clone, Debug)]
@@ -125,10 +126,11 @@ impl Drop for Lock {
 
 impl Locks {
     /// Those of this user: below `/run`, or else in the state directory, for root; below the runtime directory, or else
-    /// the cache directory, for others. `STEAD_LOCKS` names another one, as for runs that are kept apart on purpose.
+    /// the cache directory, for others. Where `STEAD_STATE` names a store, they are kept in that: runs with different
+    /// stores are kept apart on purpose.
     pub fn of_this_user() -> Self {
-        if let Some(path) = std::env::var_os("STEAD_LOCKS").map(PathBuf::from).filter(|path| path.is_absolute()) {
-            return Self::in_directory(&path);
+        if let Some(store) = store::stated_directory() {
+            return Self::in_directory(&store.join("locks"));
         }
         if geteuid().is_root() {
             // Never below HOME, which may be that of another user.
@@ -197,9 +199,9 @@ fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
     if let Some(found) = fs::open(path, DIRECTORY)? {
         return Ok(found);
     }
-    // A new home has no cache directory.
+    // A new home has no cache directory, and a new store is not there at all.
     if let (None, Some(parent)) = (Place::find(path, &Writes::unrecorded())?, path.parent()) {
-        create(parent)?;
+        open_or_create(parent)?;
     }
     create(path)
 }

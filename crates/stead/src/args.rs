@@ -17,6 +17,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
+use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::VersionRequirement;
 use stead_core::wait::Wait;
 use stead_engine::{ReconcileOptions, SavedPlan};
@@ -319,6 +320,9 @@ pub(crate) struct Document {
     /// The document itself and what messages call it, of a command that makes one.
     #[arg(skip)]
     pub(crate) text: Option<(String, String)>,
+    /// What a document that is not in a file is called between runs.
+    #[arg(skip)]
+    pub(crate) identity: Option<DocumentIdentity>,
     #[command(flatten)]
     pub(crate) supplied: Supplied,
     /// Include only these instances and everything that they depend on
@@ -383,6 +387,7 @@ impl Document {
             positional: None,
             file: None,
             text: Some(("<command line>".to_owned(), text)),
+            identity: None,
             supplied: Supplied::default(),
             only: Vec::new(),
             skip: Vec::new(),
@@ -408,6 +413,7 @@ impl Document {
         };
         Self {
             text: Some((plan.name.clone(), plan.document.clone())),
+            identity: plan.identity.clone(),
             supplied,
             only: plan.only.clone(),
             skip: plan.skip.clone(),
@@ -545,14 +551,14 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub(crate) keep_runs: NonZeroUsize,
     /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
-    #[arg(long, value_name = "FOLDER", env = "STEAD_RUNS_FOLDER", hide_env_values = true)]
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) runs: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct History {
     /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
-    #[arg(long, global = true, value_name = "FOLDER", env = "STEAD_RUNS_FOLDER", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) runs: Option<PathBuf>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use stead_core::diag::{Diagnostic, any_error};
+use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 
 use crate::args;
-use stead_engine::{Session, folder_of};
+use stead_engine::{Memory, Prepared, Session, folder_of};
 
 /// A text and what messages call it.
 pub(crate) struct Text {
@@ -70,6 +71,19 @@ pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadabl
 /// The folder that relative paths start from in what a path names.
 pub(crate) fn folder(path: &Path) -> PathBuf {
     if path.as_os_str() == "-" { current_folder() } else { folder_of(path) }
+}
+
+/// What is kept between runs of the document in a file, or from standard input for `-`.
+pub(crate) fn memory(session: &Session, prepared: &Prepared, path: &Path) -> Memory {
+    let real = |path: &Path| {
+        let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+        real.unwrap_or_else(|_| path.to_path_buf())
+    };
+    let unnamed = || match path.as_os_str() {
+        input if input == "-" => DocumentIdentity::of_input(&real(session.root())),
+        _ => DocumentIdentity::of_file(&real(path)),
+    };
+    session.memory(&prepared.stated_identity().unwrap_or_else(unnamed))
 }
 
 /// Where this process is; the root if that is gone.

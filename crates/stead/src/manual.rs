@@ -12,14 +12,13 @@ use crate::output::{complain, print};
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("STEAD_PARAM_NAME", "Value of the parameter NAME of a document. Parameter files and options override it."),
     ("STEAD_RECORD", "If set to 1, apply records its run, as with --record."),
-    ("STEAD_RUNS_FOLDER", "The directory of recorded runs, as with --runs."),
     ("STEAD_RECONCILE", "How apply runs again what is pending, as with --reconcile."),
-    ("STEAD_STATE", "The state directory of the agent, as with --state."),
-    ("STEAD_COMPAT", "What config prints when something failed, as with --compat: results or strict."),
     (
-        "STEAD_LOCKS",
-        "The directory of locks, an absolute path. Runs with different directories do not wait for each other.",
+        "STEAD_STATE",
+        "The folder of what is kept between runs: what handlers are owed, recorded runs in runs, state of the agent, and \
+         locks. Runs with different folders do not wait for each other.",
     ),
+    ("STEAD_COMPAT", "What config prints when something failed, as with --compat: results or strict."),
     ("STEAD_COMPLETE", "Set by the scripts of 'stead completer' when they ask for completions."),
     ("DSC_RESOURCE_PATH", "Directories searched for resource manifests, instead of those in PATH."),
     ("DSC_RESTRICTED_PATH", "Directories searched for manifests and programs, instead of PATH and DSC_RESOURCE_PATH."),
@@ -35,7 +34,8 @@ const FILES: &[(&str, &str)] = &[
     ("dsc.settings.json, dsc_default.settings.json", "Settings and default settings, in the directory of the program."),
     (
         "/var/lib/stead, ~/.local/state/stead",
-        "State of root and of other users: record, documents and reports of the agent, and recorded runs in runs.",
+        "What is kept between runs of root and of other users: what handlers are owed, in kept; recorded runs, in runs; \
+         record, documents and reports of the agent.",
     ),
     ("/run/stead, $XDG_RUNTIME_DIR/stead", "Locks between runs."),
     ("~/.cache/stead", "Indexes of resources; can be deleted."),

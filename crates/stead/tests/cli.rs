@@ -84,7 +84,7 @@ fn run(line: &str, folder: &Path, aside: &Path) -> Result<String, String> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
         .env("HOME", aside.join("home"))
-        .env("STEAD_LOCKS", aside.join("locks"))
+        .env("STEAD_STATE", aside.join("state"))
         .env("STEAD_RECONCILE", "none")
         .env("DSC_RESOURCE_PATH", folder)
         .output()

@@ -44,7 +44,7 @@ fn command(folder: &TempDir, options: &[&str]) -> Command {
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .env("STEAD_RECONCILE", "none")
-        .env("STEAD_LOCKS", folder.path())
+        .env("STEAD_STATE", folder.path().join("state"))
         .env("NO_COLOR", "1");
     command
 }

@@ -68,7 +68,7 @@ impl Machine {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
         command
             .env("HOME", self.folder.path())
-            .env("STEAD_LOCKS", self.folder.path())
+            .env("STEAD_STATE", self.folder.path().join("state"))
             .env_remove("INVOCATION_ID")
             .env_remove("NOTIFY_SOCKET")
             .stdin(Stdio::null())

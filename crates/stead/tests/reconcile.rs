@@ -24,7 +24,7 @@ impl Apply {
     fn start_with(mut program: Command, folder: &TempDir, document: &str, arguments: &[&str]) -> Self {
         std::fs::write(folder.path().join("main.yaml"), document).unwrap();
         program.args(["apply", "main.yaml", "--events"]).args(arguments).current_dir(folder.path());
-        program.env("HOME", folder.path()).env("STEAD_LOCKS", folder.path());
+        program.env("HOME", folder.path()).env("STEAD_STATE", folder.path().join("state"));
         let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let events = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, events, seen: Vec::new() }

@@ -66,7 +66,7 @@ impl Site {
             .args(if arguments.contains(&"--wait") { &[] } else { &["--wait", "0.01"][..] })
             .args(arguments)
             .current_dir(self.folder.path())
-            .envs([("HOME", self.folder.path()), ("STEAD_LOCKS", self.folder.path())])
+            .envs([("HOME", self.folder.path()), ("STEAD_STATE", &self.folder.path().join("state"))])
             .env("DSC_RESOURCE_PATH", self.path("programs"))
             .output()
             .unwrap();

@@ -24,7 +24,7 @@ impl Server {
     fn start_in(folder: TempDir) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_stead"));
         program.args(["serve", "--stdio"]).current_dir(folder.path());
-        program.env("HOME", folder.path()).env("STEAD_LOCKS", folder.path());
+        program.env("HOME", folder.path()).env("STEAD_STATE", folder.path().join("state"));
         program.env("DSC_RESOURCE_PATH", folder.path());
         let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (requests, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());

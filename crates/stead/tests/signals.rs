@@ -24,7 +24,7 @@ fn run(folder: &TempDir) -> (Child, i32) {
         .arg(&path)
         .env("HOME", folder.path())
         .env("STEAD_RECONCILE", "none")
-        .env("STEAD_LOCKS", folder.path())
+        .env("STEAD_STATE", folder.path().join("state"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

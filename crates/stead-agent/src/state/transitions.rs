@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use stead_core::document::ConfigurationMode;
+use stead_core::run::Owed;
 
 use super::{
     BootId, Crashes, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue, Restarts,
@@ -50,7 +51,7 @@ pub struct JobOutcome {
     pub restart: BTreeSet<String>,
     /// The instances that are owed a notification after it, by their paths: those of [`State::owed`] that it did not
     /// deliver, and those that it owes itself.
-    pub owed: BTreeSet<String>,
+    pub owed: Owed,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
     /// How many instances there are.
@@ -61,7 +62,7 @@ pub struct JobOutcome {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LeftOver {
     /// The instances that it owed a notification, by their paths; all that it may have owed if that is not known.
-    pub owed: BTreeSet<String>,
+    pub owed: Owed,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use stead_agent::{Damage, Repair, Reports, State, Store, StoreError};
+use stead_host::store::StoreError as PrivateError;
 use stead_testkit::times;
 use tempfile::TempDir;
 
@@ -288,7 +289,7 @@ fn a_credential_takes_the_place_of_the_key() {
     let open = |credentials: Option<&Path>| Store::open_with(&directory, credentials);
     let before = open(None).unwrap().0.put(&document).unwrap();
     fs::write(credentials.join("stead-agent-key"), "too short").unwrap();
-    assert!(matches!(open(Some(credentials)), Err(StoreError::Credential(_))));
+    assert!(matches!(open(Some(credentials)), Err(StoreError::Private(PrivateError::Credential(_)))));
     fs::write(credentials.join("stead-agent-key"), [7; 32]).unwrap();
     let (store, _, repairs) = open(Some(credentials)).unwrap();
     assert_eq!((store.get(&before).unwrap(), repairs), (document.clone(), vec![]));

@@ -102,7 +102,11 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
         condition.map(|node| (node, Use::Computed)).into_iter().chain(properties.map(|node| (node, used)))
     {
         let expressions = expressions(node);
-        needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
+        let is_condition = condition.is_some_and(|condition| std::ptr::eq(condition, node));
+        let notifies = if is_condition { NeedKind::Notify } else { NeedKind::Require };
+        for (function, kind) in [("reference", NeedKind::Require), ("stateChanged", notifies)] {
+            needs.extend(references(builder, &origin, &expressions, function).into_iter().map(own(kind)));
+        }
         builder.check(origin.scope, origin.iteration.as_deref(), &expressions, used);
     }
     needs
@@ -180,7 +184,9 @@ fn outputs(builder: &mut Builder<'_>) {
         builder.findings.extend(wrong.filter(|_| used == Use::Computed));
         let value = expressions(&output.value);
         if output.condition.is_none() {
-            references(builder, &origin, &value);
+            for function in REFERRING {
+                references(builder, &origin, &value, function);
+            }
         }
         builder.check(origin.scope, origin.iteration.as_deref(), &value, used);
         let condition = output.condition.as_ref().map(expressions).unwrap_or_default();
@@ -215,9 +221,14 @@ impl Link {
     }
 }
 
-/// The instances that a value refers to, as far as that is known before anything runs.
-fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, expressions: &[Placed<'_>]) -> Vec<NodeId> {
-    let found: Vec<Reference<'_>> = references_in(expressions).collect();
+/// The instances that a value refers to by a function, as far as that is known before anything runs.
+fn references(
+    builder: &mut Builder<'_>,
+    origin: &Origin<'_>,
+    expressions: &[Placed<'_>],
+    function: &str,
+) -> Vec<NodeId> {
+    let found: Vec<Reference<'_>> = references_in(expressions, function).collect();
     let targets = found.iter().filter_map(|reference| {
         let text = known_text(builder, origin, reference.argument)?;
         let span = locate(builder.sources, reference.span, reference.argument.at());
@@ -225,6 +236,9 @@ fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, expressions: &[Pla
     });
     targets.collect()
 }
+
+/// The functions that refer to an instance.
+const REFERRING: [&str; 2] = ["reference", "stateChanged"];
 
 /// The argument of a call that refers to an instance.
 struct Reference<'a> {
@@ -243,10 +257,9 @@ fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) ->
     }
 }
 
-fn references_in<'a>(expressions: &'a [Placed<'a>]) -> impl Iterator<Item = Reference<'a>> {
-    let all = expressions.iter().flat_map(|placed| ["reference", "stateChanged"].map(|name| (placed, name)));
-    all.flat_map(|(Placed { expression, span }, name)| {
-        let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
+fn references_in<'a>(expressions: &'a [Placed<'a>], function: &'a str) -> impl Iterator<Item = Reference<'a>> {
+    expressions.iter().flat_map(move |Placed { expression, span }| {
+        let arguments = expression.calls(function).filter_map(|call| call.arguments().next());
         arguments.map(|argument| Reference { span: *span, argument })
     })
 }
@@ -437,7 +450,8 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let expressions: Vec<Placed<'_>> = nodes.flat_map(expressions).collect();
     let place = view(builder, from);
     let names_it = |each: &Reference<'_>| each.argument.evaluate(&place).is_ok_and(|id| is_id(builder, &id, to));
-    match references_in(&expressions).find(names_it) {
+    let mut all = REFERRING.into_iter().flat_map(|function| references_in(&expressions, function));
+    match all.find(names_it) {
         Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
         None => declaration.name.span,
     }

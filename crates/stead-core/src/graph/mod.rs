@@ -180,6 +180,8 @@ pub struct Need {
 pub enum NeedKind {
     /// `dependsOn`, `reference()`: it must succeed, or the instance is skipped.
     Require,
+    /// `stateChanged()` in a condition: as [`NeedKind::Require`], and the instance acts on its changes.
+    Notify,
     /// `requireAny`: one of the needs of this kind must succeed, or the instance is skipped. It begins as soon as one has;
     /// in what-if all of them are waited for, so that a plan does not depend on which was first.
     RequireAny,
@@ -190,6 +192,18 @@ pub enum NeedKind {
     OnFailure,
     /// `before` of the other: whatever becomes of it, the instance comes after it.
     Order,
+}
+
+impl NeedKind {
+    /// Whether the instance acts on changes of the other.
+    pub fn notifies(self) -> bool {
+        matches!(self, Self::OnChanges | Self::Notify)
+    }
+
+    /// Whether the other must succeed, or the instance is skipped.
+    pub fn must_succeed(self) -> bool {
+        matches!(self, Self::Require | Self::Notify | Self::OnChanges)
+    }
 }
 
 /// One iteration of a `copy` loop.
@@ -297,6 +311,14 @@ impl Graph {
         let node = self.node(id);
         let type_name = self.declaration(id).type_name.value.clone();
         ResourceId { type_name, name: node.name.clone() }
+    }
+
+    /// The instances that are nested directly in a container; none for an instance.
+    pub fn members(&self, id: NodeId) -> &[NodeId] {
+        match self.node(id).role {
+            Role::Container { inner, .. } => &self.scope(inner).members,
+            Role::Instance => &[],
+        }
     }
 
     /// The instance that a node is nested in.

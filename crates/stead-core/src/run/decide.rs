@@ -107,7 +107,7 @@ impl Run {
             seal: &*self.seal,
             budget: None,
         };
-        View { place, run: self }
+        View { place, run: self, of: Some(id) }
     }
 
     fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::footprint::{Footprint, Writes};
-use crate::graph::{Graph, Need, NeedKind, Role};
+use crate::graph::{Graph, Need, NeedKind};
 use crate::id::NodeId;
 
 /// Changes that are predicted, and what they alter.
@@ -81,7 +81,7 @@ impl Forecast {
         if self.after.is_empty() {
             return;
         }
-        let sources = || before(graph, id).chain(members(graph, id));
+        let sources = || before(graph, id).chain(graph.members(id).iter().copied());
         for changes in [&mut self.after, &mut self.after_anything] {
             if !changes.contains_key(&id)
                 && let Some(change) = sources().find_map(|source| changes.get(&source).copied())
@@ -132,12 +132,4 @@ fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
 
 fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = &Need> + '_ {
     std::iter::successors(Some(id), |id| graph.container(*id)).flat_map(|id| &graph.node(id).needs)
-}
-
-fn members(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let members = match graph.node(id).role {
-        Role::Container { inner, .. } => graph.scope(inner).members.as_slice(),
-        Role::Instance => &[],
-    };
-    members.iter().copied()
 }

@@ -15,6 +15,7 @@ mod decide;
 mod forecast;
 mod held;
 mod outputs;
+mod owed;
 mod pending_failure;
 pub mod policy;
 mod queue;
@@ -33,7 +34,7 @@ use crate::call::{Call, Execution, Response};
 use crate::event::{Event, EventKind, Header, Mode, SkipReason, Status, VERSION};
 use crate::expr::FactKey;
 use crate::footprint::Footprint;
-use crate::graph::{Facts, Graph, NeedKind, Role};
+use crate::graph::{Facts, Graph, Role};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 use crate::manifest::{Lane, Manifest};
@@ -43,6 +44,7 @@ use crate::value::{Seal, Value};
 
 use decide::Decision;
 use forecast::{Certainty, Forecast};
+pub use owed::Owed;
 use pending_failure::PendingFailure;
 use policy::{Pace, Policy, SinglePass, Verdict};
 use readiness::Readiness;
@@ -292,39 +294,6 @@ impl Run {
     /// Whether every instance is settled.
     pub fn is_finished(&self) -> bool {
         self.unsettled == 0
-    }
-
-    /// The instances that are owed a notification: what they wait on for changes has changed, and they did not succeed
-    /// since. A later run over the same document takes them as [`Exceptions::owed`], so that a failure or a crash in between
-    /// does not lose it.
-    pub fn owed(&self) -> Vec<InstancePath> {
-        let owed = self.graph.iter().filter(|(id, _)| self.is_owed(*id) && !self.is_done(*id));
-        owed.map(|(_, node)| node.path.clone()).collect()
-    }
-
-    fn is_owed(&self, id: NodeId) -> bool {
-        let mut changes = self.needs_of(id, NeedKind::OnChanges);
-        self.exceptions.owed.contains(&id) || changes.any(|other| self.may_have_changed(other))
-    }
-
-    /// Whether an instance changed, or may have, or anything nested in it did: a container that failed holds both what
-    /// changed and what did not.
-    fn may_have_changed(&self, id: NodeId) -> bool {
-        let nested = match self.graph.node(id).role {
-            Role::Container { inner, .. } => self.graph.scope(inner).members.as_slice(),
-            Role::Instance => &[],
-        };
-        self.report.status(id) == Some(&Status::Changed)
-            || self.report.record(id).may_have_changed()
-            || nested.iter().any(|member| self.may_have_changed(*member))
-    }
-
-    /// Whether nothing is left to do for an instance.
-    fn is_done(&self, id: NodeId) -> bool {
-        let done = |status: &Status| {
-            matches!(status, Status::InState | Status::Changed | Status::Skipped(SkipReason::Condition))
-        };
-        self.report.status(id).is_some_and(done)
     }
 
     /// An instance that can be woken before its time: one that backs off, unless it is run again together with others.

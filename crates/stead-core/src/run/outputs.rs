@@ -26,7 +26,8 @@ impl Run {
 
     fn outermost(&self) -> View<'_> {
         let (scopes, facts, seal) = (&self.graph.scopes, &self.facts, &*self.seal);
-        View { place: ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal, budget: None }, run: self }
+        let place = ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal, budget: None };
+        View { place, run: self, of: None }
     }
 
     fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {

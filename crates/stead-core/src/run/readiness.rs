@@ -130,23 +130,22 @@ impl Run {
         {
             return match status {
                 Status::Unknown(_) => Gate::Unknown(container),
+                // What is left out is left out with all that it holds, for the same reason.
+                Status::Skipped(reason) if !reason.blocks() => Gate::Skip(reason.clone()),
                 _ => Gate::Skip(SkipReason::Container(self.path(container))),
             };
         }
         let blocked = |other: &NodeId| self.report.status(*other).is_some_and(Status::blocks);
-        let all_have_to = self.graph.node(id).needs.iter();
-        let mut all_have_to = all_have_to
-            .filter(|need| matches!(need.kind, NeedKind::Require | NeedKind::OnChanges))
-            .map(|need| need.node);
-        if let Some(need) = all_have_to.find(blocked) {
-            return Gate::Skip(SkipReason::Need(self.path(need)));
+        let mut required = self.graph.node(id).needs.iter().filter(|need| need.kind.must_succeed());
+        if let Some(need) = required.find(|need| blocked(&need.node)) {
+            return Gate::Skip(SkipReason::Need(self.path(need.node)));
         }
         let alternatives = match self.needs_of(id, NeedKind::RequireAny).next() {
             Some(first) => self.any_of(id, NeedKind::RequireAny, Status::succeeded, SkipReason::Need(self.path(first))),
             None => Gate::Begin,
         };
         let changes = match alternatives {
-            Gate::Begin if self.exceptions.owed.contains(&id) => Gate::Begin,
+            Gate::Begin if self.is_called(id) => Gate::Begin,
             Gate::Begin => {
                 self.any_of(id, NeedKind::OnChanges, |status| *status == Status::Changed, SkipReason::NoChange)
             }

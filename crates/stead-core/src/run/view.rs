@@ -18,6 +18,8 @@ const WITHOUT_STATE: Answer = Answer::Absent { known: Vec::new() };
 pub(super) struct View<'a> {
     pub(super) place: ScopeView<'a>,
     pub(super) run: &'a Run,
+    /// The instance that is looked from.
+    pub(super) of: Option<NodeId>,
 }
 
 impl View<'_> {
@@ -71,6 +73,10 @@ impl Environment for View<'_> {
 
     fn state_changed(&self, id: &ResourceId) -> Answer {
         let Some(node) = self.find(id) else { return self.absent() };
+        // It changed in an earlier run, which is news to this instance.
+        if self.of.is_some_and(|of| self.run.exceptions.owed.contains(&of)) {
+            return Answer::Value(Value::Bool(true));
+        }
         match self.run.report.status(node) {
             None | Some(Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(status) => Answer::Value(Value::Bool(*status == Status::Changed)),

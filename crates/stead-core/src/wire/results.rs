@@ -310,6 +310,17 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
     }
 }
 
+/// Why an instance was left out on purpose, as a clause; `None` when it was not. What a container leaves out is named by that.
+pub fn left_out(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
+    let Status::Skipped(reason) = report.status(id)? else { return None };
+    let clause = reason.clause()?;
+    let outward = std::iter::successors(graph.container(id), |id| graph.container(*id));
+    let Some(container) = outward.filter(|container| report.status(*container) == report.status(id)).last() else {
+        return Some(clause.to_owned());
+    };
+    Some(format!("it is nested in {}, which was left out: {clause}", graph.label(container)))
+}
+
 fn container_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
     let Role::Container { inner, .. } = graph.node(id).role else { return "it failed".to_owned() };
     let members = graph.scope(inner).members.iter();

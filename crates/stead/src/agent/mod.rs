@@ -11,6 +11,7 @@ use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, Stage, c
 use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_host::provider::Cancel;
+use stead_host::store;
 
 use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName};
 use crate::commands::show_findings;
@@ -22,7 +23,7 @@ use crate::process_env::ProcessEnv;
 
 /// Runs an agent, or asks one.
 pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
-    let Some(directory) = arguments.state.clone().or_else(state_directory) else {
+    let Some(directory) = arguments.state.clone().or_else(store::directory) else {
         complain("error: there is no home folder to keep the state of the agent in; '--state FOLDER' names another");
         return Exit::Unusable;
     };
@@ -50,16 +51,6 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
         AgentCommand::Get => client.then(&Request::Get, |answer| client.looked(answer)),
         other => client.plain(other),
     }
-}
-
-/// Where state of this user is kept, unless another directory is named.
-pub(crate) fn state_directory() -> Option<PathBuf> {
-    if rustix::process::geteuid().is_root() {
-        return Some(PathBuf::from("/var/lib/stead"));
-    }
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("stead"))
 }
 
 fn serve(directory: PathBuf, boot_id: Option<PathBuf>, env: &ProcessEnv) -> Exit {

@@ -57,7 +57,7 @@ fn is_implied(graph: &Graph, needed: NodeId, instance: NodeId) -> bool {
 
 pub(super) fn word(kind: NeedKind) -> &'static str {
     match kind {
-        NeedKind::Require => "require",
+        NeedKind::Require | NeedKind::Notify => "require",
         NeedKind::RequireAny => "requireAny",
         NeedKind::OnChanges => "onChanges",
         NeedKind::OnFailure => "onFailure",

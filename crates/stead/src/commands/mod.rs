@@ -54,7 +54,7 @@ pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
 pub(crate) use saved::show;
 use stead_engine::{
-    Execution, Parts, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart, error_chain, json,
+    Execution, Memory, Parts, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart, error_chain, json,
 };
 
 /// Shows what apply would change, and saves it if asked for.
@@ -272,6 +272,7 @@ fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -
     };
     match session.prepare(&text.name, text.text, supplied) {
         Ok(mut prepared) => {
+            prepared.memory = memory(document, &session, &prepared);
             match prepared.select(&Parts { only: document.only.clone(), skip: document.skip.clone() }) {
                 Ok(()) => Ok((session, prepared)),
                 Err(unknown) => Err(Refusal::Exit(unknown_part(&unknown))),
@@ -281,6 +282,14 @@ fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -
             let findings = session.with_properties(unusable, mode).findings;
             Err(Refusal::Findings(findings, Box::new(session)))
         }
+    }
+}
+
+/// What is kept of a document between runs: of one that is in a file, comes from standard input, or is in a saved plan.
+fn memory(document: &Document, session: &Session, prepared: &Prepared) -> Option<Memory> {
+    match &document.text {
+        Some(_) => document.identity.as_ref().map(|identity| session.memory(identity)),
+        None => Some(input::memory(session, prepared, document.path())),
     }
 }
 

@@ -19,7 +19,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::report::{Record, Totals};
 use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
-use stead_core::wire::results::reason;
+use stead_core::wire::results::{left_out, reason};
 use stead_engine::{Difference, Summary, printed};
 
 use super::effects;
@@ -184,7 +184,10 @@ impl Printer {
         if !printed {
             return String::new();
         }
-        let (sign, word, paint) = wording(self.style.mode, status, record);
+        let (sign, mut word, paint) = wording(self.style.mode, status, record);
+        if *status == Status::Drifted && run.due(node).is_some() {
+            word = "due";
+        }
         let mut lines = painted(paint, &format!("{sign} {}", heading(&graph.node(node).path, record)));
         // Writing to a string cannot fail.
         let _ = writeln!(lines, "  {word}{}", self.reason(run, node, status));
@@ -206,12 +209,15 @@ impl Printer {
             Status::Skipped(SkipReason::Container(other)) => {
                 format!(": it is nested in {}, which {}", graph.label(other.node()), became(run, other.node()))
             }
-            Status::Skipped(reason) => reason.clause().map(|clause| format!(": {clause}")).unwrap_or_default(),
+            Status::Skipped(_) => left_out(graph, run.report(), node).map(|why| format!(": {why}")).unwrap_or_default(),
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
                 let lines: Vec<_> = why.trim_end().lines().take(most).map(values::plain).collect();
                 format!(": {}", lines.join("\n    "))
+            }
+            Status::Drifted | Status::Changed if run.mode() != Mode::APPLY && run.due(node).is_some() => {
+                format!(": {}", run.due(node).unwrap_or_default())
             }
             Status::Drifted => match &run.report().record(node).tested {
                 Some(tested) if tested.differing.iter().any(|name| name != "_exist") => {

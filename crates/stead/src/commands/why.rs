@@ -118,6 +118,7 @@ impl Why<'_> {
 fn stated(kind: NeedKind) -> &'static str {
     match kind {
         NeedKind::Require => "stated by 'dependsOn' or reference()",
+        NeedKind::Notify => "stated by stateChanged() in 'condition'",
         NeedKind::RequireAny => "stated by 'requireAny'",
         NeedKind::OnChanges => "stated by 'onChanges'",
         NeedKind::OnFailure => "stated by 'onFailure'",

@@ -93,7 +93,7 @@ impl Machine {
             .arg(self.path("state"))
             .args(arguments)
             .env("HOME", self.folder.path())
-            .env("STEAD_LOCKS", self.folder.path())
+            .env("STEAD_STATE", self.folder.path().join("state"))
             .env("DSC_RESOURCE_PATH", self.folder.path())
             .env_remove("INVOCATION_ID")
             .env_remove("NOTIFY_SOCKET")

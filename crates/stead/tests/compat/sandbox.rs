@@ -86,7 +86,7 @@ pub(crate) fn answer_with(
         .args(run.args.iter().map(|arg| places.fill(arg)))
         .env_clear()
         .env("HOME", places.home())
-        .env("STEAD_LOCKS", places.home())
+        .env("STEAD_STATE", places.home().join("state"))
         .env("PATH", format!("{}:{SYSTEM_PATH}", places.programs.display()))
         .env("DSC_RESOURCE_PATH", places.manifests()?)
         .envs(variables.iter().copied())

@@ -171,9 +171,7 @@ impl Reader {
             .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
             .env("HOME", self.home())
             // Where root keeps it is not for tests.
-            .env("STEAD_STATE", self.home().join(".local/state/stead"))
-            .env("STEAD_RUNS_FOLDER", self.home().join(".local/state/stead/runs"))
-            .env("STEAD_LOCKS", self.folder.path());
+            .env("STEAD_STATE", self.home().join(".local/state/stead"));
         shell
     }
 }

@@ -11,7 +11,11 @@ const HEAD: &str = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/docume
 fn run_within(kibibytes: u64, place: &Place, arguments: &[&str]) -> Answer {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("ulimit -v {kibibytes}; exec \"$@\""), "sh"]).arg(place.program()).args(arguments);
-    command.env_clear().env("HOME", place.path()).env("STEAD_LOCKS", place.path()).env("PATH", "/usr/bin:/bin");
+    command
+        .env_clear()
+        .env("HOME", place.path())
+        .env("STEAD_STATE", place.path().join("state"))
+        .env("PATH", "/usr/bin:/bin");
     command.env("DSC_RESOURCE_PATH", place.path()).current_dir(place.path()).stdin(Stdio::null());
     answer(&mut command)
 }

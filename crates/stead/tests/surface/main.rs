@@ -66,7 +66,7 @@ impl Place {
             .args(arguments)
             .env_clear()
             .env("HOME", self.path())
-            .env("STEAD_LOCKS", self.path())
+            .env("STEAD_STATE", self.path().join("state"))
             .env("PATH", "/usr/bin:/bin");
         command.current_dir(self.path()).stdin(Stdio::null());
         command

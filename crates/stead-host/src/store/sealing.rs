@@ -1,33 +1,62 @@
-//! Sealing of what was delivered.
+//! Sealing of what may hold secrets.
 //!
-//! A file is a line that names the form, a nonce, and the JSON sealed with ChaCha20-Poly1305. Its name is an HMAC of that
+//! A file is a line that names the purpose, a nonce, and the JSON sealed with ChaCha20-Poly1305. Its name is an HMAC of that
 //! JSON. Each name has a key of its own, derived from the key of the store: two different texts are never sealed with one
-//! key, whatever their nonces are. The name and the form are authenticated with the text.
+//! key, whatever their nonces are. The name and the purpose are authenticated with the text.
 
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hkdf, hmac};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use stead_core::digest::hex;
-use stead_host::fs::{TrustedFile, User};
 use zeroize::Zeroizing;
 
-use super::{Damage, Delivered, Folder, KEY, Repair, StoreError};
+use super::{Folder, StoreError};
+use crate::fs::{TrustedFile, User};
+
+const KEY: &str = "key";
 
 /// What is taken from the random numbers of the system, and the least that a credential must have.
 pub(super) const KEY_LENGTH: usize = 32;
 
 const CREDENTIAL: &str = "stead-agent-key";
-const FORM: &[u8] = b"stead-document 1\n";
 /// systemd has no longer ones.
 const MAX_CREDENTIAL: u64 = 1 << 20;
 
+/// What something is sealed for: what was sealed for one purpose cannot be opened for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Purpose(&'static str);
+
+impl Purpose {
+    /// A document that was delivered to the agent.
+    pub const DOCUMENT: Self = Self("document");
+
+    /// How a file begins.
+    fn line(self) -> Vec<u8> {
+        format!("stead-{} 1\n", self.0).into_bytes()
+    }
+
+    /// What is authenticated with the text.
+    fn context(self, name: &str) -> Aad<Vec<u8>> {
+        Aad::from([self.line(), name.as_bytes().to_vec()].concat())
+    }
+}
+
+/// The key of a store was damaged or missing: what was sealed with it cannot be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostKey {
+    /// Where the damaged file is now; `None` if it was missing.
+    pub set_aside: Option<PathBuf>,
+}
+
 /// The keys of a store: the first one seals, each may have sealed what is there.
-pub(super) struct Keys {
+pub struct Keys {
     first: Key,
     other: Option<Key>,
 }
@@ -35,12 +64,12 @@ pub(super) struct Keys {
 impl Keys {
     /// Reads the credential and the key file, of which one is enough. If there is neither, a key is created durably.
     ///
-    /// `is_used`: there are documents, so that there must be a key.
-    pub(super) fn load(
+    /// `credentials`: the directory of credentials; `is_used`: something is sealed, so that there must be a key.
+    pub fn load(
         folder: &Folder,
         credentials: Option<&Path>,
         is_used: bool,
-    ) -> Result<(Self, Option<Repair>), StoreError> {
+    ) -> Result<(Self, Option<LostKey>), StoreError> {
         let credential = credentials.map(from_credential).transpose()?.flatten();
         let file = folder.read(KEY)?.map(Zeroizing::new);
         let own = file.as_ref().and_then(|file| checked(file)).map(Key::new).transpose()?;
@@ -57,40 +86,34 @@ impl Keys {
             (None, Some(own)) => (own, None),
             (None, None) => (create(folder)?, None),
         };
-        let repair = Repair { damage: Damage::Key, set_aside: set_aside.into_iter().collect() };
-        Ok((Self { first, other }, (is_damaged || is_missing).then_some(repair)))
+        Ok((Self { first, other }, (is_damaged || is_missing).then_some(LostKey { set_aside })))
     }
 
-    /// Seals what was delivered. Returns its name and the content of its file.
-    pub(super) fn seal(&self, delivered: &Delivered) -> Result<(String, Vec<u8>), StoreError> {
-        let (name, length) = self.first.name(delivered)?;
+    /// Seals a value. Returns its name and the content of its file.
+    pub fn seal(&self, purpose: Purpose, value: &impl Serialize) -> Result<(String, Vec<u8>), StoreError> {
+        let (name, length) = self.first.name(value)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(|Unspecified| StoreError::Seal)?;
         // As long as it will be: a text that is moved while it grows leaves copies.
         let mut text = Zeroizing::new(Vec::with_capacity(length));
-        serde_json::to_writer(&mut *text, delivered).map_err(StoreError::Encode)?;
+        serde_json::to_writer(&mut *text, value).map_err(StoreError::Encode)?;
         let nonce_of_text = Nonce::assume_unique_for_key(nonce);
-        let key = self.first.of_document(&name).map_err(|Unspecified| StoreError::Seal)?;
-        let tag = key.seal_in_place_separate_tag(nonce_of_text, context(&name), &mut text);
+        let key = self.first.of(purpose, &name).map_err(|Unspecified| StoreError::Seal)?;
+        let tag = key.seal_in_place_separate_tag(nonce_of_text, purpose.context(&name), &mut text);
         let tag = tag.map_err(|Unspecified| StoreError::Seal)?;
-        Ok((name, [FORM, &nonce, &text, tag.as_ref()].concat()))
+        Ok((name, [&purpose.line(), nonce.as_slice(), &text, tag.as_ref()].concat()))
     }
 
     /// What was sealed under a name; `None` when it was not, or not with these keys.
-    pub(super) fn unseal(&self, name: &str, sealed: &[u8]) -> Option<Delivered> {
-        let (nonce, text) = sealed.strip_prefix(FORM)?.split_first_chunk()?;
+    pub fn unseal<T: DeserializeOwned>(&self, purpose: Purpose, name: &str, sealed: &[u8]) -> Option<T> {
+        let (nonce, text) = sealed.strip_prefix(purpose.line().as_slice())?.split_first_chunk()?;
         [Some(&self.first), self.other.as_ref()].into_iter().flatten().find_map(|key| {
             let mut text = Zeroizing::new(text.to_vec());
             let nonce = Nonce::assume_unique_for_key(*nonce);
-            let text = key.of_document(name).ok()?.open_in_place(nonce, context(name), &mut text).ok()?;
+            let text = key.of(purpose, name).ok()?.open_in_place(nonce, purpose.context(name), &mut text).ok()?;
             serde_json::from_slice(text).ok()
         })
     }
-}
-
-/// What is authenticated with the text.
-fn context(name: &str) -> Aad<Vec<u8>> {
-    Aad::from([FORM, name.as_bytes()].concat())
 }
 
 struct Key {
@@ -105,15 +128,15 @@ impl Key {
         Ok(Self { naming: naming.map_err(|Unspecified| StoreError::Seal)?, sealing })
     }
 
-    /// The name of what was delivered, and how long its JSON is.
-    fn name(&self, delivered: &Delivered) -> Result<(String, usize), StoreError> {
+    /// The name of a value, and how long its JSON is.
+    fn name(&self, value: &impl Serialize) -> Result<(String, usize), StoreError> {
         let mut naming = Naming { context: hmac::Context::with_key(&self.naming), length: 0 };
-        serde_json::to_writer(&mut naming, delivered).map_err(StoreError::Encode)?;
+        serde_json::to_writer(&mut naming, value).map_err(StoreError::Encode)?;
         Ok((hex(naming.context.sign().as_ref()), naming.length))
     }
 
-    fn of_document(&self, name: &str) -> Result<LessSafeKey, Unspecified> {
-        let purpose = [b"document", name.as_bytes()];
+    fn of(&self, purpose: Purpose, name: &str) -> Result<LessSafeKey, Unspecified> {
+        let purpose = [purpose.0.as_bytes(), name.as_bytes()];
         let key = self.sealing.expand(&purpose, &CHACHA20_POLY1305)?;
         Ok(LessSafeKey::new(UnboundKey::from(key)))
     }

@@ -11,16 +11,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
-use stead_host::fs::{
+
+use super::{StoreError, failed};
+use crate::fs::{
     Durability, Former, FsError, OpenError, Ownership, Place, Replacement, TrustedDirectory, User, Writes,
     remove_abandoned,
 };
 
-use super::StoreError;
-
 /// A directory with mode 0700, opened. Everything in it is reached through its descriptor.
 #[derive(Clone)]
-pub(crate) struct Folder {
+pub struct Folder {
     directory: TrustedDirectory,
     /// Each is flushed at once.
     writes: Writes,
@@ -30,13 +30,23 @@ impl Folder {
     /// Opens the directory, after creating what is missing of it.
     ///
     /// Caveats: that it exists is not on the disk yet ([`Folder::flush_ancestors`]).
-    pub(super) fn create(path: &Path) -> Result<Self, StoreError> {
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
         let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
         Self::protected(open_or_create(&path)?)
     }
 
-    /// The same for a directory in this one.
-    pub(super) fn within(&self, name: &str) -> Result<Self, StoreError> {
+    /// Opens the directory; `None` where it does not exist.
+    pub fn existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
+        match TrustedDirectory::open(&path, User::current().trust()) {
+            Err(error) if error.is_not_found() => Ok(None),
+            Ok(directory) => Self::protected(directory).map(Some),
+            Err(source) => Err(StoreError::Directory { path, source }),
+        }
+    }
+
+    /// Opens or creates a directory in this one.
+    pub fn within(&self, name: &str) -> Result<Self, StoreError> {
         Self::protected(open_or_create(&self.path().join(name))?)
     }
 
@@ -50,28 +60,28 @@ impl Folder {
     }
 
     /// Its path, behind all links.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
     /// The names in it.
-    pub(super) fn names(&self) -> Result<BTreeSet<OsString>, StoreError> {
+    pub fn names(&self) -> Result<BTreeSet<OsString>, StoreError> {
         self.directory.names().map_err(|source| failed("list", self.path(), source))
     }
 
     /// Removes what killed processes left.
-    pub(super) fn remove_abandoned(&self) {
+    pub fn remove_abandoned(&self) {
         remove_abandoned(self.directory.as_fd());
     }
 
     /// A name in it.
-    pub(super) fn place(&self, name: impl AsRef<OsStr>, writes: &Writes) -> Result<Place, FsError> {
+    fn place(&self, name: impl AsRef<OsStr>, writes: &Writes) -> Result<Place, FsError> {
         let name = name.as_ref();
         Place::within(&self.directory, name, self.path().join(name), writes)
     }
 
     /// The content of a file; `None` when there is none.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let place = self.place(name, &Writes::unrecorded())?;
         let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(None) };
         let mut content = Vec::new();
@@ -80,28 +90,41 @@ impl Folder {
     }
 
     /// Replaces a file as a whole, durably, or creates it.
-    pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), FsError> {
+    pub fn replace(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let place = self.place(name, &self.writes)?;
         let replacement = Replacement::begin(&place, Former::Any)?;
         replacement.write(content)?;
-        replacement.finish(0o600, Ownership::default()).map(drop)
+        Ok(replacement.finish(0o600, Ownership::default()).map(drop)?)
+    }
+
+    /// Gives a file a second name, in place of an older one. It is not flushed: the next replacement of the file does that.
+    ///
+    /// Caveats: there is no second name where the file system has no hard links.
+    pub fn keep_former(&self, name: &str, former: &str) -> Result<(), StoreError> {
+        self.place(name, &Writes::unrecorded())?.keep_as(OsStr::new(former))?;
+        Ok(())
     }
 
     /// Gives a file a second name that says that it is damaged, in place of an older one; `None` when the file system has no
     /// second names.
-    pub(crate) fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, FsError> {
+    pub fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
         let damaged = format!("{name}.damaged");
         let is_kept = self.place(name, &self.writes)?.keep_as(OsStr::new(&damaged))?;
         Ok(is_kept.then(|| self.path().join(damaged)))
     }
 
     /// Removes a file, durably.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), FsError> {
-        self.place(name, &self.writes)?.remove().map(drop)
+    pub fn remove(&self, name: &str) -> Result<(), StoreError> {
+        Ok(self.place(name, &self.writes)?.remove().map(drop)?)
+    }
+
+    /// The same, but what comes back after a power failure is removed the next time.
+    pub fn remove_unflushed(&self, name: impl AsRef<OsStr>) -> Result<(), StoreError> {
+        Ok(self.place(name, &Writes::unrecorded())?.remove().map(drop)?)
     }
 
     /// Opens a file for reading and writing, after creating it if it does not exist.
-    pub(crate) fn open(&self, name: &str) -> Result<File, StoreError> {
+    pub fn open(&self, name: &str) -> Result<File, StoreError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         // The mode is less than that when the process says so.
@@ -109,28 +132,28 @@ impl Folder {
         opened.map(File::from).map_err(|errno| failed("open", &self.path().join(name), errno.into()))
     }
 
-    /// Locks the directory against other agents. A program that an agent was about to start when it ended has the lock, too,
-    /// until it becomes that program, so that it is tried for a moment.
-    pub(super) fn lock(&self) -> Result<File, StoreError> {
-        const MOMENT: Duration = Duration::from_millis(200);
-        let (file, began) = (self.open("lock")?, Instant::now());
+    /// Locks a file in it, for which others are waited for as long; `None` if they keep it. A program that a process was
+    /// about to start when it ended has its lock, too, until it becomes that program: a wait of a moment is never too long.
+    pub fn lock(&self, name: &str, patience: Duration) -> Result<Option<File>, StoreError> {
+        const PAUSE: Duration = Duration::from_millis(10);
+        let (file, began) = (self.open(name)?, Instant::now());
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if began.elapsed() < MOMENT => thread::sleep(MOMENT / 20),
-                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(self.path().to_owned())),
-                Err(TryLockError::Error(source)) => return Err(failed("lock", self.path(), source)),
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::WouldBlock) if began.elapsed() < patience => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(source)) => return Err(failed("lock", &self.path().join(name), source)),
             }
         }
     }
 
     /// Flushes the names in it to the disk.
-    pub(super) fn flush(&self) -> Result<(), FsError> {
-        self.writes.changed(&self.directory, self.path())
+    pub fn flush(&self) -> Result<(), StoreError> {
+        Ok(self.writes.changed(&self.directory, self.path())?)
     }
 
     /// Flushes the names of the directories on the way to it, on its file system.
-    pub(super) fn flush_ancestors(&self) -> Result<(), StoreError> {
+    pub fn flush_ancestors(&self) -> Result<(), StoreError> {
         for path in self.path().ancestors().skip(1) {
             let ancestor = match File::open(path) {
                 // A user who may not read it created nothing in it.
@@ -168,8 +191,4 @@ fn create(path: &Path, not_found: OpenError) -> Result<TrustedDirectory, StoreEr
 fn open(path: &Path) -> Result<TrustedDirectory, StoreError> {
     let opened = TrustedDirectory::open(path, User::current().trust());
     opened.map_err(|source| StoreError::Directory { path: path.to_owned(), source })
-}
-
-fn failed(doing: &'static str, path: &Path, source: io::Error) -> StoreError {
-    StoreError::System { doing, path: path.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! The form of the record: a line of JSON, and a line with its checksum.
+//! The form of records: a line of JSON, and a line with its checksum.
 
 use serde::Serialize;
 use stead_core::digest::sha256;
@@ -6,7 +6,8 @@ use stead_core::digest::sha256;
 use super::{Folder, StoreError};
 
 /// What a file says.
-pub(super) enum Found {
+#[derive(Debug)]
+pub enum Found {
     /// The JSON, with a checksum that fits.
     Intact(Vec<u8>),
     /// Something else.
@@ -16,15 +17,15 @@ pub(super) enum Found {
 }
 
 /// The content of the file for a value.
-pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut record = serde_json::to_vec(value)?;
+pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut record = serde_json::to_vec(value).map_err(StoreError::Encode)?;
     let checksum = checksum_of(&record);
     record.extend(checksum);
     Ok(record)
 }
 
 /// Reads a record. Fails when the system does.
-pub(super) fn read(folder: &Folder, name: &str) -> Result<Found, StoreError> {
+pub fn read(folder: &Folder, name: &str) -> Result<Found, StoreError> {
     let Some(mut record) = folder.read(name)? else { return Ok(Found::Absent) };
     // In JSON without layout there is no newline.
     let length = record.iter().position(|byte| *byte == b'\n').unwrap_or(record.len());

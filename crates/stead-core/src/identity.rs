@@ -1,0 +1,132 @@
+//! What a document is called from one run to the next.
+
+use std::fmt;
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+use crate::document::Document;
+use crate::text::Node;
+
+/// What a document is called between runs: by this, what is kept of it is found again.
+///
+/// It is the `name` of its metadata, or else the real path of its file. The text does not matter, so that a document stays the
+/// same one when it is edited. What comes from standard input without a name is called by the folder that its paths start from.
+///
+/// Guarantees: identities that differ have texts that differ, and a text is read as the identity that it was written for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DocumentIdentity(String);
+
+/// A text that does not identify a document.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' does not identify a document: it must begin with 'name:', 'file:' or 'input:'")]
+pub struct NotAnIdentity(String);
+
+const NAME: &str = "name:";
+const FILE: &str = "file:";
+const INPUT: &str = "input:";
+/// What a path cannot be mistaken by.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+
+impl DocumentIdentity {
+    /// The identity that a document states itself: `metadata: {name: NAME}`.
+    pub fn stated(document: &Document) -> Option<Self> {
+        let name = document.metadata.as_ref()?.get("name").and_then(Node::as_str)?.trim();
+        (!name.is_empty()).then(|| Self(format!("{NAME}{name}")))
+    }
+
+    /// Of a document in a file, by its real path.
+    pub fn of_file(path: &Path) -> Self {
+        Self(format!("{FILE}{}", escaped(path)))
+    }
+
+    /// Of a document from standard input, by the folder that its paths start from.
+    pub fn of_input(folder: &Path) -> Self {
+        Self(format!("{INPUT}{}", escaped(folder)))
+    }
+
+    /// Whether several documents may have it: what one of them does not know may belong to another.
+    pub fn is_shared(&self) -> bool {
+        self.0.starts_with(INPUT)
+    }
+
+    /// The identity as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A path as text. One that is not Unicode is written with all its bytes escaped.
+fn escaped(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.chars().map(escaped_character).collect(),
+        None => percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC).to_string(),
+    }
+}
+
+fn escaped_character(character: char) -> String {
+    if character.is_ascii() {
+        utf8_percent_encode(character.encode_utf8(&mut [0; 4]), ESCAPED).to_string()
+    } else {
+        character.to_string()
+    }
+}
+
+impl fmt::Display for DocumentIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<DocumentIdentity> for String {
+    fn from(identity: DocumentIdentity) -> Self {
+        identity.0
+    }
+}
+
+impl TryFrom<String> for DocumentIdentity {
+    type Error = NotAnIdentity;
+
+    fn try_from(text: String) -> Result<Self, NotAnIdentity> {
+        let is_one =
+            [NAME, FILE, INPUT].iter().any(|kind| text.strip_prefix(kind).is_some_and(|rest| !rest.is_empty()));
+        if is_one { Ok(Self(text)) } else { Err(NotAnIdentity(text)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::parse;
+    use crate::text::{Limits, SourceId};
+
+    fn stated(text: &str) -> Option<String> {
+        let (document, _) = parse(SourceId(0), text, &Limits::default());
+        DocumentIdentity::stated(&document).map(String::from)
+    }
+
+    #[test]
+    fn a_document_is_called_what_its_metadata_says() {
+        assert_eq!(stated("metadata: {name: web}\nresources: []\n").as_deref(), Some("name:web"));
+        assert_eq!(stated("metadata: {name: ' '}\nresources: []\n"), None);
+        assert_eq!(stated("metadata: {name: 5}\nresources: []\n"), None);
+        assert_eq!(stated("resources: []\n"), None);
+    }
+
+    #[test]
+    fn different_paths_have_different_texts() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let paths: [&[u8]; 6] = [b"/a", b"/a\xff", b"/a%FF", b"/a%25FF", b"/a\n", b"/\xc3\xa4"];
+        let texts = paths.map(|path| DocumentIdentity::of_file(Path::new(OsStr::from_bytes(path))));
+        for (at, text) in texts.iter().enumerate() {
+            assert!(texts.iter().skip(at + 1).all(|other| other != text), "{text}");
+            assert_eq!(DocumentIdentity::try_from(text.to_string()).unwrap(), *text);
+        }
+        assert_eq!(texts[5].as_str(), "file:/ä");
+        assert!(DocumentIdentity::try_from("web".to_owned()).is_err());
+    }
+}

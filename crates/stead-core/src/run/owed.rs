@@ -1,0 +1,87 @@
+//! What is owed: what acts on changes comes to its turn once something changed, if not in this run then in a later one.
+
+use std::collections::BTreeSet;
+
+use super::{Run, SkipReason, Status};
+use crate::graph::{Graph, Need, Role};
+use crate::id::NodeId;
+use crate::instance_path::InstancePath;
+
+/// Instances that are owed a notification, by their paths, as it is kept between runs.
+pub type Owed = BTreeSet<String>;
+
+impl Run {
+    /// The instances that are owed a notification: what they wait on for changes has changed, and they did not succeed
+    /// since. A later run over the same document takes them as [`super::Exceptions::owed`], so that a failure or a crash in
+    /// between does not lose it.
+    pub fn owed(&self) -> Vec<InstancePath> {
+        let owed = self.graph.iter().filter(|(id, _)| self.is_owed(*id) && !self.is_done(*id));
+        owed.map(|(_, node)| node.path.clone()).collect()
+    }
+
+    /// Why an instance is begun though nothing that it waits on changes in this run; `None` where it is not owed that.
+    pub fn due(&self, id: NodeId) -> Option<String> {
+        if !self.exceptions.owed.contains(&id) {
+            return None;
+        }
+        let sources: Vec<String> = self.graph.notified_by(id).map(|source| self.graph.label(source)).collect();
+        let one_of = if sources.len() > 1 { "one of " } else { "" };
+        let sources = sources.join(", ");
+        Some(format!("an earlier run changed {one_of}{sources}, and this has not succeeded since"))
+    }
+
+    /// Whether an instance is owed a notification by an earlier run, or anything that is nested in it.
+    pub(super) fn is_called(&self, id: NodeId) -> bool {
+        let owed = &self.exceptions.owed;
+        let holds = |owed: &NodeId| self.graph.node(*owed).path.outward().any(|path| path.node() == id);
+        owed.contains(&id) || self.graph.node(id).role != Role::Instance && owed.iter().any(holds)
+    }
+
+    fn is_owed(&self, id: NodeId) -> bool {
+        self.exceptions.owed.contains(&id) || self.graph.notified_by(id).any(|other| self.may_have_changed(other))
+    }
+
+    /// Whether an instance changed, or may have, or anything nested in it did: a container that failed holds both what
+    /// changed and what did not.
+    fn may_have_changed(&self, id: NodeId) -> bool {
+        self.report.status(id) == Some(&Status::Changed)
+            || self.report.record(id).may_have_changed()
+            || self.graph.members(id).iter().any(|member| self.may_have_changed(*member))
+    }
+
+    /// Whether nothing is left to do for an instance. What was left out on purpose, or because nothing failed, is done; what
+    /// is not part of the run is not, and no container is from which some of its instances were left out like that.
+    fn is_done(&self, id: NodeId) -> bool {
+        match self.report.status(id) {
+            Some(Status::Skipped(SkipReason::Condition | SkipReason::NoFailure)) => true,
+            Some(Status::InState | Status::Changed) => self.is_whole(id),
+            _ => false,
+        }
+    }
+
+    /// Whether all that is nested in an instance is part of the run.
+    fn is_whole(&self, id: NodeId) -> bool {
+        self.graph.members(id).iter().all(|member| self.report.is_selected(*member) && self.is_whole(*member))
+    }
+}
+
+impl Graph {
+    /// The instances on whose changes another acts.
+    pub fn notified_by(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        self.node(id).needs.iter().filter(|need| need.kind.notifies()).map(|Need { node, .. }| *node)
+    }
+
+    /// What acts on the changes of other instances: all that can be owed a notification.
+    pub fn notified(&self) -> impl Iterator<Item = NodeId> {
+        self.iter().map(|(id, _)| id).filter(|id| self.notified_by(*id).next().is_some())
+    }
+
+    /// The instances that have one of these paths.
+    pub fn known(&self, owed: &Owed) -> BTreeSet<NodeId> {
+        if owed.is_empty() {
+            return BTreeSet::new();
+        }
+        let known = self.iter().filter(|(_, node)| owed.contains(&node.path.to_string()));
+        known.map(|(id, _)| id).collect()
+    }
+}

@@ -1,0 +1,104 @@
+//! The private store: what stead keeps between runs, in one folder that only its user can reach.
+//!
+//! ```text
+//! STATE/key                what secrets in it are sealed with, unless a systemd credential is
+//! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
+//! STATE/runs/              recorded runs
+//! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances
+//! STATE/locks/             locks, where STEAD_STATE names the folder
+//! ```
+//!
+//! Guarantees
+//! - A file is replaced as a whole, and is on the disk before the operation returns. What failed is not retried on the same
+//!   file: the next attempt writes a new one.
+//! - Directories are 0700 and files 0600 from their creation, opened below directories that nobody else can exchange.
+//! - Damage is found, and an error of the system is never taken for damage.
+
+mod folder;
+pub mod kept;
+pub mod record;
+mod sealing;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::fs::{FsError, OpenError};
+pub use folder::Folder;
+pub use sealing::{Keys, LostKey, Purpose};
+
+/// The folder that the variable `STEAD_STATE` names, as an absolute path; `None` where it is not set.
+pub fn stated_directory() -> Option<PathBuf> {
+    let stated = std::env::var_os("STEAD_STATE").filter(|path| !path.is_empty())?;
+    std::path::absolute(stated).ok()
+}
+
+/// The folder of the store of this user: the one that `STEAD_STATE` names, or else `/var/lib/stead` for root and
+/// `stead` in the state directory of others. `None` for a user without a home.
+pub fn directory() -> Option<PathBuf> {
+    if let Some(stated) = stated_directory() {
+        return Some(stated);
+    }
+    if geteuid().is_root() {
+        // Never below HOME, which may be that of another user.
+        return Some(PathBuf::from("/var/lib/stead"));
+    }
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
+    Some(state.join("stead"))
+}
+
+/// Why the store cannot be used, or something in it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A directory cannot be used.
+    #[error("cannot use the directory '{}'", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OpenError,
+    },
+    /// File work failed.
+    #[error(transparent)]
+    Files(#[from] FsError),
+    /// The system refused something.
+    #[error("cannot {doing} '{}'", path.display())]
+    System {
+        /// What was tried, as in "cannot …".
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A newer version of stead wrote a record.
+    #[error("'{}' was written by a newer version of stead: it has form {found}, and this one reads form {reads}", path.display())]
+    Newer {
+        /// The record.
+        path: PathBuf,
+        /// The form that it has.
+        found: u32,
+        /// The form that this program reads.
+        reads: u32,
+    },
+    /// Another process keeps it locked.
+    #[error("another process is changing what is kept in '{}'", .0.display())]
+    Busy(PathBuf),
+    /// The credential is not a key.
+    #[error("the credential '{}' must be at least {} bytes long", .0.display(), sealing::KEY_LENGTH)]
+    Credential(PathBuf),
+    /// What is to be stored cannot be written as JSON.
+    #[error("cannot encode what is to be stored")]
+    Encode(#[source] serde_json::Error),
+    /// The system has no random numbers, or the text is too long to be sealed.
+    #[error("cannot seal the document")]
+    Seal,
+}
+
+fn failed(doing: &'static str, path: &Path, source: io::Error) -> StoreError {
+    StoreError::System { doing, path: path.to_owned(), source }
+}
