@@ -13,7 +13,7 @@ use crate::state::Stage;
 use crate::store::Delivered;
 
 pub use client::{CallError, call};
-pub(crate) use listener::{Listener, serve};
+pub(crate) use listener::{Answer, Listener, serve};
 
 /// What is asked of an agent.
 #[derive(Clone, Serialize, Deserialize)]
@@ -42,6 +42,12 @@ pub enum Request {
         goal: Goal,
         /// At most so long; the agent may answer earlier.
         milliseconds: u64,
+        /// How many entries of the feed are known to whoever asks; what comes after them is an answer as well.
+        #[serde(default)]
+        seen: Option<u64>,
+        /// Whether it is waited on after an attempt has failed, and for maintenance windows.
+        #[serde(default)]
+        patient: bool,
     },
     /// End the job under way. With `force`, programs of resources are ended at once.
     Stop {
@@ -71,6 +77,8 @@ pub enum Request {
         /// Whether a job over it is ended first.
         force: bool,
     },
+    /// Forget the damage that was found: an operator has taken note of it.
+    Acknowledge,
     /// The settings.
     Settings,
     /// Change settings: each `NAME=VALUE`. All of them or none.
@@ -92,7 +100,7 @@ pub enum Request {
     },
     /// The report of one job.
     Report {
-        /// Its id, or the first letters of it.
+        /// Its id, or a part of it that no other has.
         job: String,
     },
     /// The last lines of the log.
@@ -106,9 +114,9 @@ pub enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "camelCase")]
 pub enum Goal {
-    /// That nothing more happens to the pending document by itself.
+    /// That nothing more happens to the pending document for now.
     Rest,
-    /// That this document has converged, or will not without an operator.
+    /// That this document has converged, or has failed, or waits for something that may take long.
     Generation {
         /// Its number.
         number: u64,

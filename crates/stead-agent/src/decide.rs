@@ -65,7 +65,7 @@ pub enum Waiting {
 pub(crate) enum HeldBack {
     /// A restart of the machine is due.
     Restart,
-    /// The machine is on its way to another document.
+    /// The machine is on its way to another document, which may change the same thing.
     Pending,
     /// No maintenance window is open.
     Window,
@@ -76,7 +76,7 @@ impl HeldBack {
     pub(crate) fn clause(self) -> &'static str {
         match self {
             Self::Restart => "a restart of the machine is due",
-            Self::Pending => "a pending document comes first",
+            Self::Pending => "the pending document may change it, and comes first",
             Self::Window => "no maintenance window is open",
         }
     }
@@ -91,6 +91,8 @@ pub struct Moment {
     pub boot: BootId,
     /// The time zone of the windows.
     pub zone: TimeZone,
+    /// When the machine is going to be shut down or restarted, if somebody has scheduled that.
+    pub shutdown: Option<Timestamp>,
 }
 
 impl Moment {
@@ -102,20 +104,21 @@ impl Moment {
 /// A restart of the machine that was ordered and did not happen is ordered again after this time.
 const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// A shutdown that is scheduled for later than this is not waited for.
+const LONGEST_SCHEDULE: Duration = Duration::from_hours(24);
+
 /// There is nothing to do.
 const NOTHING: Next = Next::Wait { until: None, because: Waiting::Document };
 
 impl Next {
-    /// What is done when `other` comes after this. Between two tries of the pending document nothing else is done.
+    /// What is done when `other` comes after this: while one thing is waited for, another may be done.
     fn or(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Wait { until, because }, Self::Wait { until: later, because: then })
-                if because != Waiting::Retry =>
-            {
+            (Self::Wait { until, because }, Self::Wait { until: later, because: then }) => {
                 let because = if because == Waiting::Document { then } else { because };
                 Self::Wait { until: earliest(until, later), because }
             }
-            (Self::Wait { because, .. }, begin @ Self::Begin { .. }) if because != Waiting::Retry => begin,
+            (Self::Wait { .. }, begin @ Self::Begin { .. }) => begin,
             (first, _) => first,
         }
     }
@@ -148,9 +151,7 @@ impl State {
     }
 
     fn wanted(&self, moment: &Moment) -> Next {
-        let ordered = self.restart.as_ref().and_then(|due| due.ordered);
-        if let Some(until) = ordered.and_then(|at| still_ahead(after(at, RESTART_TIMEOUT), moment.now, RESTART_TIMEOUT))
-        {
+        if let Some(until) = self.ordered_until(moment) {
             return Next::Wait { until: Some(until), because: Waiting::Restart };
         }
         self.restart(moment).unwrap_or(NOTHING).or(self.pending(moment)).or(self.check(moment))
@@ -165,6 +166,26 @@ impl State {
         })
     }
 
+    /// What the pending document waits for, or a restart that comes before it, and until when; `None` where it is worked on or
+    /// there is none.
+    pub fn pending_waits_for(&self, moment: &Moment) -> Option<(Option<Timestamp>, Waiting)> {
+        if let Some(until) = self.crashes.not_before.and_then(|at| still_ahead(at, moment.now, MAX_CRASH_WAIT)) {
+            return Some((Some(until), Waiting::Crashes));
+        }
+        let ordered =
+            self.ordered_until(moment).map(|until| Next::Wait { until: Some(until), because: Waiting::Restart });
+        match ordered.or_else(|| self.restart(moment)).unwrap_or_else(|| self.pending(moment)) {
+            Next::Wait { until, because } if because != Waiting::Document => Some((until, because)),
+            _ => None,
+        }
+    }
+
+    /// Until when a restart that was ordered is waited for.
+    fn ordered_until(&self, moment: &Moment) -> Option<Timestamp> {
+        let ordered = self.restart.as_ref()?.ordered?;
+        still_ahead(after(ordered, RESTART_TIMEOUT), moment.now, RESTART_TIMEOUT)
+    }
+
     /// What a restart that is due has the agent do. Until it has happened nothing is changed, and tests go on.
     fn restart(&self, moment: &Moment) -> Option<Next> {
         self.restart.as_ref()?;
@@ -174,6 +195,10 @@ impl State {
         }
         if self.restarts.count >= self.settings.max_restarts {
             return wait(None, Waiting::TooManyRestarts);
+        }
+        // Another order would take the place of the one that stands, and put the restart off.
+        if let Some(at) = moment.shutdown.and_then(|at| still_ahead(at, moment.now, LONGEST_SCHEDULE)) {
+            return wait(Some(at), Waiting::Restart);
         }
         match moment.opening(self, Intent::Restart) {
             Opening::Open => Some(Next::Restart),
@@ -234,11 +259,10 @@ impl State {
         self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)
     }
 
-    /// What a job over the part of the current document that has changed may do, if one may be begun. Between two tries of the
-    /// pending document, and after crashes, none is.
+    /// What a job over the part of the current document that has changed may do, if one may be begun. After crashes none is.
     pub fn partial_work(&self, moment: &Moment) -> Option<(u64, Work)> {
         let Next::Wait { because, .. } = self.next(moment) else { return None };
-        if matches!(because, Waiting::Retry | Waiting::Crashes) {
+        if because == Waiting::Crashes {
             return None;
         }
         let (number, generation) = self.staged(Stage::Current).filter(|(_, generation)| self.is_tested(generation))?;
@@ -246,15 +270,15 @@ impl State {
         Some((number, if corrects { Work::Apply } else { Work::Test }))
     }
 
-    /// Whether the current document may change the machine. It may not while the machine is on its way to another one, or
-    /// a restart is due.
+    /// Whether the current document may change the machine. It may not while a restart is due. While the machine is on its way
+    /// to another document, it may where that one does not ([`HeldBack::Pending`]).
     fn is_corrected(&self, (number, generation): (u64, &Generation)) -> bool {
         let wanted = self.treatments(self.standing(number), generation).any(|treatment| treatment == Treatment::Set);
-        wanted && self.restart.is_none() && !self.is_under_way_to_pending()
+        wanted && self.restart.is_none()
     }
 
     /// Whether the pending document has changed the machine, or is about to.
-    fn is_under_way_to_pending(&self) -> bool {
+    pub(crate) fn is_under_way_to_pending(&self) -> bool {
         self.staged(Stage::Pending).is_some_and(|(_, generation)| {
             self.progress.held != Some(Held::Published) && self.mode_of(generation) != ConfigurationMode::MonitorOnly
         })

@@ -1,6 +1,7 @@
 //! A job: one pass over a document, carried out so that it survives the end of the process.
 
 mod announced;
+mod explain;
 mod suspension;
 
 use std::cell::OnceCell;
@@ -39,7 +40,9 @@ use crate::settings::Settings;
 use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::Delivered;
 use crate::store::StoreError;
+use crate::touched::Touched;
 use announced::Announced;
+use explain::has_failed_so_far;
 pub(crate) use suspension::{SuspendReason, Suspension};
 
 /// What a job works on, and how.
@@ -57,6 +60,8 @@ pub(crate) struct JobSpec {
     pub(crate) width: u32,
     /// Why it only tests what its document allows to be corrected.
     pub(crate) held_back: Option<HeldBack>,
+    /// What is left alone where it may correct anything, because a pending document may change it.
+    pub(crate) touched: Option<Touched>,
     pub(crate) suspension: Suspension,
 }
 
@@ -83,6 +88,12 @@ pub(crate) trait Observer: Send + Sync {
     /// Something is about to be set by a job over a part. Returns once it survives a power failure that the job is under
     /// way.
     fn announce(&self) -> io::Result<()>;
+
+    /// Whether the machine may be changed at this moment.
+    fn may_change(&self) -> bool;
+
+    /// Whom the job waits for before it goes on; `None` when it does.
+    fn waits(&self, whom: Option<&str>);
 }
 
 /// How a job ended.
@@ -94,6 +105,8 @@ pub(crate) struct Ended {
     pub(crate) watched: Vec<Watched>,
     /// The instances that were changed, by their paths.
     pub(crate) changed: Vec<String>,
+    /// What all of its instances manage, if it was a job over all of a document that is applied.
+    pub(crate) claims: Option<Vec<Claims>>,
 }
 
 /// A document that is ready to run, kept so that a job over a part of it need not read it again.
@@ -197,6 +210,12 @@ impl Observer for NoObserver {
     fn announce(&self) -> io::Result<()> {
         Ok(())
     }
+
+    fn may_change(&self) -> bool {
+        true
+    }
+
+    fn waits(&self, _: Option<&str>) {}
 }
 
 /// Carries out a job. `cancel` ends it; its suspension stops it so that it can be resumed.
@@ -282,15 +301,9 @@ fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Unu
 /// A job over a document that was valid when it was delivered and is not any more.
 fn unusable(spec: &JobSpec, findings: &[String]) -> Ended {
     let JobSpec { job, owed, .. } = spec;
-    let outcome = JobOutcome {
-        result: JobResult::Failed,
-        restart: BTreeSet::new(),
-        owed: owed.clone(),
-        not_in_state: 0,
-        instances: 0,
-    };
-    let report = json!({ "job": job, "errors": findings });
-    Ended { outcome, report, watched: Vec::new(), changed: Vec::new() }
+    let outcome = JobOutcome::unusable(owed.clone(), findings.first().cloned().unwrap_or_default());
+    let report = json!({ "job": job, "result": outcome.result, "errors": findings });
+    Ended { outcome, report, watched: Vec::new(), changed: Vec::new(), claims: None }
 }
 
 /// The instances that asked for a restart of the machine.
@@ -382,9 +395,18 @@ impl JobSpec {
         let mut settled = 0;
         let exceptions = self.exceptions(ready);
         let all = exceptions.selected.as_ref().map_or(ready.prepared.graph.nodes.len(), |selected| selected.len());
+        let windows = suspension.clone();
         Execution {
             policy,
             exceptions,
+            permit: Box::new(move || {
+                let may_change = observer.may_change();
+                if !may_change {
+                    windows.suspend(SuspendReason::Window);
+                }
+                may_change
+            }),
+            waits: Box::new(|whom| observer.waits(whom)),
             ..Execution::new(mode, width).consumer(move |_, event| {
                 match &event.kind {
                     EventKind::Settled { .. } => settled += 1,
@@ -420,9 +442,25 @@ impl JobSpec {
                 Treatment::Skip => drop(exceptions.skipped.insert(id, SkipReason::LeftAlone)),
             }
         }
+        exceptions.tested.extend(self.left_alone(ready, &exceptions));
         let quarantined = ready.known(&self.quarantined);
         exceptions.skipped.extend(quarantined.into_iter().map(|id| (id, SkipReason::Quarantined)));
         exceptions
+    }
+
+    /// What is only tested because the pending document may change it.
+    fn left_alone(&self, ready: &ReadyDocument, exceptions: &Exceptions) -> Vec<NodeId> {
+        let Some(touched) = self.touched.as_ref().filter(|_| self.job.work == Work::Apply) else { return Vec::new() };
+        let graph = &ready.prepared.graph;
+        let is_set = |id: &NodeId| {
+            let is_selected = exceptions.selected.as_ref().is_none_or(|selected| selected.contains(id));
+            is_selected && graph.node(*id).role == Role::Instance && !exceptions.tested.contains(id)
+        };
+        let set: Vec<NodeId> = graph.order.iter().copied().filter(is_set).collect();
+        let claims: HashMap<NodeId, Claims> =
+            ready.session.stated_claims(graph, set.iter().copied()).into_iter().collect();
+        let may_change = |id: &NodeId| touched.may_change(&graph.node(*id).path.to_string(), claims.get(id));
+        set.into_iter().filter(may_change).collect()
     }
 
     /// What a job over a part is about.
@@ -473,16 +511,13 @@ impl JobSpec {
 
     fn ended(&self, session: &Session, run: &Run, elapsed: Duration) -> Ended {
         let report = run.report();
-        let (mut failed, mut drifted, mut not_in_state) = (false, false, 0);
-        let mut instances = 0;
+        let (mut failed, mut drifted, mut instances) = (false, false, 0);
         for (id, node) in run.graph().iter().filter(|(id, _)| report.is_selected(*id)) {
             let status = report.status(id);
-            failed |= status.is_some_and(Status::blocks) && node.role == Role::Instance || failed_container(run, id);
+            failed |= status.is_some_and(Status::blocks) && node.role == Role::Instance;
+            failed |= failed_container(run, id) || node.role == Role::Instance && has_failed_so_far(run, id);
             drifted |= status == Some(&Status::Drifted);
-            if node.role == Role::Instance {
-                instances += 1;
-                not_in_state += u64::from(status.is_some_and(is_not_in_state));
-            }
+            instances += u64::from(node.role == Role::Instance);
         }
         let restart: BTreeSet<String> = asked_for_restart(report).collect();
         let owed = self.still_owed(run);
@@ -495,53 +530,24 @@ impl JobSpec {
             () if drifted && (self.job.work == Work::Test || is_current) => JobResult::NotInState,
             () => JobResult::Converged,
         };
-        not_in_state += restart.len() as u64;
-        let outcome = JobOutcome { result, restart, owed, not_in_state, instances };
         let mut printed = printed::report(run, &Summary::of(run), elapsed);
+        let troubles = self.explain(run, &restart, &mut printed);
         if let Some(members) = printed.as_object_mut() {
             members.insert("job".to_owned(), json!(self.job));
             members.insert("result".to_owned(), json!(result));
             // What is changed in a current document was changed by somebody else before.
             members.insert("corrective".to_owned(), json!(is_current));
-            if let Some(Json::Array(instances)) = members.get_mut("instances") {
-                self.give_reasons(run, instances);
-            }
         }
+        let not_in_state = troubles.len() as u64;
+        let outcome = JobOutcome { result, restart, owed, not_in_state, instances, troubles, error: None };
         let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
+        let is_whole = self.job.only.is_empty() && self.job.work == Work::Apply;
         Ended {
             outcome,
             report: printed,
             watched: self.watched(session, run),
             changed: changed.map(|(_, node)| node.path.to_string()).collect(),
-        }
-    }
-}
-
-impl JobSpec {
-    /// Says of each instance that was not begun, and of each that has drifted and was not corrected, why that is.
-    fn give_reasons(&self, run: &Run, instances: &mut [Json]) {
-        let (graph, report) = (run.graph(), run.report());
-        let selected = graph.order.iter().filter(|id| report.is_selected(**id));
-        for (id, printed) in selected.zip(instances.iter_mut().filter_map(Json::as_object_mut)) {
-            let (member, clause) = match report.status(*id) {
-                None => ("message", self.suspension.because().map(SuspendReason::clause)),
-                Some(Status::Drifted) => ("notCorrected", self.not_corrected(graph, *id)),
-                Some(_) => continue,
-            };
-            if let Some(clause) = clause {
-                printed.insert(member.to_owned(), clause.into());
-            }
-        }
-    }
-
-    fn not_corrected(&self, graph: &Graph, id: NodeId) -> Option<&'static str> {
-        let mode = mode_of(graph, id).unwrap_or(self.rules.mode);
-        match treatment(self.rules.standing, mode) {
-            Treatment::Test => Some(match mode {
-                ConfigurationMode::MonitorOnly => "its mode is MonitorOnly",
-                _ => "its mode is ApplyAndMonitor",
-            }),
-            Treatment::Set | Treatment::Skip => self.held_back.map(HeldBack::clause),
+            claims: is_whole.then(|| session.claims(run).into_iter().map(|(_, claims)| claims).collect()),
         }
     }
 }
@@ -600,10 +606,4 @@ pub(crate) fn modes_of(graph: &Graph) -> BTreeSet<ConfigurationMode> {
 
 fn failed_container(run: &Run, id: NodeId) -> bool {
     run.graph().node(id).role != Role::Instance && run.report().status(id) == Some(&Status::Failed)
-}
-
-/// Whether an instance was processed and is not in its desired state. What was not processed does not count, as in the
-/// Local Configuration Manager.
-fn is_not_in_state(status: &Status) -> bool {
-    matches!(status, Status::Failed | Status::Pending | Status::Drifted | Status::Unknown(_))
 }

@@ -23,6 +23,7 @@ pub mod settings;
 mod state;
 mod status;
 mod store;
+mod touched;
 mod window;
 
 pub use boot::{BOOT_ID, boot_id};
@@ -35,9 +36,9 @@ pub use service::{AgentError, Options, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
-    BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Overtaken,
-    Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Work,
+    BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver,
+    Overtaken, Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Trouble, TroubleKind, Work,
 };
-pub use status::{Activity, JobStatus, LcmState, Outcome, Status};
+pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};
 pub use window::{Intent, Opening, Purpose, Window, opening};

@@ -47,8 +47,9 @@ impl Log {
         self.line(&line);
     }
 
-    /// Records an event of a job. What was found in its desired state is not worth a line.
-    pub(crate) fn event(&self, job: &str, event: &Event) {
+    /// Records an event of a job, and why the instance that it is about failed. What was found in its desired state is not
+    /// worth a line.
+    pub(crate) fn event(&self, job: &str, event: &Event, why: Option<&str>) {
         let is_news = match &event.kind {
             EventKind::Settled { status, .. } => !matches!(
                 status,
@@ -68,6 +69,7 @@ impl Log {
         };
         if is_news && let Json::Object(mut line) = printed::event(event) {
             line.insert("job".to_owned(), json!(job));
+            line.extend(why.map(|why| ("failure".to_owned(), json!(why))));
             self.line(&line);
         }
     }

@@ -39,7 +39,7 @@ impl RateLimit {
     /// Whether the limit is reached.
     pub(crate) fn is_reached(&mut self, instance: &str, now: Instant) -> bool {
         let Some(instants) = self.happened.get_mut(instance) else { return false };
-        while instants.front().is_some_and(|at| now.duration_since(*at) > WINDOW) {
+        while instants.front().is_some_and(|at| now.duration_since(*at) >= WINDOW) {
             instants.pop_front();
         }
         if instants.is_empty() {
@@ -47,6 +47,14 @@ impl RateLimit {
             return false;
         }
         instants.len() >= self.most
+    }
+
+    /// When the limit is not reached any more, if it is.
+    pub(crate) fn ends(&mut self, instance: &str, now: Instant) -> Option<Instant> {
+        if !self.is_reached(instance, now) {
+            return None;
+        }
+        Some(*self.happened.get(instance)?.front()? + WINDOW)
     }
 
     /// The instances for which it is reached.
@@ -72,6 +80,8 @@ mod tests {
         assert!(limit.note("f", at(4)), "it is reported once");
         assert!(!limit.note("f", at(5)));
         assert_eq!(limit.reached(at(5)), ["f"]);
+        let ends = limit.ends("f", at(5)).unwrap();
+        assert!(limit.is_reached("f", at(59)) && ends == at(60) && !limit.is_reached("f", ends));
         assert!(!limit.is_reached("g", at(5)));
         assert!(!limit.is_reached("f", at(70)));
         assert!(limit.reached(at(70)).is_empty());

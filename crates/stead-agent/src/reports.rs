@@ -103,6 +103,14 @@ impl Reports {
         found.into_iter().map(|(at, job, report)| self.decode(at, &report).map(|(at, json)| (at, job, json))).collect()
     }
 
+    /// The ids of all jobs that have a report, in no order that means anything.
+    pub fn ids(&self) -> Result<Vec<String>, ReportsError> {
+        self.with(|database| {
+            let Some(jobs) = existing(database.begin_read()?.open_table(JOBS))? else { return Ok(Vec::new()) };
+            jobs.iter()?.map(|entry| Ok(entry?.0.value().to_owned())).collect()
+        })
+    }
+
     /// The report of a job, and when that ended.
     pub fn get(&self, job: &str) -> Result<Option<(Timestamp, Json)>, ReportsError> {
         let found = self.with(|database| {

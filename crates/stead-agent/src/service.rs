@@ -4,8 +4,9 @@
 //! until it is. No lock is held while a job runs, so that status is answered meanwhile.
 
 mod answers;
+mod feed;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ use stead_engine::{Host, error_chain};
 use stead_host::provider::Cancel;
 
 use crate::boot::boot_id;
-use crate::control::{Listener, Request, Response, serve};
-use crate::decide::{Moment, Next};
+use crate::control::{Answer, Listener, serve};
+use crate::decide::{HeldBack, Moment, Next};
 use crate::job::{
     Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, SuspendReason, Suspension, carry_out, journal_summary,
     left_over,
@@ -31,9 +32,13 @@ use crate::job::{
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
-use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, Spread, State, Work};
+use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, Spread, State, Trouble, TroubleKind, Work};
+use crate::status::Activity;
 use crate::store::{Damage, Store, StoreError};
+use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
+use feed::Feed;
+use stead_core::event::{EventKind, Problem, Status};
 use stead_host::watch::{Drift, Watch, Watched, Watcher};
 
 /// How an agent is run.
@@ -109,14 +114,20 @@ struct Inner {
     /// The job that came to its end, to be recorded.
     ended: Option<(Job, Result<Ended, JobError>)>,
     stopping: bool,
-    /// Whether the state could not be saved since something happened that has no way back. Nothing is begun until it is.
-    is_unsaved: bool,
+    /// Why the state could not be saved since something happened that has no way back. Nothing is begun until it is.
+    unsaved: Option<String>,
     /// How many jobs have ended since the agent began.
     jobs: u64,
-    /// Instances whose things changed, by their paths.
+    /// What whoever waits is told.
+    feed: Feed,
+    /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
     unwatched: BTreeSet<String>,
+    /// How many instances are looked after.
+    looked_after: usize,
+    /// What the pending document may have changed.
+    touched: Touched,
     flapping: RateLimit,
     /// How often instances were looked at because something changed.
     wakeups: RateLimit,
@@ -124,11 +135,57 @@ struct Inner {
 
 /// The job under way.
 struct Running {
-    job: Job,
+    activity: Activity,
     cancel: Cancel,
     suspension: Suspension,
-    settled: usize,
-    instances: usize,
+    /// Why calls of instances that have not ended failed last, by their paths.
+    reasons: BTreeMap<String, String>,
+}
+
+impl Running {
+    fn job(&self) -> &Job {
+        &self.activity.job
+    }
+
+    /// Takes in an event. Returns why the instance that it is about failed, if it did.
+    fn note(&mut self, event: &Event) -> Option<String> {
+        let instance = || event.kind.instance().map(ToString::to_string);
+        match &event.kind {
+            EventKind::CallEnded { response, .. } => match response.outcome.why_not_reached() {
+                Some(why) => drop(self.reasons.insert(instance()?, why)),
+                // Nearly all instances have no reason to be looked for.
+                None if self.reasons.is_empty() => {}
+                None => drop(self.reasons.remove(&instance()?)),
+            },
+            EventKind::RetryScheduled { .. } => {
+                let why = self.reasons.get(&instance()?)?.clone();
+                self.failed(instance()?, &why, event.at);
+                return Some(why);
+            }
+            EventKind::Settled { status, problem, .. } => {
+                let has_failed = *status == Status::Failed;
+                if self.reasons.is_empty() && self.activity.troubles.is_empty() && !has_failed {
+                    return None;
+                }
+                let known = self.reasons.remove(&instance()?);
+                self.activity.troubles.retain(|trouble| Some(&trouble.instance) != instance().as_ref());
+                let why = problem.as_deref().map(|problem| match problem {
+                    Problem::Finding(finding) => finding.message.clone(),
+                    Problem::Failure(failure) => failure.message.clone(),
+                });
+                let why = why.or(known).filter(|_| has_failed)?;
+                self.failed(instance()?, &why, event.at);
+                return Some(why);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn failed(&mut self, instance: String, why: &str, at: Timestamp) {
+        self.activity.troubles.retain(|trouble| trouble.instance != instance);
+        self.activity.troubles.push(Trouble::new(instance, TroubleKind::Failed, why, at));
+    }
 }
 
 /// Runs an agent until it is stopped.
@@ -139,14 +196,12 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     let listener = Listener::bind(&options.directory).map_err(listen_error)?;
     let by_systemd = std::env::var_os("INVOCATION_ID").is_some();
     let log = Log::open(&options.directory, by_systemd).map_err(listen_error)?;
-    for repair in &repairs {
-        log.write("repaired", json!({ "failure": repair.to_string() }));
-    }
     // Without a record nobody knows which documents are still wanted.
     let knows_documents = !repairs.iter().any(|repair| repair.damage == Damage::AllRecords);
     let (reports, repair) = Reports::open(&store);
-    if let Some(repair) = repair {
-        log.write("repaired", json!({ "failure": repair.to_string() }));
+    let repairs: Vec<String> = repairs.iter().chain(&repair).map(ToString::to_string).collect();
+    for repair in &repairs {
+        log.write("repaired", json!({ "failure": repair }));
     }
     let agent = Arc::new(Agent {
         job_host: JobHost { host: options.host, ready: Mutex::default() },
@@ -158,25 +213,13 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         inspections: Cancel::default(),
         inspecting: AtomicUsize::new(0),
         knows_documents,
-        inner: Mutex::new(Inner {
-            state,
-            store,
-            running: None,
-            ended: None,
-            stopping: false,
-            is_unsaved: false,
-            jobs: 0,
-            drifted: BTreeSet::new(),
-            unwatched: BTreeSet::new(),
-            flapping: RateLimit::new(MOST_CORRECTIONS),
-            wakeups: RateLimit::new(MOST_WAKEUPS),
-        }),
+        inner: Mutex::new(Inner::new(state, store)),
         changed: Condvar::new(),
         directory: options.directory,
     });
-    agent.started();
+    agent.started(&repairs);
     let answering = Arc::clone(&agent);
-    let answer: Arc<dyn Fn(Request) -> Response + Send + Sync> = Arc::new(move |request| answering.answer(request));
+    let answer: Arc<Answer> = Arc::new(move |request, user| answering.answer(request, user));
     thread::spawn(move || serve(&listener, &answer));
     let (watching, stop) = (Arc::clone(&agent), options.stop);
     thread::spawn(move || watching.stop_on(&stop));
@@ -199,17 +242,18 @@ impl Agent {
     }
 
     fn moment(&self) -> Moment {
-        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.clone() }
+        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.clone(), shutdown: None }
     }
 
     /// Takes in what happened while nobody was there.
-    fn started(&self) {
+    fn started(&self, repairs: &[String]) {
         let mut inner = self.lock();
         let job = inner.state.job.as_ref();
         let in_flight = job.map(|job| journal_summary(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
         self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": in_flight }));
         self.save_or_retry(&mut inner, |state| {
             state.started(&self.boot, &in_flight, Timestamp::now());
+            state.damaged(Timestamp::now(), repairs.iter().cloned());
         });
     }
 
@@ -230,12 +274,17 @@ impl Agent {
 
     /// Suspends a job that changes the machine once its maintenance window has closed.
     fn suspend_outside_of_windows(&self, inner: &Inner) {
-        let changes = |running: &&Running| running.job.work == Work::Apply;
+        let changes = |running: &&Running| running.job().work == Work::Apply;
         if let Some(running) = inner.running.as_ref().filter(changes)
-            && opening(&inner.state.settings.windows, Intent::Set, Timestamp::now(), &self.zone) != Opening::Open
+            && !self.is_window_open(inner)
         {
             running.suspension.suspend(SuspendReason::Window);
         }
+    }
+
+    fn is_window_open(&self, inner: &Inner) -> bool {
+        let moment = self.moment();
+        opening(&inner.state.settings.windows, Intent::Set, moment.now, &moment.zone) == Opening::Open
     }
 
     /// Decides what to do, and does it, until the agent is to end.
@@ -255,7 +304,7 @@ impl Agent {
                 inner = self.wait(inner, CLOCK_INTERVAL);
                 continue;
             }
-            if inner.is_unsaved && !self.save(&mut inner, |_| {}) {
+            if inner.unsaved.is_some() && !self.save(&mut inner, |_| {}) {
                 inner = self.wait(inner, SAVE_RETRY);
                 continue;
             }
@@ -287,7 +336,8 @@ impl Agent {
                     let ahead = until.map_or(CLOCK_INTERVAL, |until| {
                         Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(CLOCK_INTERVAL)
                     });
-                    inner = self.wait(inner, ahead);
+                    let postponed = inner.postponed_for().unwrap_or(ahead);
+                    inner = self.wait(inner, ahead.min(postponed));
                 }
             }
         }
@@ -314,12 +364,7 @@ impl Agent {
     /// Begins a job over the instances of the current document whose things changed, if there are any.
     fn begin_partial(self: &Arc<Self>, inner: &mut Inner, moment: &Moment) -> bool {
         let Some((generation, work)) = inner.state.partial_work(moment) else { return false };
-        let now = Instant::now();
-        let mut only = std::mem::take(&mut inner.drifted);
-        only.retain(|instance| !inner.flapping.is_reached(instance, now) && !inner.wakeups.is_reached(instance, now));
-        for instance in &only {
-            let _ = inner.wakeups.note(instance, now);
-        }
+        let only = inner.take_drifted();
         if only.is_empty() {
             return false;
         }
@@ -331,7 +376,15 @@ impl Agent {
     fn notice(&self, what: Drift) {
         let mut inner = self.lock();
         match what {
-            Drift::Instances(instances) => inner.drifted.extend(instances),
+            Drift::Instances(instances) => {
+                let pending = inner.state.pending;
+                if let Some(pending) =
+                    pending.filter(|_| inner.running.as_ref().map(|it| it.job().generation) == pending)
+                {
+                    inner.touched.see(pending, &instances);
+                }
+                inner.drifted.extend(instances);
+            }
             Drift::Anything => {
                 self.log.write("watchOverflowed", json!({}));
                 inner.state.check_at_once();
@@ -343,12 +396,10 @@ impl Agent {
     /// Watches what the instances of the current document manage.
     fn watch(&self, inner: &mut Inner, watched: &[Watched]) {
         if let Some(watcher) = &self.watcher {
-            let Watch { unwatched, is_new } = watcher.watch(watched);
-            inner.unwatched = unwatched;
-            if is_new {
-                // Something may have changed between the look at it and now.
-                inner.state.check_at_once();
-            }
+            let Watch { unwatched, newly } = watcher.watch(watched);
+            (inner.unwatched, inner.looked_after) = (unwatched, watched.len());
+            // Something may have changed between the look at it and now.
+            inner.drifted.extend(newly);
         }
     }
 
@@ -369,8 +420,8 @@ impl Agent {
             self.log_begin(if resumed { "jobResumed" } else { "jobBegan" }, job);
         }
         let (cancel, suspension) = (Cancel::default(), spec.suspension.clone());
-        inner.running =
-            Some(Running { job: job.clone(), cancel: cancel.clone(), suspension, settled: 0, instances: 0 });
+        let (activity, reasons) = (Activity::of(job.clone()), BTreeMap::new());
+        inner.running = Some(Running { activity, cancel: cancel.clone(), suspension, reasons });
         let (agent, journal) = (Arc::clone(self), inner.store.journal(&spec.job.id));
         thread::spawn(move || {
             let carried_out = AssertUnwindSafe(|| carry_out(&agent.job_host, &spec, source, &journal, cancel, &*agent));
@@ -393,6 +444,10 @@ impl Agent {
     fn spec(&self, inner: &Inner, job: &Job, resumed: bool) -> Result<(JobSpec, Source), String> {
         let generation = inner.state.generations.get(&job.generation).ok_or("there is no such generation")?;
         let source = self.job_host.source(job, || inner.store.get(&generation.content));
+        let held_back = inner.state.held_back(&self.moment());
+        let pending = inner.state.pending.filter(|pending| {
+            *pending != job.generation && job.work == Work::Apply && held_back == Some(HeldBack::Pending)
+        });
         let spec = JobSpec {
             job: job.clone(),
             rules: Rules::of(&inner.state, job.generation, generation),
@@ -401,7 +456,8 @@ impl Agent {
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
             width: inner.state.width(),
-            held_back: inner.state.held_back(&self.moment()),
+            held_back,
+            touched: pending.map(|pending| inner.touched.by(pending)),
             suspension: Suspension::default(),
         };
         Ok((spec, source.map_err(|error| error_chain(&error))?))
@@ -426,13 +482,14 @@ impl Agent {
     /// A document whose content is damaged cannot be worked on: the job ends as failed, and is tried again later.
     fn damaged(&self, inner: &mut Inner, job: &Job, why: &str) {
         self.log.write("documentDamaged", json!({ "generation": job.generation, "failure": why }));
-        let (owed, now) = (inner.state.owed.clone(), Timestamp::now());
-        let outcome =
-            JobOutcome { result: JobResult::Failed, restart: BTreeSet::new(), owed, not_in_state: 0, instances: 0 };
+        let (outcome, now) = (JobOutcome::unusable(inner.state.owed.clone(), why.to_owned()), Timestamp::now());
+        inner.feed.ended(job, &outcome);
         self.save_or_retry(inner, |state| {
             state.begin(job.clone());
             state.end(outcome.clone(), now, Spread::NONE);
         });
+        inner.jobs += 1;
+        self.changed.notify_all();
     }
 
     /// Takes in how a job ended.
@@ -458,13 +515,19 @@ impl Agent {
     }
 
     fn record_outcome(&self, inner: &mut Inner, job: &Job, ended: &Ended) {
-        let Ended { outcome, report, watched, changed } = ended;
+        let Ended { outcome, report, watched, changed, claims } = ended;
         let now = Timestamp::now();
         // That a part is in its desired state is worth no line.
         let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;
         if is_news {
             let JobOutcome { result, not_in_state, .. } = outcome;
             self.log.write("jobEnded", json!({ "job": job.id, "result": result, "notInDesiredState": not_in_state }));
+            inner.feed.ended(job, outcome);
+        }
+        if inner.state.pending == Some(job.generation)
+            && let Some(claims) = claims
+        {
+            inner.touched.learn(job.generation, claims.iter());
         }
         if inner.stopping && outcome.result == JobResult::Aborted {
             // It was stopped in order: the next process begins another.
@@ -525,9 +588,11 @@ impl Agent {
         let mut changed = inner.state.clone();
         change(&mut changed);
         match inner.store.save(&changed) {
-            Ok(()) => (inner.state, inner.is_unsaved) = (changed, false),
+            Ok(()) => (inner.state, inner.unsaved) = (changed, None),
             Err(error) => {
-                self.log.write("notSaved", json!({ "failure": error_chain(&error) }));
+                let failure = error_chain(&error);
+                self.log.write("notSaved", json!({ "failure": failure }));
+                inner.unsaved = inner.unsaved.is_some().then_some(failure);
                 return false;
             }
         }
@@ -539,7 +604,7 @@ impl Agent {
     fn save_or_retry(&self, inner: &mut Inner, change: impl Fn(&mut State)) {
         if !self.save(inner, &change) {
             change(&mut inner.state);
-            inner.is_unsaved = true;
+            inner.unsaved = Some("the state cannot be saved".to_owned());
         }
     }
 
@@ -547,6 +612,7 @@ impl Agent {
         self.log.write("restarting", json!({ "command": command.join(" ") }));
         if let Err(failure) = crate::programs::run_command(command) {
             self.log.write("restartFailed", json!({ "failure": failure }));
+            self.save_or_retry(&mut self.lock(), |state| state.restart_failed(failure.clone()));
         }
     }
 }
@@ -555,15 +621,15 @@ impl Observer for Agent {
     fn event(&self, event: &Event, settled: usize, all: usize) {
         let mut inner = self.lock();
         let Some(running) = inner.running.as_mut() else { return };
-        (running.settled, running.instances) = (settled, all);
-        let job = running.job.id.clone();
+        (running.activity.settled, running.activity.instances) = (settled, all);
+        let (job, why) = (running.job().id.clone(), running.note(event));
         drop(inner);
-        self.log.event(&job, event);
+        self.log.event(&job, event, why.as_deref());
     }
 
     fn announce(&self) -> io::Result<()> {
         let mut inner = self.lock();
-        let Some(job) = inner.running.as_ref().map(|running| running.job.clone()) else { return Ok(()) };
+        let Some(job) = inner.running.as_ref().map(|running| running.job().clone()) else { return Ok(()) };
         if !inner.state.generations.contains_key(&job.generation) {
             return Err(io::Error::other("the document was removed"));
         }
@@ -572,6 +638,64 @@ impl Observer for Agent {
         }
         self.log_begin("jobBegan", &job);
         Ok(())
+    }
+
+    fn may_change(&self) -> bool {
+        self.is_window_open(&self.lock())
+    }
+
+    fn waits(&self, whom: Option<&str>) {
+        let mut inner = self.lock();
+        let Inner { running, feed, .. } = &mut *inner;
+        if let Some(running) = running {
+            feed.waits(running.job(), whom);
+            running.activity.waits_for = whom.map(str::to_owned);
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl Inner {
+    fn new(state: State, store: Store) -> Self {
+        Self {
+            state,
+            store,
+            running: None,
+            ended: None,
+            stopping: false,
+            unsaved: None,
+            jobs: 0,
+            feed: Feed::default(),
+            drifted: BTreeSet::new(),
+            unwatched: BTreeSet::new(),
+            looked_after: 0,
+            touched: Touched::default(),
+            flapping: RateLimit::new(MOST_CORRECTIONS),
+            wakeups: RateLimit::new(MOST_WAKEUPS),
+        }
+    }
+
+    /// The instances that are to be looked at now. Those that are looked at too often stay for later.
+    fn take_drifted(&mut self) -> BTreeSet<String> {
+        let now = Instant::now();
+        let drifted = std::mem::take(&mut self.drifted);
+        let is_limited =
+            |instance: &String| self.flapping.is_reached(instance, now) || self.wakeups.is_reached(instance, now);
+        let (postponed, only): (BTreeSet<String>, BTreeSet<String>) = drifted.into_iter().partition(is_limited);
+        self.drifted = postponed;
+        for instance in &only {
+            let _ = self.wakeups.note(instance, now);
+        }
+        only
+    }
+
+    /// How long it takes until an instance may be looked at that was looked at too often.
+    fn postponed_for(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let ends = self.drifted.iter().filter_map(|instance| {
+            self.flapping.ends(instance, now).into_iter().chain(self.wakeups.ends(instance, now)).max()
+        });
+        ends.min().map(|end| end.saturating_duration_since(now))
     }
 }
 

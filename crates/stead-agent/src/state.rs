@@ -64,6 +64,22 @@ pub struct State {
     pub crashes: Crashes,
     /// How the last job over the pending or the current document ended.
     pub last: Option<LastJob>,
+    /// What is known of the current document: how the last job over all of it ended, and what jobs over parts found since.
+    pub checked: Option<LastJob>,
+    /// How many corrections of the current document have failed in a row.
+    pub failed_corrections: u32,
+    /// What was found to be damaged, until an operator has taken note of it.
+    pub damage: Vec<DamageNote>,
+}
+
+/// Damage that was found at a start.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DamageNote {
+    /// When it was found.
+    pub at: Timestamp,
+    /// What it is, and what the agent goes on with.
+    pub message: String,
 }
 
 /// A job that another one follows at once.
@@ -110,7 +126,7 @@ pub enum Ended {
 
 /// How far the pending document has come.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Progress {
     /// How many jobs over it came to their end.
     pub jobs: u32,
@@ -120,6 +136,8 @@ pub struct Progress {
     pub not_before: Option<Timestamp>,
     /// Why it is held until an operator asks for it, if it is.
     pub held: Option<Held>,
+    /// How the last job over it ended.
+    pub last: Option<LastJob>,
 }
 
 /// Why a pending document is held until an operator asks for it.
@@ -192,8 +210,14 @@ pub struct RestartDue {
     pub since: Timestamp,
     /// The instances that asked for it, by their paths.
     pub by: BTreeSet<String>,
-    /// When the restart was ordered, if it was.
+    /// When the restart was ordered last, if it was.
     pub ordered: Option<Timestamp>,
+    /// How often it was ordered.
+    #[serde(default)]
+    pub orders: u32,
+    /// Why the last order failed, if it did.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// Restarts of the machine that resources asked for. They are counted by document, over its promotion.
@@ -259,6 +283,71 @@ pub struct LastJob {
     pub not_in_state: u64,
     /// How many instances there are.
     pub instances: u64,
+    /// The instances that are not in their desired state, as far as they are told; in the order of the document.
+    #[serde(default)]
+    pub troubles: Vec<Trouble>,
+    /// Why it came over no instance, if it did not.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// An instance that is not in its desired state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// The instance, by its path.
+    pub instance: String,
+    /// What became of it.
+    pub kind: TroubleKind,
+    /// Why, in one line without secrets; empty if nothing is known of it.
+    pub message: String,
+    /// When a job found it so first.
+    pub since: Timestamp,
+}
+
+/// What became of an instance that is not in its desired state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TroubleKind {
+    /// It failed.
+    Failed,
+    /// It was only tested, and has drifted.
+    Drifted,
+    /// Its resource is still at work.
+    Pending,
+    /// It was set, and needs a restart of the machine.
+    Restart,
+    /// It is left out, because the agent crashed over it.
+    Quarantined,
+}
+
+impl TroubleKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Drifted => "drifted",
+            Self::Pending => "pending",
+            Self::Restart => "restart",
+            Self::Quarantined => "quarantined",
+        }
+    }
+}
+
+impl Trouble {
+    /// So many are kept of a job.
+    pub const MOST: usize = 50;
+
+    /// So many bytes of a message are kept, about.
+    const LONGEST: usize = 400;
+
+    /// An instance that is not in its desired state. Of the message the first line is kept.
+    pub fn new(instance: String, kind: TroubleKind, message: &str, since: Timestamp) -> Self {
+        let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let kept = line.floor_char_boundary(Self::LONGEST);
+        let message = line.get(..kept).unwrap_or_default().to_owned() + if kept < line.len() { " …" } else { "" };
+        Self { instance, kind, message, since }
+    }
 }
 
 /// The outcome of a job. Whether a restart of the machine is due is apart from it.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::decide::{Moment, Next, Waiting};
-use crate::state::{Held, Job, JobKind, JobResult, LastJob, Stage, State, Work};
+use crate::state::{DamageNote, Held, Job, JobKind, JobResult, LastJob, Stage, State, Trouble, TroubleKind, Work};
 
 /// The state of the agent, of its stages and of its last job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -16,6 +16,8 @@ pub struct Status {
     /// What it is doing or waits for, in one sentence without full stop.
     #[serde(rename = "LCMStateDetail")]
     pub lcm_state_detail: String,
+    /// How the machine is, in one word.
+    pub health: Health,
     /// When it goes on by itself, if it waits for a time.
     pub next_attempt: Option<Timestamp>,
     /// Whether a restart of the machine is due.
@@ -36,8 +38,50 @@ pub struct Status {
     pub quarantined: Vec<String>,
     /// Instances that are owed a notification, by their paths.
     pub owed: Vec<String>,
+    /// Damage that was found and that no operator has taken note of.
+    pub damage: Vec<DamageNote>,
     /// The job that is under way, else the last one that ended.
     pub job: Option<JobStatus>,
+    /// The documents that are staged: pending, current, previous.
+    pub stages: Vec<StageStatus>,
+}
+
+/// How a machine is, for whoever monitors it. The later comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It is in the state of its document.
+    Converged,
+    /// It is not, and nothing has failed: drift is only reported, or a document is being applied.
+    Drifted,
+    /// Something fails, or was damaged.
+    Failing,
+    /// Nothing happens until an operator does something: there is no document, it is held, or a restart is due.
+    Held,
+}
+
+/// A document that is staged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct StageStatus {
+    /// Its stage.
+    pub stage: Stage,
+    /// Its number.
+    pub generation: u64,
+    /// Where it came from.
+    pub origin: String,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// The user who delivered it.
+    pub delivered_by: u32,
+    /// When the machine was brought to it, first.
+    pub converged: Option<Timestamp>,
+    /// The last job over it that was not ended early, with what jobs over parts found since.
+    pub last_job: Option<JobStatus>,
+    /// What is known to be wrong with it.
+    pub troubles: Vec<Trouble>,
+    /// Why the last job came over no instance, if it did not.
+    pub error: Option<String>,
 }
 
 /// What the agent is doing.
@@ -90,25 +134,42 @@ pub enum Outcome {
     InProgress,
 }
 
-/// Whether a job is under way in this process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Activity {
-    /// The agent waits, or decides.
-    Idle,
-    /// The job of the state is under way.
-    Busy,
+/// A job that is under way in this process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Activity {
+    /// The job.
+    pub job: Job,
+    /// How many instances have ended.
+    pub settled: usize,
+    /// How many there are.
+    pub instances: usize,
+    /// What has failed so far, also if it is tried again.
+    pub troubles: Vec<Trouble>,
+    /// What the job itself waits for, such as another run.
+    pub waits_for: Option<String>,
+}
+
+impl Activity {
+    /// A job that has only begun.
+    pub fn of(job: Job) -> Self {
+        Self { job, settled: 0, instances: 0, troubles: Vec::new(), waits_for: None }
+    }
+
+    fn detail(&self) -> String {
+        let waits = self.waits_for.iter().map(|whom| format!(", waiting for {whom}"));
+        std::iter::once(doing(&self.job)).chain(waits).collect()
+    }
 }
 
 impl State {
-    /// What is known of the agent at this moment.
-    pub fn status(&self, moment: &Moment, activity: Activity) -> Status {
-        let running = self.job.as_ref().filter(|_| activity == Activity::Busy);
+    /// What is known of the agent at this moment, and of the job that is under way.
+    pub fn status(&self, moment: &Moment, activity: Option<&Activity>) -> Status {
         let next = self.next(moment);
         Status {
             lcm_state: self.lcm_state(activity),
-            lcm_state_detail: running
-                .map_or_else(|| self.detail(&next), |job| doing(job.generation, job.kind, job.work)),
-            next_attempt: self.next_attempt(&next, moment).filter(|_| running.is_none()),
+            lcm_state_detail: activity.map_or_else(|| self.detail(&next), Activity::detail),
+            health: self.health(moment),
+            next_attempt: self.next_attempt(&next, moment).filter(|_| activity.is_none()),
             reboot_requested: self.restart.is_some(),
             reboot_requested_by: self.restart.iter().flat_map(|due| due.by.iter().cloned()).collect(),
             pending: self.pending,
@@ -118,8 +179,61 @@ impl State {
             restarts: self.restarts.count,
             quarantined: self.crashes.quarantined().map(str::to_owned).collect(),
             owed: self.owed.iter().cloned().collect(),
-            job: running.map(JobStatus::running).or_else(|| self.last.as_ref().map(JobStatus::ended)),
+            damage: self.damage.clone(),
+            job: activity.map(JobStatus::running).or_else(|| self.last.as_ref().map(JobStatus::ended)),
+            stages: [Stage::Pending, Stage::Current, Stage::Previous]
+                .into_iter()
+                .filter_map(|stage| self.stage_status(stage))
+                .collect(),
         }
+    }
+
+    fn stage_status(&self, stage: Stage) -> Option<StageStatus> {
+        let (number, generation) = self.staged(stage)?;
+        let last = self.last_over(stage);
+        Some(StageStatus {
+            stage,
+            generation: number,
+            origin: generation.origin.clone(),
+            accepted: generation.accepted,
+            delivered_by: generation.user,
+            converged: generation.converged,
+            last_job: last.map(JobStatus::ended),
+            troubles: last.map(|last| last.troubles.clone()).unwrap_or_default(),
+            error: last.and_then(|last| last.error.clone()),
+        })
+    }
+
+    fn last_over(&self, stage: Stage) -> Option<&LastJob> {
+        match stage {
+            Stage::Pending => self.progress.last.as_ref(),
+            Stage::Current => self.checked.as_ref(),
+            Stage::Previous => None,
+        }
+    }
+
+    /// How the machine is. What needs an operator comes before what fails, and that before what is only not there yet.
+    pub fn health(&self, moment: &Moment) -> Health {
+        let worked_on = [Stage::Pending, Stage::Current].into_iter().filter(|stage| self.staged(*stage).is_some());
+        let mut last = worked_on.clone().filter_map(|stage| self.last_over(stage)).map(Outcome::of_health);
+        match () {
+            () if worked_on.clone().next().is_none() || self.needs_operator(moment) => Health::Held,
+            () if last.clone().any(|health| health == Health::Failing) => Health::Failing,
+            () if !self.damage.is_empty() || self.crashes.quarantined().next().is_some() => Health::Failing,
+            () if last.any(|health| health == Health::Drifted) || self.restart.is_some() => Health::Drifted,
+            () if self.pending.is_some() && self.progress.last.is_none() => Health::Drifted,
+            () => Health::Converged,
+        }
+    }
+
+    /// Whether nothing more happens to the pending document, or to the machine that needs a restart, by itself.
+    fn needs_operator(&self, moment: &Moment) -> bool {
+        self.pending_waits_for(moment).is_some_and(|(until, because)| match because {
+            Waiting::Held(_) | Waiting::TooManyRestarts => true,
+            Waiting::Window => until.is_none(),
+            Waiting::Restart => !self.settings.reboot_node_if_needed,
+            Waiting::Document | Waiting::Check | Waiting::Retry | Waiting::Crashes => false,
+        })
     }
 
     /// The wait of `next` ends where anything is due; this is when what it waits for is.
@@ -131,18 +245,21 @@ impl State {
         }
     }
 
-    fn lcm_state(&self, activity: Activity) -> LcmState {
+    /// The table of the Local Configuration Manager: a restart that is due comes first, then a document that is not applied as
+    /// a whole, be it new or the current one, of which something has failed.
+    fn lcm_state(&self, activity: Option<&Activity>) -> LcmState {
+        let fails = || self.checked.as_ref().is_some_and(|last| Outcome::of(last) == Outcome::Failure);
         match activity {
-            Activity::Busy => LcmState::Busy,
-            Activity::Idle if self.restart.is_some() => LcmState::PendingReboot,
-            Activity::Idle if self.pending.is_some() => LcmState::PendingConfiguration,
-            Activity::Idle => LcmState::Idle,
+            Some(_) => LcmState::Busy,
+            None if self.restart.is_some() => LcmState::PendingReboot,
+            None if self.pending.is_some() || fails() => LcmState::PendingConfiguration,
+            None => LcmState::Idle,
         }
     }
 
     fn detail(&self, next: &Next) -> String {
         match next {
-            Next::Begin { generation, kind, work } => doing(*generation, *kind, *work),
+            Next::Begin { generation, kind, work } => doing_what(*generation, *kind, *work),
             Next::Resume => match &self.job {
                 Some(Job { generation, .. }) => format!("resuming the interrupted job over generation {generation}"),
                 None => "resuming the interrupted job".to_owned(),
@@ -151,6 +268,12 @@ impl State {
             Next::Restart => "restarting the machine".to_owned(),
             Next::Wait { until, because } => self.waiting(*because, until.is_some()),
         }
+    }
+
+    /// What the pending document, or a restart that comes before it, waits for, in words, and until when.
+    pub(crate) fn waiting_for(&self, moment: &Moment) -> Option<(String, Option<Timestamp>)> {
+        let (until, because) = self.pending_waits_for(moment)?;
+        Some((self.waiting(because, until.is_some()), until))
     }
 
     fn waiting(&self, because: Waiting, opens: bool) -> String {
@@ -166,7 +289,7 @@ impl State {
             }
             Waiting::Window if opens => "waiting for a maintenance window".to_owned(),
             Waiting::Window => "waiting for a maintenance window, and none ever opens".to_owned(),
-            Waiting::Restart => "waiting for a restart of the machine".to_owned(),
+            Waiting::Restart => self.waiting_for_restart(),
             Waiting::TooManyRestarts => format!(
                 "waiting for an operator to restart the machine: it was restarted {} times, MaxRestarts is {}",
                 self.restarts.count, self.settings.max_restarts
@@ -175,6 +298,15 @@ impl State {
                 format!("the pending document is held: {}; 'stead agent apply --use-existing' starts it", reason(held))
             }
             Waiting::Crashes => format!("waiting after {} crashes in a row", self.crashes.in_a_row),
+        }
+    }
+
+    fn waiting_for_restart(&self) -> String {
+        let waiting = "waiting for a restart of the machine";
+        match &self.restart {
+            Some(due) if let Some(why) = &due.failure => format!("{waiting}, which could not be ordered: {why}"),
+            Some(due) if due.orders > 1 => format!("{waiting}, which was ordered {} times without effect", due.orders),
+            _ => waiting.to_owned(),
         }
     }
 }
@@ -188,7 +320,15 @@ fn reason(held: Held) -> &'static str {
     }
 }
 
-fn doing(generation: u64, kind: JobKind, work: Work) -> String {
+fn doing(job: &Job) -> String {
+    match job.only.len() {
+        0 => doing_what(job.generation, job.kind, job.work),
+        1 => format!("looking at 1 instance of generation {} that has changed", job.generation),
+        count => format!("looking at {count} instances of generation {} that have changed", job.generation),
+    }
+}
+
+fn doing_what(generation: u64, kind: JobKind, work: Work) -> String {
     match (work, kind) {
         (Work::Test, _) => format!("checking generation {generation}"),
         (Work::Apply, JobKind::Initial) => format!("applying generation {generation}"),
@@ -200,7 +340,8 @@ fn doing(generation: u64, kind: JobKind, work: Work) -> String {
 }
 
 impl JobStatus {
-    fn running(job: &Job) -> Self {
+    fn running(activity: &Activity) -> Self {
+        let Activity { job, instances, troubles, .. } = activity;
         Self {
             id: job.id.clone(),
             generation: job.generation,
@@ -208,8 +349,8 @@ impl JobStatus {
             status: Outcome::InProgress,
             start_date: job.began,
             end_date: None,
-            number_of_resources: 0,
-            number_not_in_desired_state: 0,
+            number_of_resources: *instances as u64,
+            number_not_in_desired_state: troubles.len() as u64,
         }
     }
 
@@ -230,11 +371,21 @@ impl JobStatus {
 impl Outcome {
     /// A job that found drift succeeded, and so did one that stopped for a restart of the machine.
     fn of(last: &LastJob) -> Self {
+        let is_drift = |trouble: &Trouble| trouble.kind == TroubleKind::Drifted;
+        let only_drift = !last.troubles.is_empty() && last.troubles.iter().all(is_drift);
         match last.result {
             JobResult::Converged => Self::Success,
-            JobResult::NotInState if last.work == Work::Test || last.reboot_requested => Self::Success,
+            JobResult::NotInState if last.work == Work::Test || last.reboot_requested || only_drift => Self::Success,
             JobResult::NotInState | JobResult::Failed => Self::Failure,
             JobResult::Aborted => Self::Aborted,
+        }
+    }
+
+    fn of_health(last: &LastJob) -> Health {
+        match Self::of(last) {
+            Self::Failure => Health::Failing,
+            Self::Success if last.result == JobResult::Converged && last.troubles.is_empty() => Health::Converged,
+            Self::Success | Self::Aborted | Self::InProgress => Health::Drifted,
         }
     }
 }

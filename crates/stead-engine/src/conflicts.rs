@@ -142,20 +142,35 @@ impl Session {
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
     }
 
+    /// What these instances of a document read and manage, as far as that is known without a run.
+    pub fn stated_claims(&self, graph: &Graph, ids: impl IntoIterator<Item = NodeId>) -> Vec<(NodeId, Claims)> {
+        let ids = ids.into_iter().filter(|id| graph.node(*id).stated.is_some());
+        self.claims_of_all(graph, ids, |id| graph.node(id).stated.as_ref())
+    }
+
     fn claims_among<'g>(
         &self,
         graph: &'g Graph,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<(NodeId, Claims)> {
+        self.claims_of_all(graph, graph.order.iter().copied(), desired)
+    }
+
+    fn claims_of_all<'g>(
+        &self,
+        graph: &'g Graph,
+        ids: impl Iterator<Item = NodeId>,
+        desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
+    ) -> Vec<(NodeId, Claims)> {
         let calls = self.calls();
-        let claims_of = |id: &NodeId| {
-            let node = graph.node(*id);
+        let claims_of = |id: NodeId| {
+            let node = graph.node(id);
             let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
-            let desired = desired(*id).filter(|_| is_built_in && node.role == Role::Instance)?;
-            Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired))?))
+            let desired = desired(id).filter(|_| is_built_in && node.role == Role::Instance)?;
+            Some((id, calls.claims_of(&node.manifest, &Plain::covered(desired))?))
         };
-        let mut claims = Vec::with_capacity(graph.order.len());
-        claims.extend(graph.order.iter().filter_map(claims_of));
+        let mut claims = Vec::with_capacity(ids.size_hint().0);
+        claims.extend(ids.filter_map(claims_of));
         claims
     }
 }

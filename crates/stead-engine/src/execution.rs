@@ -8,7 +8,7 @@ use std::time::Duration;
 use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
-use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop, execute};
+use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_host::process::is_ancestor;
@@ -23,6 +23,9 @@ pub const ENGINE_VERSION: &str = "3.2.0";
 
 /// Sees the events of a run.
 pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
+
+/// Hears whom a run waits for before it goes on, and then that it waits no longer.
+pub type Waits<'a> = Box<dyn FnMut(Option<&str>) + 'a>;
 
 /// How a prepared document is run.
 pub struct Execution<'a> {
@@ -43,6 +46,10 @@ pub struct Execution<'a> {
     /// By what somebody else sees that the run hangs. Without it a run sees that itself, with another thread for its calls of
     /// microseconds.
     pub watch: Option<Arc<RunWatch>>,
+    /// Asked each time before something may be changed. Once it says no, the run is suspended.
+    pub permit: Box<dyn FnMut() -> bool + 'a>,
+    /// Hears whom the run waits for.
+    pub waits: Waits<'a>,
 }
 
 /// A run as somebody else sees it.
@@ -58,14 +65,18 @@ impl RunWatch {
         self.calls.exceeds(Inline::DEADLINE)
     }
 
-    /// Releases the lock of the machine, if the run has it: others need not wait for what hangs.
+    /// Releases the lock of the machine, if the run has it: others need not wait for what hangs, or rests.
     pub fn release(&self) {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
+    fn keep(&self, lock: Option<Lock>) {
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+    }
+
     /// Keeps the lock until what is returned is dropped.
     fn hold(&self, lock: Option<Lock>) -> impl Drop + '_ {
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+        self.keep(lock);
         Held(self)
     }
 }
@@ -90,6 +101,8 @@ impl<'a> Execution<'a> {
             exceptions: Exceptions::default(),
             retention: Retention::default(),
             watch: None,
+            permit: Box::new(|| true),
+            waits: Box::new(|_| {}),
         }
     }
 
@@ -103,7 +116,8 @@ impl<'a> Execution<'a> {
 impl Session {
     /// Runs a document to its end, or until the session is cancelled.
     pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, RunError> {
-        let lock = self.lock(execution.mode)?;
+        let mut execution = execution;
+        let lock = self.lock(execution.mode, &mut *execution.waits)?;
         let recalled = match &prepared.memory {
             Some(memory) => memory.recall(&prepared.graph, execution.mode)?,
             None => None,
@@ -111,7 +125,6 @@ impl Session {
         let Some(recalled) = recalled else {
             return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock);
         };
-        let mut execution = execution;
         execution.exceptions.owed.extend(&recalled.owed);
         let run = Run::new(self.setup(prepared, &execution));
         if !changes(execution.mode) {
@@ -130,7 +143,8 @@ impl Session {
     pub fn resume(&self, prepared: &Prepared, journal: &[Event], execution: Execution<'_>) -> Result<Run, ResumeError> {
         let setup = Setup { digest: prepared.digest().into(), ..self.setup(prepared, &execution) };
         let run = Run::resume(setup, journal)?;
-        let lock = self.lock(run.mode()).map_err(ResumeError::from)?;
+        let mut execution = execution;
+        let lock = self.lock(run.mode(), &mut *execution.waits).map_err(ResumeError::from)?;
         Ok(self.drive(run, execution, lock)?)
     }
 
@@ -152,8 +166,8 @@ impl Session {
     }
 
     /// Carries a run out, with the lock of the machine if it needs that.
-    fn drive(&self, mut run: Run, execution: Execution<'_>, lock: Option<Lock>) -> Result<Run, RunError> {
-        let Execution { width, policy, mut journal, mut consumer, watch, .. } = execution;
+    fn drive(&self, mut run: Run, execution: Execution<'_>, (lock, turn): Locked) -> Result<Run, RunError> {
+        let Execution { width, policy, mut journal, consumer, watch, permit, waits, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));
@@ -162,42 +176,109 @@ impl Session {
         let _held = watch.hold(lock);
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
-        let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer);
+        let (mode, watch) = (run.mode(), &*watch);
+        let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };
+        let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut follower);
         policy.end();
         executed?;
-        Ok(run)
+        match follower.failed {
+            Some(error) => Err(error),
+            None => Ok(run),
+        }
+    }
+}
+
+/// A run that others are kept from changing the machine beside, while anything is done in it.
+struct Follow<'a, 's> {
+    session: &'s Session,
+    mode: Mode,
+    consumer: Consumer<'a>,
+    watch: &'s RunWatch,
+    permit: Box<dyn FnMut() -> bool + 'a>,
+    waits: Waits<'a>,
+    turn: Turn,
+    /// Why it could not go on.
+    failed: Option<RunError>,
+}
+
+/// The lock of the machine, if a run has it, and whether it may go on.
+type Locked = (Option<Lock>, Turn);
+
+/// Whether a run may go on as far as other runs are concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It waits for nobody: it changes nothing, or is within the run that has the lock, or there are no locks.
+    Free,
+    /// It has the lock.
+    Held,
+    /// It has to lock the machine first.
+    Needed,
+}
+
+/// Whoever waits for a shorter time keeps the lock: others could do little meanwhile.
+const SHORT_REST: Duration = Duration::from_millis(250);
+
+impl Follower for Follow<'_, '_> {
+    fn event(&mut self, run: &Run, event: &Event) {
+        (self.consumer)(run, event);
+    }
+
+    fn may_begin(&mut self, changes: bool) -> bool {
+        if self.turn == Turn::Needed {
+            match self.session.lock(self.mode, &mut *self.waits) {
+                Ok((lock, turn)) => {
+                    self.watch.keep(lock);
+                    self.turn = turn;
+                }
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        self.turn != Turn::Needed && (!changes || (self.permit)())
+    }
+
+    fn rests(&mut self, longest: Duration) {
+        if self.turn == Turn::Held && longest >= SHORT_REST {
+            self.watch.release();
+            self.turn = Turn::Needed;
+        }
     }
 }
 
 impl Session {
     /// Waits until no other run changes the machine. A run that changes nothing waits for nobody, and one that was started
-    /// by the run that holds the lock goes on beside it.
-    fn lock(&self, mode: Mode) -> Result<Option<Lock>, RunError> {
+    /// by the run that holds the lock goes on beside it. One that is ended or suspended meanwhile still needs the lock.
+    fn lock(&self, mode: Mode, waits: &mut dyn FnMut(Option<&str>)) -> Result<Locked, RunError> {
         if !changes(mode) {
-            return Ok(None);
+            return Ok((None, Turn::Free));
         }
-        let mut within = false;
+        let (mut within, mut waited) = (false, false);
         let mut on_wait = |owner: Option<&Owner>| {
             within = owner.is_some_and(|owner| is_ancestor(owner.pid));
             if within {
                 return ControlFlow::Break(());
             }
+            waited = true;
+            waits(Some(&describe(owner)));
             // Calls of one process wait for each other in their turn, which is nothing to tell.
             if owner.is_none_or(|owner| owner.pid != std::process::id()) {
                 tracing::warn!("waiting for {}", describe(owner));
             }
             ControlFlow::Continue(())
         };
-        let wait = Wait { cancel: &self.cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };
+        let cancel = self.cancel.or(&self.suspend);
+        let wait = Wait { cancel: &cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };
         let locked = Locks::of_this_user().lock_root(&self.machine.system_root, &command_line(), wait);
+        if waited {
+            waits(None);
+        }
         match locked {
-            Ok(lock) => Ok(Some(lock)),
-            Err(_) if within => Ok(None),
+            Ok(lock) => Ok((Some(lock), Turn::Held)),
+            Err(_) if within => Ok((None, Turn::Free)),
             // Cancelled before it began: the run says so itself.
-            Err(LockError::Cancelled) => Ok(None),
+            Err(LockError::Cancelled) => Ok((None, Turn::Needed)),
             Err(error @ LockError::Directory(_)) => {
                 tracing::warn!("other runs may change the machine at the same time: {}", crate::error_chain(&error));
-                Ok(None)
+                Ok((None, Turn::Free))
             }
             Err(error) => Err(error.into()),
         }

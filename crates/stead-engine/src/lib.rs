@@ -33,7 +33,7 @@ mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
 pub use difference::{Difference, printed, schema};
-pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch};
+pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
 pub use memory::Memory;

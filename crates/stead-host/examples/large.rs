@@ -16,7 +16,7 @@ use std::time::Instant;
 use stead_core::call::{Call, Changed, Execution, Operation, Outcome, Response, Tested, Verification};
 use stead_core::claims::{Claims, Extent};
 use stead_core::document;
-use stead_core::event::Mode;
+use stead_core::event::{Event, Mode};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, Values, resolve};
@@ -142,7 +142,7 @@ fn main() -> std::io::Result<()> {
     let mut run = Run::new(Setup::new(Arc::new(graph), Arc::new(sources), Arc::new(MemoryVault::default()), mode));
     let (calls, pool): (Arc<dyn Calls>, _) = (Arc::new(Nothing), Arc::default());
     let (limits, stop) = (Width::of(NonZeroUsize::MIN), Stop::default());
-    let ended = execute(&mut run, &calls, &pool, &mut NoJournal, limits, &stop, &mut |_, _| {});
+    let ended = execute(&mut run, &calls, &pool, &mut NoJournal, limits, &stop, &mut |_: &Run, _: &Event| {});
     ended.map_err(std::io::Error::other)?;
     writeln!(out, ", ran {} ms, {} MiB, {:?}", begun.elapsed().as_millis(), peak(), run.totals())
 }

@@ -72,6 +72,27 @@ pub trait Watch {
     fn changed(&mut self, longest: Duration) -> Vec<NodeId>;
 }
 
+/// Follows a run, and has a say in when it goes on.
+pub trait Follower {
+    /// Sees an event once it is recorded and applied.
+    fn event(&mut self, run: &Run, event: &Event);
+
+    /// Asked each time before calls are made, whether they may be; `changes` says that one of them may change something.
+    /// May wait. If they may not be, the run is suspended.
+    fn may_begin(&mut self, _changes: bool) -> bool {
+        true
+    }
+
+    /// Nothing is under way, and nothing is to be done for so long.
+    fn rests(&mut self, _longest: Duration) {}
+}
+
+impl<F: FnMut(&Run, &Event)> Follower for F {
+    fn event(&mut self, run: &Run, event: &Event) {
+        self(run, event);
+    }
+}
+
 /// How a run is carried out.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -168,13 +189,13 @@ pub fn execute(
     journal: &mut dyn Journal,
     limits: Limits,
     stop: &Stop,
-    consumer: &mut dyn FnMut(&Run, &Event),
+    follower: &mut dyn Follower,
 ) -> Result<(), ExecuteError> {
     let lanes = Lanes::new(calls, pool, limits);
     let clock = Clock::new();
     let waking = Waking::new(calls.watch());
     let mut executor =
-        Executor { run, calls: &**calls, journal, stop, consumer, lanes, clock, waking, unflushed: false };
+        Executor { run, calls: &**calls, journal, stop, follower, lanes, clock, waking, unflushed: false };
     let ended = executor.carry_out();
     executor.lanes.drain();
     ended
@@ -202,7 +223,7 @@ struct Executor<'a> {
     calls: &'a dyn Calls,
     journal: &'a mut dyn Journal,
     stop: &'a Stop,
-    consumer: &'a mut dyn FnMut(&Run, &Event),
+    follower: &'a mut dyn Follower,
     lanes: Lanes,
     clock: Clock,
     waking: Waking,
@@ -271,6 +292,12 @@ impl Executor<'_> {
             let mut kinds = next.events;
             kinds.extend(next.wants.into_iter().map(|key| self.observed(key)));
             let calls = self.chosen(next.calls, room);
+            if !calls.is_empty() && !self.follower.may_begin(calls.iter().any(|(_, call)| changes(call))) {
+                if !self.stop.cancel.is_cancelled() {
+                    self.stop.suspend.cancel();
+                }
+                continue;
+            }
             kinds.extend(calls.iter().map(|(_, call)| call.started()));
             if kinds.is_empty() {
                 return Ok(next.wake);
@@ -332,6 +359,9 @@ impl Executor<'_> {
     fn wait(&mut self, wake: Option<Timestamp>) -> Result<(), ExecuteError> {
         let until_wake = wake.map(|wake| Duration::try_from(wake - self.clock.now()).unwrap_or_default());
         let mut longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
+        if let Some(rest) = until_wake.filter(|_| self.run.in_flight() == 0) {
+            self.follower.rests(rest);
+        }
         if until_wake.is_some() && self.waking.is_watching() {
             let is_under_way = self.run.in_flight() > 0;
             let woken = self.waking.woken(self.run, if is_under_way { Duration::ZERO } else { longest });
@@ -347,8 +377,7 @@ impl Executor<'_> {
     }
 
     fn record_finished(&mut self, finished: Vec<Finished>) -> Result<(), ExecuteError> {
-        let changes = |done: &Finished| done.call.operation.may_change() && done.call.execution == Execution::Actual;
-        if finished.iter().any(changes) {
+        if finished.iter().any(|done| changes(&done.call)) {
             self.unflushed = true;
             // What a durable journal says was done must be on the disk before the journal says so.
             if self.journal.is_durable() {
@@ -373,8 +402,13 @@ impl Executor<'_> {
         for event in &events {
             self.run.apply(event)?;
             self.waking.note(self.run, event);
-            (self.consumer)(self.run, event);
+            self.follower.event(self.run, event);
         }
         Ok(())
     }
+}
+
+/// Whether a call may change something.
+fn changes(call: &Call) -> bool {
+    call.operation.may_change() && call.execution == Execution::Actual
 }

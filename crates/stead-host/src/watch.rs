@@ -29,8 +29,8 @@ pub struct Watched {
 pub struct Watch {
     /// The instances that cannot be watched, by their paths.
     pub unwatched: BTreeSet<String>,
-    /// Whether a folder is watched that was not before.
-    pub is_new: bool,
+    /// Those of which a folder is watched that was not before, by their paths: something may have happened in it until then.
+    pub newly: BTreeSet<String>,
 }
 
 /// What changed.
@@ -101,13 +101,15 @@ impl Watcher {
         }
         let mut folders = self.lock();
         let former = std::mem::take(&mut *folders);
-        let mut is_new = false;
+        let mut newly = BTreeSet::new();
         for (path, mut folder) in wanted {
             let known = former.by_path.get(&path).copied();
             let descriptor = known.map_or_else(|| inotify::add_watch(&*self.queue, &path, CHANGES), Ok);
             match descriptor {
                 Ok(descriptor) => {
-                    is_new |= known.is_none();
+                    if known.is_none() {
+                        newly.extend(folder.everybody());
+                    }
                     folder.path.clone_from(&path);
                     folders.by_path.insert(path, descriptor);
                     // Two paths may lead to one folder.
@@ -121,7 +123,7 @@ impl Watcher {
                 let _ = inotify::remove_watch(&*self.queue, *descriptor);
             }
         }
-        Watch { unwatched, is_new }
+        Watch { unwatched, newly }
     }
 
     /// Watches one more instance; whether all of it can be watched.

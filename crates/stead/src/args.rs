@@ -646,9 +646,8 @@ pub(crate) enum AgentCommand {
         /// Apply the staged document now, without a new one
         #[arg(long, conflicts_with_all = ["file", "parameters", "parameters_file", "set"])]
         use_existing: bool,
-        /// Wait until it converges, or needs attention
-        #[arg(short, long)]
-        wait: bool,
+        #[command(flatten)]
+        waiting: Waiting,
     },
     /// Deliver a document that is only staged: 'apply --use-existing' starts it
     Publish {
@@ -661,13 +660,21 @@ pub(crate) enum AgentCommand {
     Check,
     /// Read the state of every instance of the current document
     Get,
-    /// Show the stages, the running job, what the agent waits for, and the last result
+    /// Show the stages, what is wrong, what the agent does or waits for, and the last result
+    ///
+    /// Exit codes: 0 converged; 2 not in the desired state; 4 something fails; 6 held, or no document; 1 the agent
+    /// cannot be asked.
     Status,
-    /// Wait until the pending document converges, or needs attention
+    /// Forget the damage that 'status' shows
+    Acknowledge,
+    /// Wait until the pending document converges, an attempt fails, or it waits for a restart, a window or an operator
     Wait {
         /// Give up after this many seconds
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
+        /// Wait on after failed attempts and for maintenance windows
+        #[arg(long, conflicts_with = "job")]
+        until_converged: bool,
         /// Wait only until the current job ends, or the next one
         #[arg(long)]
         job: bool,
@@ -687,9 +694,8 @@ pub(crate) enum AgentCommand {
         /// Replace a pending document even if the settings refuse it
         #[arg(long)]
         force: bool,
-        /// Wait until it converges, or needs attention
-        #[arg(short, long)]
-        wait: bool,
+        #[command(flatten)]
+        waiting: Waiting,
     },
     /// Compare two documents; by default the current and the pending one
     Diff {
@@ -714,7 +720,7 @@ pub(crate) enum AgentCommand {
     },
     /// Show the reports of the last jobs, or one of them
     Report {
-        /// The id of the job, or its first characters
+        /// The id of the job, or a part of it that no other has
         job: Option<String>,
         /// Number of reports to show
         #[arg(short = 'n', long, default_value_t = 10)]
@@ -732,6 +738,19 @@ pub(crate) enum AgentCommand {
         #[arg(long)]
         print: bool,
     },
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Waiting {
+    /// Wait until it converges, an attempt fails, or it waits for a restart, a window or an operator
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+    /// Give up waiting after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "wait")]
+    pub(crate) timeout: Option<Duration>,
+    /// Wait on after failed attempts and for maintenance windows
+    #[arg(long, requires = "wait")]
+    pub(crate) until_converged: bool,
 }
 
 #[derive(Debug, Args)]

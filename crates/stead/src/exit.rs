@@ -15,6 +15,10 @@ pub(crate) enum Exit {
     Unusable,
     /// Commands for users: the reconciler gave up on something that another run may realize.
     GaveUp,
+    /// The status of an agent: something fails.
+    Failing,
+    /// The status of an agent: nothing happens until an operator does something.
+    Held,
     /// It was ended early by Ctrl-C.
     Cancelled,
     /// Standard output could not be written.
@@ -43,8 +47,8 @@ impl From<Exit> for ExitCode {
             Exit::Failed | Exit::DscArguments => 1,
             Exit::Drifted | Exit::DscError => 2,
             Exit::Unusable => 3,
-            Exit::GaveUp | Exit::DscInput => 4,
-            Exit::Cancelled => 6,
+            Exit::GaveUp | Exit::Failing | Exit::DscInput => 4,
+            Exit::Cancelled | Exit::Held => 6,
             Exit::DscNotFound => 7,
             Exit::DscAssertion => 8,
             #[cfg(feature = "server")]

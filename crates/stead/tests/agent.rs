@@ -10,6 +10,10 @@ mod machine;
 mod reports;
 #[path = "agent/soak.rs"]
 mod soak;
+#[path = "agent/status.rs"]
+mod status;
+#[path = "agent/waiting.rs"]
+mod waiting;
 #[path = "agent/watching.rs"]
 mod watching;
 
@@ -239,6 +243,11 @@ fn drift_is_repaired_the_moment_it_happens() {
     assert_eq!(machine.read("once").as_deref(), Some("mine\n"), "what is only applied once is left alone");
     machine.write("f", "wrong again\n");
     until(|| (machine.status()["Flapping"] == json!(["Stead/File:f"])).then_some(()));
+    let (found, code) = machine.status_and_code();
+    assert_eq!((&found["Postponed"], code), (&json!(["Stead/File:f"]), Some(2)), "what is wrong is not forgotten");
+    // Nobody writes to it any more; it is looked at once more when the minute is over.
+    until(|| machine.read("f").filter(|text| text == "right\n"));
+    until(|| (machine.status_and_code().1 == Some(0)).then_some(()));
     machine.stop();
 }
 
@@ -269,7 +278,7 @@ fn waiting_is_for_one_document() {
     let never = json!({"resources": [{"name": "n", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}}]});
     machine.write("never.json", &never.to_string());
     let never = machine.path("never.json").display().to_string();
-    let mut waiting = machine.spawn(&["apply", &never, "--wait"]);
+    let mut waiting = machine.spawn(&["apply", &never, "--wait", "--until-converged"]);
     until(|| (machine.status()["Job"]["Status"] == "Failure").then_some(()));
     let file = json!({"name": "f", "type": "Stead/File", "properties": {"path": machine.path("f"), "content": "1\n"}});
     machine.deliver("good", &json!([file]));
@@ -297,7 +306,7 @@ fn nobody_who_is_gone_is_waited_for() {
         "never",
         &json!([{"name": "n", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}}]),
     );
-    let mut gone: Vec<_> = (0..70).map(|_| machine.spawn(&["wait"])).collect();
+    let mut gone: Vec<_> = (0..70).map(|_| machine.spawn(&["wait", "--until-converged"])).collect();
     for waiting in &mut gone {
         waiting.kill().unwrap();
         waiting.wait().unwrap();

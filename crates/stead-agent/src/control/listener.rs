@@ -16,6 +16,9 @@ use stead_host::fs::{TrustedDirectory, User};
 
 use super::{MOST_BYTES, Request, Response, SOCKET};
 
+/// Answers a request of a user.
+pub(crate) type Answer = dyn Fn(Request, u32) -> Response + Send + Sync;
+
 /// The socket. It is removed when this is dropped.
 pub(crate) struct Listener {
     socket: UnixListener,
@@ -50,7 +53,7 @@ impl Drop for Listener {
 }
 
 /// Answers everybody who may ask, each on a thread of its own. Returns when the socket fails for good.
-pub(crate) fn serve(listener: &Listener, answer: &Arc<dyn Fn(Request) -> Response + Send + Sync>) {
+pub(crate) fn serve(listener: &Listener, answer: &Arc<Answer>) {
     let callers = Arc::new(AtomicUsize::new(0));
     for stream in listener.socket.incoming() {
         let Ok(stream) = stream else {
@@ -81,7 +84,7 @@ impl Drop for Counted {
     }
 }
 
-fn attend(mut stream: UnixStream, answer: &(dyn Fn(Request) -> Response + Send + Sync)) -> io::Result<()> {
+fn attend(mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
     let caller = socket_peercred(&stream)?.uid;
     let response = if caller.is_root() || caller == geteuid() {
         stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
@@ -89,7 +92,7 @@ fn attend(mut stream: UnixStream, answer: &(dyn Fn(Request) -> Response + Send +
         let mut line = String::new();
         BufReader::new(&stream).take(MOST_BYTES).read_line(&mut line)?;
         match serde_json::from_str(&line) {
-            Ok(request) => answer(request),
+            Ok(request) => answer(request, caller.as_raw()),
             // The text may hold secrets; where it is wrong is enough.
             Err(error) => Response::refused(format!("the request is not understood (column {})", error.column())),
         }

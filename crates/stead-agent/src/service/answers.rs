@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rustix::process::geteuid;
 use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
 use stead_core::document::ConfigurationMode;
@@ -18,7 +17,7 @@ use crate::decide::{Next, Waiting};
 use crate::job::{SuspendReason, modes_of};
 use crate::settings::Settings;
 use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
-use crate::status::Activity;
+use crate::status::Health;
 use crate::store::{Delivered, StoreError};
 
 /// After this time whoever waits is answered in any case.
@@ -33,20 +32,26 @@ struct Valid {
 }
 
 impl Agent {
-    pub(super) fn answer(&self, request: Request) -> Response {
+    /// Answers a request of a user.
+    pub(super) fn answer(&self, request: Request, user: u32) -> Response {
         let answer = match request {
-            Request::Submit { delivered, force, publish } => self.submit(delivered, force, publish),
+            Request::Submit { delivered, force, publish } => self.submit((delivered, user), force, publish),
             Request::UseExisting => self.change(State::use_existing).map(|number| json!({ "generation": number })),
             Request::Check => self.inspect(Mode::TEST),
             Request::Get => self.inspect(Mode::GET),
             Request::Status => Ok(self.status()),
-            Request::Wait { goal, milliseconds } => Ok(self.wait_for(&goal, Duration::from_millis(milliseconds))),
+            Request::Wait { goal, milliseconds, seen, patient } => {
+                Ok(self.wait_for(&Waited { goal, patient }, seen, Duration::from_millis(milliseconds)))
+            }
             Request::Stop { force } => self.stop(force),
             Request::History => Ok(self.history()),
-            Request::Restore { generation, force } => self.restore(generation, force),
+            Request::Restore { generation, force } => self.restore(generation, user, force),
             Request::Texts { from, to } => self.texts(from, to),
             Request::Remove { stage, force } => self.remove(stage, force),
-            Request::Settings => Ok(json!({ "settings": self.lock().state.settings.to_yaml() })),
+            Request::Acknowledge => {
+                self.change(|state| Ok(state.acknowledge())).map(|count| json!({ "forgotten": count }))
+            }
+            Request::Settings => Ok(settings_of(&self.lock().state.settings)),
             Request::Change { changes } => self.change_settings(&changes),
             Request::Load { name, text } => self.load_settings(&name, &text),
             Request::Reports { most } => self.reports(most),
@@ -60,8 +65,8 @@ impl Agent {
     }
 
     /// Validates a document as `apply` does, and stages it. What is not valid changes nothing.
-    fn submit(&self, delivered: Delivered, force: bool, publish: bool) -> Answer {
-        let valid = self.validate(delivered)?;
+    fn submit(&self, (delivered, user): (Delivered, u32), force: bool, publish: bool) -> Answer {
+        let valid = self.validate(delivered, user)?;
         self.stage(valid, force, publish)
     }
 
@@ -77,7 +82,8 @@ impl Agent {
         let number = self.changed(&mut inner, |state| state.submit(submission))?;
         self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));
         // What is worked on is not wanted any more.
-        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job.generation) == pending || force)
+        if let Some(running) =
+            inner.running.as_ref().filter(|running| Some(running.job().generation) == pending || force)
         {
             running.suspension.suspend(SuspendReason::Operator);
             if force {
@@ -88,7 +94,7 @@ impl Agent {
         Ok(json!({ "generation": number, "warnings": warnings }))
     }
 
-    fn validate(&self, delivered: Delivered) -> Result<Valid, Refused> {
+    fn validate(&self, delivered: Delivered, user: u32) -> Result<Valid, Refused> {
         let mut session = self.job_host.host.session(&delivered.root);
         let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
             .map_err(|(count, findings)| invalid(count, findings))?;
@@ -105,7 +111,7 @@ impl Agent {
             content: String::new(),
             origin: delivered.name.clone(),
             accepted: Timestamp::now(),
-            user: geteuid().as_raw(),
+            user,
             mode: document.and_then(|document| document.directives.configuration_mode.as_ref()).map(|mode| mode.value),
             instance_modes: modes_of(&prepared.graph),
             converged: None,
@@ -161,35 +167,57 @@ impl Agent {
     }
 
     fn status(&self) -> Json {
-        let mut inner = self.lock();
-        let activity = if inner.running.is_some() { Activity::Busy } else { Activity::Idle };
-        let mut status = json!(inner.state.status(&self.moment(), activity));
-        if let (Some(running), Some(members)) = (&inner.running, status.as_object_mut()) {
-            let progress = json!({ "Settled": running.settled, "Instances": running.instances });
-            members.insert("Progress".to_owned(), progress);
+        let (mut inner, moment) = (self.lock(), self.moment());
+        let activity = inner.running.as_ref().map(|running| &running.activity);
+        let mut status = inner.state.status(&moment, activity);
+        let postponed: Vec<String> = inner.drifted.iter().filter(|_| inner.running.is_none()).cloned().collect();
+        if inner.unsaved.is_some() {
+            status.health = status.health.max(Health::Failing);
+        } else if !postponed.is_empty() {
+            status.health = status.health.max(Health::Drifted);
         }
+        let progress = activity.map(|it| json!({ "Settled": it.settled, "Instances": it.instances }));
+        let doing = activity.map(|activity| activity.troubles.clone());
+        let watched = inner.looked_after.saturating_sub(inner.unwatched.len());
+        let more = [
+            ("Progress", progress),
+            ("Troubles", doing.map(|troubles| json!(troubles))),
+            ("Flapping", Some(json!(inner.flapping.reached(Instant::now())))),
+            ("Postponed", Some(json!(postponed))),
+            ("Watched", Some(json!({ "Instances": inner.looked_after, "Watched": watched }))),
+            ("NotWatched", Some(json!(inner.unwatched))),
+            ("NotSaved", inner.unsaved.as_ref().map(|why| json!(why))),
+            ("Version", Some(json!(env!("CARGO_PKG_VERSION")))),
+        ];
+        let mut status = json!(status);
         if let Some(members) = status.as_object_mut() {
-            members.insert("Flapping".to_owned(), json!(inner.flapping.reached(Instant::now())));
-            members.insert("NotWatched".to_owned(), json!(inner.unwatched));
+            members.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         }
         status
     }
 
-    /// Answers when what is waited for has happened, or soon: whoever is still there asks again, so that nobody who is gone
-    /// is waited for.
-    fn wait_for(&self, goal: &Goal, at_most: Duration) -> Json {
+    /// Answers when what is waited for has happened, when there is something to tell, or soon: whoever is still there asks
+    /// again, so that nobody who is gone is waited for.
+    fn wait_for(&self, waited: &Waited, seen: Option<u64>, at_most: Duration) -> Json {
         let began = Instant::now();
         let mut inner = self.lock();
+        // Who has seen nothing is told what comes from now on.
+        let seen = seen.unwrap_or_else(|| inner.feed.count());
         loop {
-            let reached = self.reached(&inner, goal);
+            let reached = self.reached(&inner, waited);
             let left = at_most.min(LONGEST_WAIT).saturating_sub(began.elapsed());
-            if reached.is_some() || left.is_zero() {
+            if reached.is_some() || left.is_zero() || inner.feed.count() > seen {
+                let waiting = inner.state.waiting_for(&self.moment());
                 return json!({
                     "done": reached.is_some(),
                     "converged": reached == Some("converged"),
                     "outcome": reached,
+                    "waitingFor": waiting.as_ref().map(|(why, _)| why),
+                    "nextAttempt": waiting.as_ref().and_then(|(_, until)| *until),
                     "last": inner.state.last,
                     "jobs": inner.jobs,
+                    "events": inner.feed.after(seen),
+                    "seen": inner.feed.count(),
                 });
             }
             inner = self.wait(inner, left);
@@ -197,7 +225,7 @@ impl Agent {
     }
 
     /// How what is waited for ended, in a word; `None` while it has not.
-    fn reached(&self, inner: &Inner, goal: &Goal) -> Option<&'static str> {
+    fn reached(&self, inner: &Inner, Waited { goal, patient }: &Waited) -> Option<&'static str> {
         let state = &inner.state;
         let has_converged = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let generation = match goal {
@@ -213,36 +241,45 @@ impl Agent {
             Some((number, found)) if state.pending != Some(*number) || found.is_none() => return Some("superseded"),
             _ => {}
         }
+        if !self.is_at_rest(inner, *patient) {
+            return None;
+        }
         // A document that is only monitored never becomes current; that it is in its desired state is all there can be.
-        let monitored =
-            |(_, generation): (u64, &Generation)| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
-        let is_monitored = state.staged(Stage::Pending).is_some_and(monitored);
-        self.is_at_rest(inner).then_some(match () {
-            () if has_converged && (state.pending.is_none() || is_monitored) => "converged",
-            () => "waiting",
-        })
+        let is_monitored = |generation: &Generation| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
+        let last = match state.staged(Stage::Pending) {
+            Some((_, generation)) if !is_monitored(generation) => return Some("waiting"),
+            Some(_) => state.progress.last.as_ref(),
+            None => state.checked.as_ref(),
+        };
+        let has_converged = last.is_none_or(|last| last.result == JobResult::Converged);
+        Some(if has_converged { "converged" } else { "waiting" })
     }
 
-    /// Whether nothing more happens to the pending document by itself.
-    fn is_at_rest(&self, inner: &Inner) -> bool {
-        let waits = |next: &Next| {
-            let Next::Wait { until, because } = next else { return false };
-            match because {
-                Waiting::Document | Waiting::Check | Waiting::Held(_) | Waiting::TooManyRestarts => true,
-                Waiting::Restart => !inner.state.settings.reboot_node_if_needed,
-                Waiting::Window => until.is_none(),
-                Waiting::Retry | Waiting::Crashes => false,
-            }
-        };
-        inner.running.is_none() && inner.ended.is_none() && waits(&inner.state.next(&self.moment()))
+    /// Whether nothing more happens to the pending document, or to the current one where there is none, for now: it has
+    /// failed, or waits for a window, a restart or an operator. Who is patient waits for all that comes by itself.
+    fn is_at_rest(&self, inner: &Inner, patient: bool) -> bool {
+        let (state, moment) = (&inner.state, self.moment());
+        let worked_on = state.pending.or(state.current);
+        let is_running = inner.running.as_ref().is_some_and(|running| Some(running.job().generation) == worked_on);
+        if is_running || inner.ended.is_some() || state.job.is_some() && inner.running.is_none() {
+            return false;
+        }
+        match state.pending_waits_for(&moment) {
+            Some((_, Waiting::Held(_) | Waiting::TooManyRestarts | Waiting::Check | Waiting::Document)) => true,
+            Some((_, Waiting::Restart)) => !patient || !state.settings.reboot_node_if_needed,
+            Some((until, Waiting::Window)) => !patient || until.is_none(),
+            Some((_, Waiting::Retry)) => !patient,
+            Some((_, Waiting::Crashes)) => false,
+            None => state.pending.is_none() && matches!(state.next(&moment), Next::Wait { .. }),
+        }
     }
 
     /// Ends the job under way, and the tries of its document. Between two tries there is no job.
     fn stop(&self, force: bool) -> Answer {
         let mut inner = self.lock();
-        let retries = matches!(inner.state.next(&self.moment()), Next::Wait { because: Waiting::Retry, .. });
+        let retries = matches!(inner.state.pending_waits_for(&self.moment()), Some((_, Waiting::Retry)));
         let generation = match &inner.running {
-            Some(running) => running.job.generation,
+            Some(running) => running.job().generation,
             None => inner.state.pending.filter(|_| retries).ok_or_else(|| Refused::new("no job is under way"))?,
         };
         if inner.state.pending == Some(generation) {
@@ -257,7 +294,7 @@ impl Agent {
                 running.cancel.cancel();
             }
         }
-        Ok(json!({ "job": inner.running.as_ref().map(|running| running.job.id.clone()), "generation": generation }))
+        Ok(json!({ "job": inner.running.as_ref().map(|running| running.job().id.clone()), "generation": generation }))
     }
 
     fn history(&self) -> Json {
@@ -271,6 +308,7 @@ impl Agent {
                 "generation": number,
                 "stage": within,
                 "origin": generation.origin,
+                "user": generation.user,
                 "content": generation.content,
                 "accepted": generation.accepted,
                 "converged": generation.converged,
@@ -280,7 +318,7 @@ impl Agent {
         json!({ "generations": entries.collect::<Vec<_>>() })
     }
 
-    fn restore(&self, generation: Option<u64>, force: bool) -> Answer {
+    fn restore(&self, generation: Option<u64>, user: u32, force: bool) -> Answer {
         let (former, delivered) = {
             let inner = self.lock();
             let former = inner.state.to_restore(generation);
@@ -288,7 +326,7 @@ impl Agent {
             let delivered = inner.store.get(&former.content).map_err(|error| unsaved(&error))?;
             (former, delivered)
         };
-        let valid = self.validate(delivered)?;
+        let valid = self.validate(delivered, user)?;
         let generation = Generation { origin: former.origin, ..valid.generation };
         self.stage(Valid { generation, ..valid }, force, false)
     }
@@ -309,7 +347,7 @@ impl Agent {
     fn remove(&self, stage: Stage, force: bool) -> Answer {
         let mut inner = self.lock();
         let staged = inner.state.staged(stage).map(|(number, _)| number);
-        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job.generation) == staged) {
+        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job().generation) == staged) {
             if !force {
                 return refused(format!("a job works on the {} document; '--force' ends it first", stage.as_str()));
             }
@@ -333,7 +371,7 @@ impl Agent {
             Ok(())
         })?;
         self.log.write("settingsChanged", json!({ "names": changes.iter().map(|(name, _)| name).collect::<Vec<_>>() }));
-        Ok(json!({ "settings": inner.state.settings.to_yaml() }))
+        Ok(settings_of(&inner.state.settings))
     }
 
     fn load_settings(&self, name: &str, text: &str) -> Answer {
@@ -350,7 +388,9 @@ impl Agent {
             Ok(())
         })?;
         self.log.write("settingsLoaded", json!({ "origin": name }));
-        Ok(json!({ "settings": settings.to_yaml(), "warnings": rendered }))
+        let mut answer = settings_of(&settings);
+        answer["warnings"] = rendered.into();
+        Ok(answer)
     }
 
     fn reports(&self, most: usize) -> Answer {
@@ -364,11 +404,14 @@ impl Agent {
         if let Some((_, report)) = self.reports.get(job).map_err(failed)? {
             return Ok(report);
         }
-        let all = self.reports.list(usize::MAX).map_err(failed)?;
-        let mut found = all.into_iter().filter(|(_, id, _)| id.starts_with(job));
+        let mut found = self.reports.ids().map_err(failed)?.into_iter().filter(|id| id.contains(job));
         match (found.next(), found.next()) {
-            (Some((_, _, report)), None) => Ok(report),
-            (Some(_), Some(_)) => refused(format!("several jobs begin with '{job}'; 'stead agent report' lists them")),
+            (Some(id), None) => {
+                Ok(self.reports.get(&id).map_err(failed)?.map(|(_, report)| report).unwrap_or_default())
+            }
+            (Some(_), Some(_)) => {
+                refused(format!("several jobs have '{job}' in their ids; 'stead agent report' lists them"))
+            }
             (None, _) => refused(format!("there is no report of a job '{job}'; 'stead agent report' lists them")),
         }
     }
@@ -388,6 +431,17 @@ impl Drop for Inspection<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// What is waited for, and how long.
+struct Waited {
+    goal: Goal,
+    patient: bool,
+}
+
+/// The settings: as a file, and each with its value.
+fn settings_of(settings: &Settings) -> Json {
+    json!({ "settings": settings.to_yaml(), "values": settings.to_json() })
 }
 
 type Answer = Result<Json, Refused>;

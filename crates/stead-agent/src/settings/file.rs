@@ -156,6 +156,15 @@ impl Settings {
         })
     }
 
+    /// The same as an object of JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        SETTINGS
+            .iter()
+            .map(|setting| (setting.name.to_owned(), setting.json(self)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    }
+
     fn set(&mut self, setting: &Setting, node: &Node) -> Result<(), Wrong> {
         let refused = || Wrong::new(node.span, format!("{} must be {}", setting.name, setting.values()));
         match (&setting.form, &node.kind) {

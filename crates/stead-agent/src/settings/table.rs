@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::civil::Time;
+use serde_json::{Value as Json, json};
 use stead_core::diag::nearest;
 use stead_core::document::ConfigurationMode;
 
@@ -242,6 +243,19 @@ impl Setting {
         }
     }
 
+    /// The value in `settings`, as JSON.
+    pub(super) fn json(&self, settings: &Settings) -> Json {
+        let mut settings = settings.clone();
+        match &self.form {
+            Form::Truth(of) => json!(of(&mut settings)),
+            Form::Count(_, of) => json!(of(&mut settings)),
+            Form::Time(unit, _, of) => whole(unit.count(*of(&mut settings))),
+            Form::Word(words) => json!((words.get)(&settings)),
+            Form::Command(of) => json!(of(&mut settings)),
+            Form::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
+        }
+    }
+
     /// What values it takes, such as `true or false`.
     pub fn values(&self) -> String {
         match &self.form {
@@ -327,12 +341,34 @@ fn quoted(text: &str) -> String {
 }
 
 fn written(window: &Window) -> String {
-    let names = window.days.iter().filter_map(|day| DAYS.get(usize::try_from(day - 1).ok()?)?.get(..3));
-    let days = match names.collect::<Vec<_>>() {
+    let days = match short_days(window) {
         days if days.is_empty() => String::new(),
         days => format!("Days: [{}], ", days.join(", ")),
     };
-    let time = |time: Time| format!("\"{:02}:{:02}\"", time.hour(), time.minute());
     let purpose = name(&PURPOSES, &window.purpose);
-    format!("{{{days}From: {}, To: {}, For: {purpose}}}", time(window.from), time(window.to))
+    format!("{{{days}From: \"{}\", To: \"{}\", For: {purpose}}}", time_of_day(window.from), time_of_day(window.to))
+}
+
+fn as_json(window: &Window) -> Json {
+    let (from, to, purpose) = (time_of_day(window.from), time_of_day(window.to), name(&PURPOSES, &window.purpose));
+    let mut members = json!({ "From": from, "To": to, "For": purpose });
+    let days = short_days(window);
+    if !days.is_empty() {
+        members["Days"] = json!(days);
+    }
+    members
+}
+
+fn short_days(window: &Window) -> Vec<&'static str> {
+    let names = window.days.iter().filter_map(|day| DAYS.get(usize::try_from(day - 1).ok()?)?.get(..3));
+    names.collect()
+}
+
+fn time_of_day(time: Time) -> String {
+    format!("{:02}:{:02}", time.hour(), time.minute())
+}
+
+/// A whole number where it is one.
+fn whole(count: f64) -> Json {
+    count.to_string().parse::<i64>().map_or_else(|_| json!(count), Json::from)
 }

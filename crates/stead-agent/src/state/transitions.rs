@@ -9,8 +9,8 @@ use stead_core::document::ConfigurationMode;
 use stead_core::run::Owed;
 
 use super::{
-    BootId, Crashes, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue, Restarts,
-    Stage, State, Work,
+    BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue,
+    Restarts, Stage, State, Trouble, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -56,6 +56,25 @@ pub struct JobOutcome {
     pub not_in_state: u64,
     /// How many instances there are.
     pub instances: u64,
+    /// The instances that are not in their desired state, as far as they are told.
+    pub troubles: Vec<Trouble>,
+    /// Why it came over no instance, if it did not.
+    pub error: Option<String>,
+}
+
+impl JobOutcome {
+    /// The outcome of a job that came over no instance, and why.
+    pub fn unusable(owed: BTreeSet<String>, error: String) -> Self {
+        Self {
+            result: JobResult::Failed,
+            restart: BTreeSet::new(),
+            owed,
+            not_in_state: 0,
+            instances: 0,
+            troubles: Vec::new(),
+            error: Some(error),
+        }
+    }
 }
 
 /// What a job that is given up leaves to be done.
@@ -91,6 +110,9 @@ const CRASH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Dur
 
 /// So many crashes in a row are answered by starting again at once, and by going on with the job.
 pub(crate) const QUICK_RESTARTS: u32 = 3;
+
+/// So many notes about damage are kept.
+const MOST_NOTES: usize = 20;
 
 /// Restarts of the machine for the current document are forgiven when there was none for so long.
 const FORGIVEN_AFTER: Duration = Duration::from_hours(24);
@@ -164,6 +186,7 @@ impl State {
             Stage::Current => {
                 (self.current, self.next_check) = (None, None);
                 (self.apply_requested, self.drift_found) = (false, false);
+                (self.checked, self.failed_corrections) = (None, 0);
             }
             Stage::Previous => self.previous = None,
         }
@@ -218,9 +241,10 @@ impl State {
             let staged = [self.pending, self.current];
             self.crashes.ended((job.generation, job.work), |number| staged.contains(&Some(number)));
         }
+        let last = LastJob::of(&job, &outcome, now);
         // That a part is in its desired state says nothing about the rest.
         if is_whole || outcome.result != JobResult::Converged {
-            self.last = Some(LastJob::of(&job, &outcome, now));
+            self.last = Some(last.clone());
         }
         if job.work == Work::Apply {
             self.owed = outcome.owed;
@@ -230,11 +254,15 @@ impl State {
         }
         let next_check = after(now, self.settings.check_every + spread.of(self.settings.splay));
         if self.pending == Some(job.generation) {
-            self.end_of_pending(job.work, outcome.result, (now, spread), next_check);
-        } else if self.current == Some(job.generation) && is_whole {
-            self.next_check = Some(next_check);
-            self.apply_requested &= job.work == Work::Test || was_asked;
-            self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
+            self.end_of_pending(last, (now, spread), next_check);
+        } else if self.current == Some(job.generation) {
+            if is_whole {
+                self.next_check = Some(next_check);
+                self.apply_requested &= job.work == Work::Test || was_asked;
+                self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
+            }
+            self.end_of_correction(&job, outcome.result, (now, spread));
+            self.checked = LastJob::merged(self.checked.take(), last, &job);
         }
         if overtaken.is_some() {
             self.next_check = None;
@@ -255,18 +283,19 @@ impl State {
             since: now,
             by: BTreeSet::new(),
             ordered: None,
+            orders: 0,
+            failure: None,
         });
         due.by.extend(by);
     }
 
-    fn end_of_pending(
-        &mut self,
-        work: Work,
-        result: JobResult,
-        (now, spread): (Timestamp, Spread),
-        next_check: Timestamp,
-    ) {
+    fn end_of_pending(&mut self, last: LastJob, (now, spread): (Timestamp, Spread), next_check: Timestamp) {
+        let (work, result) = (last.work, last.result);
         self.progress.jobs = self.progress.jobs.saturating_add(1);
+        self.progress.last = match result {
+            JobResult::Aborted => self.progress.last.take(),
+            _ => Some(last.follows(self.progress.last.as_ref())),
+        };
         match (work, result) {
             (Work::Test, _) => self.progress.not_before = Some(next_check),
             (Work::Apply, JobResult::Aborted) => {
@@ -276,6 +305,22 @@ impl State {
             (Work::Apply, JobResult::Converged | JobResult::NotInState) if self.restart.is_some() => {}
             (Work::Apply, JobResult::Converged) => self.promote(now, next_check),
             (Work::Apply, JobResult::NotInState | JobResult::Failed) => self.failed(now, spread),
+        }
+    }
+
+    /// A correction that failed is tried again like a pending document, if that is before the next check.
+    fn end_of_correction(&mut self, job: &Job, result: JobResult, (now, spread): (Timestamp, Spread)) {
+        match (job.work, result) {
+            (Work::Apply, JobResult::Failed) => {
+                self.failed_corrections = self.failed_corrections.saturating_add(1);
+                let wait = self.settings.pending_backoff.after(self.failed_corrections);
+                let retry = after(now, wait.saturating_sub(spread.of(wait / 2)));
+                self.next_check = self.next_check.map(|at| at.min(retry));
+            }
+            (Work::Apply, JobResult::Converged | JobResult::NotInState) if job.only.is_empty() => {
+                self.failed_corrections = 0;
+            }
+            _ => {}
         }
     }
 
@@ -297,7 +342,8 @@ impl State {
             return;
         }
         self.previous = self.current.replace(number).or(self.previous);
-        self.drift_found = false;
+        (self.drift_found, self.failed_corrections) = (false, 0);
+        self.checked = self.progress.last.take();
         self.pending = None;
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.converged = Some(now);
@@ -311,7 +357,8 @@ impl State {
     ///
     /// Guarantees: what was in flight is counted once, however often the agent crashes before it goes on with the job. What was
     /// in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
-    /// What is current is checked at once, since nobody watched it meanwhile.
+    /// What is current is checked at once, since nobody watched it meanwhile, and what is pending is tried at once, since
+    /// whatever it failed for may be over; nothing but crashes makes either of them wait.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
         let was_stopped = std::mem::take(&mut self.stopping);
         if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
@@ -321,7 +368,7 @@ impl State {
         if self.restart.take_if(|due| due.boot != *boot).is_some() {
             self.restarted(now);
         }
-        self.next_check = None;
+        (self.next_check, self.progress.not_before) = (None, None);
     }
 
     fn restarted(&mut self, now: Timestamp) {
@@ -329,7 +376,6 @@ impl State {
         let counts = self.pending.is_some() || self.restarts.last.is_some_and(recent);
         let before = if counts { self.restarts.count } else { 0 };
         self.restarts = Restarts { count: before.saturating_add(1), last: Some(now), just_now: true };
-        self.progress.not_before = None;
         match self.settings.action_after_reboot {
             ActionAfterReboot::StopConfiguration if self.progress.jobs > 0 => {
                 self.progress.held.get_or_insert(Held::StoppedAfterRestart);
@@ -352,7 +398,29 @@ impl State {
     pub fn ordered_restart(&mut self, now: Timestamp) {
         if let Some(due) = &mut self.restart {
             due.ordered = Some(now);
+            due.orders = due.orders.saturating_add(1);
+            due.failure = None;
         }
+    }
+
+    /// Notes why the restart that was ordered does not follow.
+    pub fn restart_failed(&mut self, why: String) {
+        if let Some(due) = &mut self.restart {
+            due.failure = Some(why);
+        }
+    }
+
+    /// Notes what was found to be damaged, for an operator.
+    pub fn damaged(&mut self, at: Timestamp, messages: impl IntoIterator<Item = String>) {
+        self.damage.extend(messages.into_iter().map(|message| DamageNote { at, message }));
+        // Who never looks needs no more than the newest.
+        let spare = self.damage.len().saturating_sub(MOST_NOTES);
+        self.damage.drain(..spare);
+    }
+
+    /// Forgets damage that an operator has taken note of; how much that was.
+    pub fn acknowledge(&mut self) -> usize {
+        std::mem::take(&mut self.damage).len()
     }
 
     /// Gives up on the job that was interrupted. What is known of it is in its journal.
@@ -409,7 +477,39 @@ impl LastJob {
             reboot_requested: !outcome.restart.is_empty(),
             not_in_state: outcome.not_in_state,
             instances: outcome.instances,
+            troubles: outcome.troubles.iter().take(Trouble::MOST).cloned().collect(),
+            error: outcome.error.clone(),
         }
+    }
+
+    /// The same after an earlier job over the document: what was wrong then and is now has been so since then.
+    fn follows(mut self, former: Option<&Self>) -> Self {
+        for trouble in &mut self.troubles {
+            let earlier = former.iter().flat_map(|former| &former.troubles);
+            let same = earlier.filter(|each| (&each.instance, each.kind) == (&trouble.instance, trouble.kind));
+            trouble.since = same.map(|each| each.since).fold(trouble.since, Timestamp::min);
+        }
+        self
+    }
+
+    /// What is known of a document after one more job over all of it or a part. One that was ended early tells nothing.
+    fn merged(former: Option<Self>, last: Self, job: &Job) -> Option<Self> {
+        if last.result == JobResult::Aborted {
+            return former;
+        }
+        let last = last.follows(former.as_ref());
+        let Some(former) = former.filter(|_| !job.only.is_empty()) else { return Some(last) };
+        let is_over = |trouble: &Trouble| {
+            job.only.contains(&trouble.instance) || last.troubles.iter().any(|each| each.instance == trouble.instance)
+        };
+        let was_known = u64::try_from(former.troubles.len()).is_ok_and(|count| count >= former.not_in_state);
+        let kept = former.troubles.iter().filter(|trouble| !is_over(trouble));
+        let mut troubles: Vec<Trouble> = kept.chain(&last.troubles).cloned().collect();
+        troubles.truncate(Trouble::MOST);
+        let not_in_state = if was_known { troubles.len() as u64 } else { former.not_in_state };
+        // A part that is as it should be does not make the whole so; the check that follows does.
+        let result = if last.result == JobResult::Converged { former.result } else { last.result };
+        Some(Self { troubles, not_in_state, result, error: last.error, ended: last.ended, ..former })
     }
 }
 

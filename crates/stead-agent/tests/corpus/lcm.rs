@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
     Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Spread, Stage,
-    State, Submission, Work,
+    StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
 };
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
@@ -35,7 +35,8 @@ struct Machine {
     state: State,
     now: Timestamp,
     boot: u32,
-    busy: Activity,
+    busy: bool,
+    shutdown: Option<Timestamp>,
 }
 
 /// What became of one resource, or will: a letter, a number that tells it from others, and `*` if it owes a notification.
@@ -47,11 +48,11 @@ struct Resource<'a> {
 impl Machine {
     fn new(settings: Settings) -> Self {
         let now = "2026-06-01T12:00:00Z".parse().unwrap();
-        Self { state: State { settings, ..State::default() }, now, boot: 1, busy: Activity::Idle }
+        Self { state: State { settings, ..State::default() }, now, boot: 1, busy: false, shutdown: None }
     }
 
     fn moment(&self) -> Moment {
-        Moment { now: self.now, boot: self.boot_id(), zone: TimeZone::UTC }
+        Moment { now: self.now, boot: self.boot_id(), zone: TimeZone::UTC, shutdown: self.shutdown }
     }
 
     fn boot_id(&self) -> BootId {
@@ -101,6 +102,8 @@ impl Machine {
                 None
             }
             "order" => self.order()?,
+            "order-fails" => self.order_fails()?,
+            "schedule" => self.schedule(rest)?,
             "restart" => {
                 self.order()?;
                 self.boot += 1;
@@ -108,13 +111,28 @@ impl Machine {
                 None
             }
             "wait" => {
-                self.now =
-                    self.now.checked_add(rest.parse::<SignedDuration>().map_err(|error| error.to_string())?).unwrap();
+                self.now = self.later(rest)?;
                 None
             }
             _ => return Err("unknown step".to_owned()),
         };
         Ok(said)
+    }
+
+    fn order_fails(&mut self) -> Result<Option<String>, String> {
+        let said = self.order()?;
+        self.state.restart_failed("exit code 1".to_owned());
+        Ok(said)
+    }
+
+    fn schedule(&mut self, time: &str) -> Result<Option<String>, String> {
+        self.shutdown = Some(self.later(time)?);
+        Ok(None)
+    }
+
+    fn later(&self, time: &str) -> Result<Timestamp, String> {
+        let time: SignedDuration = time.parse().map_err(|error: jiff::Error| error.to_string())?;
+        Ok(self.now.checked_add(time).unwrap())
     }
 
     fn deliver(&mut self, rest: &str) -> Result<Option<String>, String> {
@@ -160,7 +178,7 @@ impl Machine {
             (next, _) => return Err(format!("no job is to be begun: {next:?}")),
         };
         self.state.begin(job);
-        self.busy = Activity::Busy;
+        self.busy = true;
         Ok(None)
     }
 
@@ -208,14 +226,29 @@ impl Machine {
         } else {
             BTreeSet::new()
         };
+        let is_applied = self
+            .state
+            .job
+            .as_ref()
+            .is_some_and(|job| job.work == Work::Apply && self.state.pending == Some(job.generation));
+        let kind = |fate| match fate {
+            'F' => TroubleKind::Failed,
+            'r' => TroubleKind::Restart,
+            _ if is_applied => TroubleKind::Pending,
+            _ => TroubleKind::Drifted,
+        };
+        let wrong = processed.iter().filter(|each| "FrD".contains(each.fate));
+        let troubles = wrong.map(|each| Trouble::new(each.name.to_owned(), kind(each.fate), "", self.now)).collect();
         let outcome = JobOutcome {
+            troubles,
+            error: None,
             result,
             restart,
             owed: owed.iter().map(|path| (*path).to_owned()).collect(),
             not_in_state: named("FrD").len() as u64,
             instances: processed.len() as u64,
         };
-        self.busy = Activity::Idle;
+        self.busy = false;
         self.state.end(outcome, self.now, Spread::NONE);
     }
 
@@ -223,14 +256,14 @@ impl Machine {
     fn start<'a>(&mut self, in_flight: impl Iterator<Item = &'a str>) {
         let record = serde_json::to_string(&self.state).unwrap();
         self.state = serde_json::from_str(&record).unwrap();
-        self.busy = Activity::Idle;
+        self.busy = false;
         let in_flight: Vec<String> = in_flight.map(str::to_owned).collect();
         self.state.started(&self.boot_id(), &in_flight, self.now);
     }
 
     /// Gives up on the interrupted job if that is next.
     fn give_up(&mut self) -> Option<String> {
-        if self.busy == Activity::Busy || self.state.next(&self.moment()) != Next::Abandon {
+        if self.busy || self.state.next(&self.moment()) != Next::Abandon {
             return None;
         }
         self.state.abandon_job(LeftOver::default(), &self.boot_id(), self.now);
@@ -247,7 +280,8 @@ impl Machine {
 
     /// What is to be seen after a step.
     fn shown(&self) -> Vec<String> {
-        let status = self.state.status(&self.moment(), self.busy);
+        let activity = self.state.job.clone().filter(|_| self.busy).map(Activity::of);
+        let status = self.state.status(&self.moment(), activity.as_ref());
         let name = |number: Option<u64>| {
             number
                 .and_then(|number| self.state.generations.get(&number))
@@ -271,7 +305,23 @@ impl Machine {
             let _ = write!(line, ", {what} {}", list.join(","));
         }
         let until = status.next_attempt.map(|at| format!(", {}", self.ahead(at))).unwrap_or_default();
-        vec![stages, line, format!("{}{until}", status.lcm_state_detail)]
+        let mut shown = vec![stages, line, format!("{}{until}", status.lcm_state_detail)];
+        shown.push(format!("{:?}", status.health).to_lowercase() + &self.wrong(&status));
+        shown
+    }
+
+    /// What is known to be wrong with the staged documents, and for how long.
+    fn wrong(&self, status: &Status) -> String {
+        let of = |stage: &StageStatus| {
+            let wrong = stage.troubles.iter().map(|it| {
+                let age = self.now.duration_since(it.since);
+                let age = if age.is_zero() { String::new() } else { format!(" for {age:#}") };
+                format!(" {} {}{age}", it.kind.as_str(), it.instance)
+            });
+            let wrong: Vec<String> = wrong.collect();
+            if wrong.is_empty() { String::new() } else { format!("; {}:{}", stage.stage.as_str(), wrong.join(",")) }
+        };
+        status.stages.iter().map(of).collect()
     }
 
     fn ahead(&self, at: Timestamp) -> String {

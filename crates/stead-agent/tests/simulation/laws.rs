@@ -22,7 +22,7 @@ pub(crate) enum Cause {
     UseExisting,
     Configure,
     Begin,
-    End(Job, JobOutcome),
+    End(Job, Box<JobOutcome>),
     Start,
     Order,
     Abandon,
@@ -100,7 +100,27 @@ fn of_a_part(before: &State, after: &State) -> Law {
         |state: &State| (state.crashes.clone(), state.progress.clone(), state.apply_requested, state.drift_found);
     law(is_same(before) == is_same(after), || format!("a part changed {before:?} to {after:?}"))?;
     let (was_due, is_due) = (before.next_check, after.next_check);
-    law(is_due.is_none() || is_due == was_due, || format!("a part put off the check from {was_due:?} to {is_due:?}"))
+    let is_put_off = is_due.is_some() && (was_due.is_none() || is_due > was_due);
+    law(!is_put_off, || format!("a part put off the check from {was_due:?} to {is_due:?}"))
+}
+
+/// Whenever the agent starts, it tries a pending document at once, unless it crashed too often or may not.
+pub(crate) fn started(state: &State, moment: &Moment) -> Law {
+    let next = state.next(moment);
+    let waits = matches!(next, Next::Wait { because: Waiting::Retry | Waiting::Check, .. });
+    law(!waits, || format!("after a start: {next:?}"))
+}
+
+/// A correction that failed is tried again no later than a pending document would be.
+pub(crate) fn retried(job: &Job, state: &State, now: Timestamp) -> Law {
+    let failed = state.last.as_ref().is_some_and(|last| last.id == job.id && last.result == JobResult::Failed);
+    if !failed || state.current != Some(job.generation) || job.work == Work::Test {
+        return Ok(());
+    }
+    let latest = now.saturating_add(state.settings.pending_backoff.cap).unwrap_or(Timestamp::MAX);
+    law(state.next_check.is_none_or(|at| at <= latest), || {
+        format!("a correction that failed waits until {:?}", state.next_check)
+    })
 }
 
 /// A job over a part is over the current document. It begins where nothing else is to be done, and changes what may be changed.
@@ -113,7 +133,7 @@ pub(crate) fn part(
 ) -> Law {
     law(state.current == Some(generation), || format!("a part of generation {generation}"))?;
     law(state.job.is_none(), || "a part beside another job".to_owned())?;
-    law(!matches!(because, Waiting::Retry | Waiting::Crashes), || format!("a part during a wait for {because:?}"))?;
+    law(because != Waiting::Crashes, || format!("a part during a wait for {because:?}"))?;
     decision(&Next::Begin { generation, kind: JobKind::Consistency, work }, state, moment, machine)
 }
 
@@ -154,8 +174,22 @@ pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Ma
         }
         Next::Abandon => law(state.job.is_some(), || "nothing to give up".to_owned()),
         Next::Restart => law(open(Intent::Restart), || "a restart outside of windows".to_owned()),
-        Next::Wait { until, because } => wait(*until, *because, state, moment.now),
+        Next::Wait { until, because } => {
+            is_tested(*because, state)?;
+            wait(*until, *because, state, moment.now)
+        }
     }
+}
+
+/// Whatever is waited for, a current document that is to be tested is: it is not due. But for crashes, and a restart that
+/// was ordered a moment ago.
+fn is_tested(because: Waiting, state: &State) -> Law {
+    let ordered = state.restart.as_ref().is_some_and(|due| due.ordered.is_some());
+    let Some((_, current)) = state.staged(Stage::Current).filter(|_| because != Waiting::Crashes && !ordered) else {
+        return Ok(());
+    };
+    let is_due = state.mode_of(current) != ConfigurationMode::ApplyOnly && state.next_check.is_none();
+    law(!is_due, || format!("the current document is not looked at during a wait for {because:?}"))
 }
 
 fn wait(until: Option<Timestamp>, because: Waiting, state: &State, now: Timestamp) -> Law {

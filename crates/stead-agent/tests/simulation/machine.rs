@@ -236,5 +236,5 @@ fn apply(fate: &mut Fate, is_current: bool) -> (JobResult, bool) {
 
 fn outcome(result: JobResult, restart: BTreeSet<String>, owed: BTreeSet<String>) -> JobOutcome {
     let not_in_state = u64::from(result != JobResult::Converged);
-    JobOutcome { result, restart, owed, not_in_state, instances: 3 }
+    JobOutcome { result, restart, owed, not_in_state, instances: 3, troubles: Vec::new(), error: None }
 }

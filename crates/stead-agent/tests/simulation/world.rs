@@ -106,7 +106,7 @@ impl World {
     }
 
     fn moment(&self) -> Moment {
-        Moment { now: self.now(), boot: self.machine.boot_id(), zone: TimeZone::UTC }
+        Moment { now: self.now(), boot: self.machine.boot_id(), zone: TimeZone::UTC, shutdown: None }
     }
 
     fn chance(&mut self, percent: usize) -> bool {
@@ -163,10 +163,13 @@ impl World {
         self.state = serde_json::from_str(&self.record).unwrap();
         let in_flight = if self.state.job.is_some() { self.machine.journal.in_flight.clone() } else { Vec::new() };
         let (boot, now) = (self.machine.boot_id(), self.now());
+        let starts = self.starts;
         self.change(|state| {
             state.started(&boot, &in_flight, now);
             Cause::Start
-        })
+        })?;
+        // One that crashed before that was saved starts again.
+        if self.starts == starts { laws::started(&self.state, &self.moment()) } else { Ok(()) }
     }
 
     fn boot(&mut self, ordered: bool) -> Law {
@@ -418,8 +421,9 @@ impl World {
                     // One over a part that set nothing was not recorded before.
                     state.job.get_or_insert_with(|| job.clone());
                     state.end(outcome.clone(), now, spread);
-                    Cause::End(job.clone(), outcome)
+                    Cause::End(job.clone(), Box::new(outcome))
                 })?;
+                laws::retried(job, &self.state, now)?;
                 self.watches |= job.only.is_empty() && self.state.current == Some(job.generation);
                 let next = self.state.next(&self.moment());
                 laws::asked(std::mem::take(&mut self.asked) > 0, &next)
@@ -436,15 +440,16 @@ impl World {
         Ok(())
     }
 
-    /// Jobs of the last hour: two documents are checked, one is tried with waits that double, and what comes from outside
-    /// may have anything done at once.
+    /// Jobs of the last hour: two documents are checked, each is tried with waits that double, and what comes from outside may
+    /// have anything done at once.
     fn is_bounded(&self) -> Law {
         let hour = Duration::from_hours(1);
         let recent = |times: &[Duration]| times.iter().rev().take_while(|at| **at + hour > self.elapsed).count();
         let Settings { check_every, pending_backoff: Backoff { base, cap }, .. } = &self.state.settings;
         let times = |wait: Duration| usize::try_from(hour.as_secs() / wait.as_secs().max(1)).unwrap();
         let doublings = (cap.as_secs() / base.as_secs()).max(1).ilog2() as usize;
-        let most = 2 * (times(*check_every) + 1) + times(*cap) + doublings + 3 + 6 * (1 + recent(&self.outside));
+        let tries = times(*cap) + doublings + 3;
+        let most = 2 * (times(*check_every) + 1) + 2 * tries + 6 * (1 + recent(&self.outside));
         let begun = recent(&self.begun);
         if begun > most { Err(format!("{begun} jobs in an hour, at most {most} are to be")) } else { Ok(()) }
     }
@@ -469,10 +474,7 @@ impl World {
             }
             self.act()?;
         }
-        Err(format!(
-            "not converged within {bound:?}: {:?}",
-            self.state.status(&self.moment(), stead_agent::Activity::Idle)
-        ))
+        Err(format!("not converged within {bound:?}: {:?}", self.state.status(&self.moment(), None)))
     }
 
     /// Whether nothing is left to be done, and what is to be checked was since.

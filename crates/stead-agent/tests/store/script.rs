@@ -91,7 +91,9 @@ pub(crate) fn take<E>(
         Step::Converge => {
             let (restart, owed) = (BTreeSet::new(), BTreeSet::new());
             let result = JobResult::Converged;
-            state.end(JobOutcome { result, restart, owed, not_in_state: 0, instances: 3 }, at(number), Spread::NONE);
+            let (troubles, error) = (Vec::new(), None);
+            let outcome = JobOutcome { result, restart, owed, not_in_state: 0, instances: 3, troubles, error };
+            state.end(outcome, at(number), Spread::NONE);
         }
         Step::Settings => state.settings.generations = u32::try_from(number % 7).unwrap(),
         Step::Remove => drop(state.remove(Stage::Previous).unwrap()),

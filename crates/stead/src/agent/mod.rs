@@ -13,12 +13,12 @@ use stead_engine::error_chain;
 use stead_host::provider::Cancel;
 use stead_host::store;
 
-use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName};
+use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName, Waiting};
 use crate::commands::show_findings;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, print};
+use crate::output::{complain, complain_text, data_as, flush, print};
 use crate::process_env::ProcessEnv;
 
 /// Runs an agent, or asks one.
@@ -31,21 +31,28 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     match &arguments.command {
         AgentCommand::Run { boot_id } => serve(client.directory, boot_id.clone(), env),
         AgentCommand::Install { print } => install::install(&client.directory, *print),
-        AgentCommand::Apply { use_existing: true, wait, .. } => client
-            .then(&Request::UseExisting, |_| if *wait { client.wait_for(&Goal::Rest, None) } else { Exit::Success }),
-        AgentCommand::Apply { file, delivery, wait, .. } => {
+        AgentCommand::Apply { use_existing: true, waiting, .. } => client.then(&Request::UseExisting, |_| {
+            if waiting.wait { client.wait_for(&Goal::Rest, Patience::of(*waiting)) } else { Exit::Success }
+        }),
+        AgentCommand::Apply { file, delivery, waiting, .. } => {
             let file = file.as_deref().unwrap_or(Path::new("-"));
-            client.deliver((file, delivery), false, *wait, env)
+            client.deliver((file, delivery), false, Some(*waiting), env)
         }
-        AgentCommand::Publish { file, delivery } => client.deliver((file, delivery), true, false, env),
-        AgentCommand::Restore { generation, force, wait } => {
+        AgentCommand::Publish { file, delivery } => client.deliver((file, delivery), true, None, env),
+        AgentCommand::Restore { generation, force, waiting } => {
             let request = Request::Restore { generation: *generation, force: *force };
             client.then(&request, |answer| {
                 client.show(answer, text::staged);
-                client.waited(*wait, answer)
+                client.waited(Some(*waiting), answer)
             })
         }
-        AgentCommand::Wait { timeout, job } => client.wait(*timeout, *job),
+        AgentCommand::Wait { timeout, until_converged, job } => {
+            client.wait(Patience { timeout: *timeout, until_converged: *until_converged }, *job)
+        }
+        AgentCommand::Status => client.then(&Request::Status, |answer| {
+            client.show(answer, text::status);
+            health(answer)
+        }),
         AgentCommand::Settings { command: Some(SettingsCommand::Load { file }) } => client.load(file),
         AgentCommand::Check => client.then(&Request::Check, |answer| client.looked(answer)),
         AgentCommand::Get => client.then(&Request::Get, |answer| client.looked(answer)),
@@ -94,17 +101,19 @@ impl Client {
         }
     }
 
+    /// Shows an answer at once: whoever asked may go on to wait.
     fn show(&self, answer: &Json, as_text: fn(&Json) -> String) {
         match self.output {
             Output::Text => print(&as_text(answer)),
-            Output::Json | Output::Yaml => data_as(answer, self.output),
+            Output::Json | Output::Yaml => data_as(answer.get("values").unwrap_or(answer), self.output),
         }
+        flush();
     }
 
     /// A question whose answer is only shown.
     fn plain(&self, command: &AgentCommand) -> Exit {
         let (request, as_text): (Request, fn(&Json) -> String) = match command {
-            AgentCommand::Status => (Request::Status, text::status),
+            AgentCommand::Acknowledge => (Request::Acknowledge, text::acknowledged),
             AgentCommand::Stop { force } => (Request::Stop { force: *force }, text::stopped),
             AgentCommand::History => (Request::History, text::history),
             AgentCommand::Diff { from, to } => (Request::Texts { from: *from, to: *to }, text::diff),
@@ -140,7 +149,13 @@ impl Client {
         })
     }
 
-    fn deliver(&self, (file, delivery): (&Path, &Delivery), publish: bool, wait: bool, env: &ProcessEnv) -> Exit {
+    fn deliver(
+        &self,
+        (file, delivery): (&Path, &Delivery),
+        publish: bool,
+        waiting: Option<Waiting>,
+        env: &ProcessEnv,
+    ) -> Exit {
         let delivered = match delivered(file, delivery, env) {
             Ok(delivered) => delivered,
             Err(exit) => return exit,
@@ -149,42 +164,48 @@ impl Client {
         self.then(&request, |answer| {
             complain_text(answer["warnings"].as_str().unwrap_or_default());
             self.show(answer, text::staged);
-            self.waited(wait, answer)
+            self.waited(waiting, answer)
         })
     }
 
     /// Waits for the document that an answer names, if that is wanted.
-    fn waited(&self, wait: bool, answer: &Json) -> Exit {
-        match answer["generation"].as_u64() {
-            Some(number) if wait => self.wait_for(&Goal::Generation { number }, None),
+    fn waited(&self, waiting: Option<Waiting>, answer: &Json) -> Exit {
+        match (answer["generation"].as_u64(), waiting.filter(|waiting| waiting.wait)) {
+            (Some(number), Some(waiting)) => self.wait_for(&Goal::Generation { number }, Patience::of(waiting)),
             _ => Exit::Success,
         }
     }
 
-    fn wait(&self, timeout: Option<Duration>, job: bool) -> Exit {
+    fn wait(&self, patience: Patience, job: bool) -> Exit {
         if !job {
-            return self.wait_for(&Goal::Rest, timeout);
+            return self.wait_for(&Goal::Rest, patience);
         }
-        self.then(&Request::Wait { goal: Goal::Rest, milliseconds: 0 }, |answer| {
+        self.then(&asking(Goal::Rest, 0, None, patience), |answer| {
             let after = answer["jobs"].as_u64().unwrap_or_default();
-            self.wait_for(&Goal::Job { after }, timeout)
+            self.wait_for(&Goal::Job { after }, patience)
         })
     }
 
-    /// Asks again and again until what is waited for has happened: the agent keeps nobody waiting for long.
-    fn wait_for(&self, goal: &Goal, timeout: Option<Duration>) -> Exit {
+    /// Asks again and again until what is waited for has happened, and shows what happens meanwhile: the agent keeps nobody
+    /// waiting for long.
+    fn wait_for(&self, goal: &Goal, patience: Patience) -> Exit {
         const TURN: Duration = Duration::from_secs(5);
-        let began = Instant::now();
+        let (began, mut seen) = (Instant::now(), None);
         loop {
-            let left = timeout.map_or(TURN, |timeout| timeout.saturating_sub(began.elapsed()).min(TURN));
+            let left = patience.timeout.map_or(TURN, |timeout| timeout.saturating_sub(began.elapsed()).min(TURN));
             let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             let mut answered = None;
-            let exit = self.then(&Request::Wait { goal: goal.clone(), milliseconds }, |answer| {
+            let exit = self.then(&asking(goal.clone(), milliseconds, seen, patience), |answer| {
                 answered = Some(answer.clone());
                 Exit::Success
             });
             let Some(answer) = answered else { return exit };
-            let is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout);
+            if self.output == Output::Text {
+                print(&text::happened(&answer));
+                flush();
+            }
+            seen = answer["seen"].as_u64();
+            let is_over = patience.timeout.is_some_and(|timeout| began.elapsed() >= timeout);
             let exit = match (answer["done"].as_bool(), answer["converged"].as_bool()) {
                 (Some(true), Some(true)) => Exit::Success,
                 (Some(true), _) => Exit::Failed,
@@ -206,6 +227,34 @@ impl Client {
             () if any("drifted") => Exit::Drifted,
             () => Exit::Success,
         }
+    }
+}
+
+/// How long something is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    timeout: Option<Duration>,
+    /// Also after an attempt has failed, and for maintenance windows.
+    until_converged: bool,
+}
+
+impl Patience {
+    fn of(waiting: Waiting) -> Self {
+        Self { timeout: waiting.timeout, until_converged: waiting.until_converged }
+    }
+}
+
+fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) -> Request {
+    Request::Wait { goal, milliseconds, seen, patient: patience.until_converged }
+}
+
+/// How the machine is, for whoever monitors it.
+fn health(status: &Json) -> Exit {
+    match status["Health"].as_str() {
+        Some("converged") => Exit::Success,
+        Some("drifted") => Exit::Drifted,
+        Some("failing") => Exit::Failing,
+        _ => Exit::Held,
     }
 }
 

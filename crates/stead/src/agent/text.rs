@@ -46,9 +46,48 @@ pub(super) fn waited(answer: &Json) -> String {
             "not converged: another document took its place\n".to_owned()
         }
         (Some(true), _) if text(answer, "outcome") == "removed" => "not converged: it was removed\n".to_owned(),
-        (Some(true), _) => format!("not converged: the last job ended as {result}; 'stead agent status' says more\n"),
+        (Some(true), _) => match answer["waitingFor"].as_str() {
+            Some(why) => format!("not converged: {why}{}\n", next_attempt(&answer["nextAttempt"])),
+            None => format!("not converged: the last job ended as {result}; 'stead agent status' says more\n"),
+        },
         _ => "still running\n".to_owned(),
     }
+}
+
+fn next_attempt(at: &Json) -> String {
+    at.as_str().map(|at| format!(" (next attempt {}Z)", second(at))).unwrap_or_default()
+}
+
+/// What happened since it was asked last: jobs that found something wrong, and whom a job waits for.
+pub(super) fn happened(answer: &Json) -> String {
+    let mut out = String::new();
+    for event in items(answer, "events") {
+        match text(event, "event") {
+            "waiting" => _ = writeln!(out, "generation {}: waiting for {}", event["generation"], text(event, "for")),
+            "jobEnded" if text(event, "result") != "converged" => {
+                let counts =
+                    format!("{} of {} not in the desired state", event["notInDesiredState"], event["instances"]);
+                let error = event["error"].as_str();
+                let _ = writeln!(out, "generation {}: {}", event["generation"], error.unwrap_or(&counts));
+                out.extend(items(event, "troubles").map(|it| format!("  {}\n", trouble(it))));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// An instance that is not in its desired state, in a line.
+fn trouble(trouble: &Json) -> String {
+    let message = match text(trouble, "message") {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    format!("{} {}{message}", text(trouble, "kind"), text(trouble, "instance"))
+}
+
+pub(super) fn acknowledged(answer: &Json) -> String {
+    format!("notes forgotten: {}\n", answer["forgotten"])
 }
 
 pub(super) fn history(answer: &Json) -> String {
@@ -105,45 +144,121 @@ pub(super) fn looked(answer: &Json) -> String {
 }
 
 pub(super) fn reports(answer: &Json) -> String {
-    let mut out = String::new();
-    for each in items(answer, "reports") {
-        let report = &each["report"];
-        let _ = writeln!(out, "{}  {}", text(each, "job"), text(report, "result"));
-    }
-    out
+    let rows = items(answer, "reports").map(|each| {
+        let (report, job) = (&each["report"], &each["report"]["job"]);
+        let number = job["generation"].to_string();
+        let (ended, counted) = (second(text(each, "at")).to_owned() + "Z", counts(report));
+        let cells = [&*ended, &*number, text(job, "kind"), text(report, "result"), &*counted, text(each, "job")];
+        cells.map(str::to_owned).to_vec()
+    });
+    table(
+        &["Ended", "Generation", "Type", "Result", "Instances", "Job"],
+        &rows.collect::<Vec<_>>(),
+        terminal_width(std::io::stdout()),
+    )
 }
 
-pub(super) fn report(answer: &Json) -> String {
-    serde_json::to_string_pretty(answer).unwrap_or_default() + "\n"
+/// How many instances ended how, in words.
+fn counts(report: &Json) -> String {
+    let totals = &report["totals"];
+    let names = ["changed", "unchanged", "drifted", "failed", "pending", "skipped", "unknown"];
+    let counted = names.into_iter().filter(|name| totals[name].as_u64().is_some_and(|count| count > 0));
+    let counted: Vec<String> = counted.map(|name| format!("{} {name}", totals[name])).collect();
+    counted.join(", ")
+}
+
+pub(super) fn report(report: &Json) -> String {
+    let job = &report["job"];
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| _ = writeln!(out, "{name:<12} {value}");
+    line("Job", text(job, "id"));
+    line("Generation", &format!("{} ({}, {})", job["generation"], text(job, "kind"), text(job, "work")));
+    line("Began", &format!("{}Z", second(text(job, "began"))));
+    line("Result", text(report, "result"));
+    line("Instances", &counts(report));
+    items(report, "errors").filter_map(Json::as_str).for_each(|error| line("Error", error));
+    for instance in items(report, "instances") {
+        let why = instance["message"].as_str().or(instance["notCorrected"].as_str());
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let status = text(instance, "status");
+        let _ = writeln!(out, "{status:<12} {} {}{why}", text(instance, "type"), text(instance, "name"));
+    }
+    out
 }
 
 /// The one screen that says where things stand. What does not apply has no line.
 pub(super) fn status(answer: &Json) -> String {
     let mut lines = vec![("State", format!("{}: {}", text(answer, "LCMState"), text(answer, "LCMStateDetail")))];
     let mut line = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
-    let generation = |name: &str| answer[name].as_u64().map(|number| format!("generation {number}"));
     let names = |name: &str| {
         let all: Vec<&str> = items(answer, name).filter_map(Json::as_str).collect();
         (!all.is_empty()).then(|| all.join(", "))
     };
     line("Next", answer["NextAttempt"].as_str().map(|at| second(at).to_owned() + "Z"));
-    line("Pending", generation("Pending"));
-    line("Current", generation("Current"));
-    line("Previous", generation("Previous"));
+    let progress = &answer["Progress"];
+    let known = progress["Instances"].as_u64().is_some_and(|instances| instances > 0);
+    line(
+        "Progress",
+        progress["Settled"].as_u64().filter(|_| known).map(|settled| format!("{settled} of {}", progress["Instances"])),
+    );
+    items(answer, "Troubles").for_each(|each| line("", Some(since(each))));
+    for stage in items(answer, "Stages") {
+        line(stage_name(stage), Some(staged_document(stage)));
+        line("", stage["Error"].as_str().map(str::to_owned));
+        items(stage, "Troubles").for_each(|each| line("", Some(since(each))));
+    }
     line("Restart", names("RebootRequestedBy").map(|by| format!("asked for by {by}")));
     line("Quarantined", names("Quarantined"));
     line("Notify", names("Owed"));
     line("Flapping", names("Flapping"));
+    line(
+        "Postponed",
+        names("Postponed").map(|names| format!("{names} changed too often, and is looked at within a minute")),
+    );
     line("Not watched", names("NotWatched"));
-    let progress = &answer["Progress"];
-    line("Progress", progress["Settled"].as_u64().map(|settled| format!("{settled} of {}", progress["Instances"])));
+    line("Not saved", answer["NotSaved"].as_str().map(|why| format!("{why}; nothing is begun until it is")));
+    for note in items(answer, "Damage") {
+        line("Damage", Some(format!("{}Z: {}", second(text(note, "at")), text(note, "message"))));
+    }
+    let watched = &answer["Watched"];
+    let any = watched["Instances"].as_u64().is_some_and(|instances| instances > 0);
+    line("Watched", any.then(|| format!("{} of {} instances", watched["Watched"], watched["Instances"])));
     line("Last job", answer["Job"].as_object().map(|_| last_job(&answer["Job"])));
     lines.iter().fold(String::new(), |all, (name, value)| all + &format!("{name:<12} {value}\n"))
 }
 
+fn stage_name(stage: &Json) -> &'static str {
+    match text(stage, "Stage") {
+        "pending" => "Pending",
+        "current" => "Current",
+        _ => "Previous",
+    }
+}
+
+/// A document that is staged: where it came from, since when, by whom.
+fn staged_document(stage: &Json) -> String {
+    let user = match stage["DeliveredBy"].as_u64() {
+        Some(0) => "root".to_owned(),
+        Some(user) => format!("user {user}"),
+        None => String::new(),
+    };
+    let (what, at) = match stage["Converged"].as_str() {
+        Some(at) => ("converged", at),
+        None => ("delivered", text(stage, "Accepted")),
+    };
+    format!("generation {} from {} (by {user}), {what} {}Z", stage["Generation"], text(stage, "Origin"), second(at))
+}
+
+fn since(each: &Json) -> String {
+    format!("{} (since {}Z)", trouble(each), second(text(each, "since")))
+}
+
 fn last_job(job: &Json) -> String {
-    let counts = format!("{} of {} not in the desired state", job["NumberNotInDesiredState"], job["NumberOfResources"]);
     let (kind, status) = (text(job, "Type"), text(job, "Status"));
     let at = job["EndDate"].as_str().map(|at| format!(", ended {}Z", second(at))).unwrap_or_default();
-    format!("{status} ({kind}, generation {}{at}): {counts}", job["Generation"])
+    let counts = match job["NumberOfResources"].as_u64() {
+        Some(0) | None => String::new(),
+        Some(all) => format!(": {} of {all} not in the desired state", job["NumberNotInDesiredState"]),
+    };
+    format!("{status} ({kind}, generation {}{at}){counts}", job["Generation"])
 }

@@ -109,7 +109,7 @@ impl Machine {
         let log = std::fs::File::create(self.path("agent.log")).unwrap();
         let mut command = self.command(&["run", "--boot-id", &boot_id]);
         self.agent = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
-        until(|| self.run(&["status"]).status.success().then_some(()));
+        until(|| self.run(&["history"]).status.success().then_some(()));
     }
 
     /// What the agent takes of the machine.
@@ -197,13 +197,43 @@ impl Machine {
 
     /// Waits until nothing more happens by itself; `code` is how `wait` ends.
     pub(crate) fn wait(&self, code: i32) {
-        let output = self.run(&["wait", "--timeout", "300"]);
+        let output = self.run(&["wait", "--timeout", "300", "--until-converged"]);
         let log = self.run(&["logs", "-n", "100"]).stdout;
         assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&log));
     }
 
     pub(crate) fn status(&self) -> Json {
-        self.json(&["status"])
+        self.status_and_code().0
+    }
+
+    /// Where things stand, and the exit code that says it in short.
+    pub(crate) fn status_and_code(&self) -> (Json, Option<i32>) {
+        let output = self.run(&["status", "--output", "json"]);
+        (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+    }
+
+    /// What is known to be wrong with the document of a stage: kinds, instances and messages.
+    pub(crate) fn troubles(&self, stage: &str) -> Vec<String> {
+        let status = self.status();
+        let stages = status["Stages"].as_array().unwrap();
+        let found = stages.iter().find(|each| each["Stage"] == stage);
+        let troubles = found.into_iter().flat_map(|found| found["Troubles"].as_array().unwrap());
+        let text = |each: &Json, name: &str| each[name].as_str().unwrap().to_owned();
+        troubles.map(|it| ["kind", "instance", "message"].map(|name| text(it, name)).join(" ")).collect()
+    }
+
+    /// How many jobs the agent has ended since it began.
+    pub(crate) fn jobs(&self) -> u64 {
+        let output = self.run(&["wait", "--timeout", "1", "--output", "json"]);
+        let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
+        answer["jobs"].as_u64().unwrap()
+    }
+
+    /// The program with other arguments, on the same machine.
+    pub(crate) fn program(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+        command.args(arguments).env("HOME", self.folder.path()).env("STEAD_LOCKS", self.folder.path());
+        command.stdin(Stdio::null()).output().unwrap()
     }
 
     /// The generation of a stage.

@@ -39,7 +39,7 @@ fn every_change_is_repaired() {
     machine.deliver_with("files", &auto, &files.collect());
     machine.wait(0);
     // The first look after watching began.
-    until(|| (machine.count("jobEnded", "") >= 2).then_some(()));
+    until(|| (machine.jobs() >= 2).then_some(()));
     let changes = times("STEAD_CHANGES", CHANGES);
     let mut latencies: Vec<Duration> =
         (0..changes).map(|change| repaired(&paths, change * 7919 % paths.len())).collect();
@@ -68,6 +68,23 @@ fn storm(paths: &[PathBuf]) -> (Duration, Duration) {
         until(|| (std::fs::read_to_string(path).is_ok_and(|text| text == right(number))).then_some(()));
     }
     (changed, begun.elapsed())
+}
+
+/// Once a document is current, only what is watched from then on is looked at once more.
+#[test]
+fn a_promotion_does_not_test_everything_again() {
+    let mut machine = Machine::new();
+    machine.start();
+    let (tests, done) = (machine.path("tests").display().to_string(), machine.path("done").display().to_string());
+    let counts = json!({"name": "counts", "type": "Stead/Command",
+        "properties": {"test": format!("echo x >>{tests}; test -e {done}"), "set": format!("touch {done}")}});
+    let file = json!({"name": "f", "type": "Stead/File", "properties": {"path": machine.path("f"), "content": "x"}});
+    machine.deliver("one", &json!([counts, file]));
+    machine.wait(0);
+    let tested = machine.read("tests");
+    until(|| (machine.jobs() >= 2).then_some(()));
+    assert_eq!(machine.read("tests"), tested);
+    machine.stop();
 }
 
 /// What can be watched is, also where it was not processed because something else failed.

@@ -1,0 +1,119 @@
+//! What is said of the instances that a job did not bring into their desired state.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json};
+use stead_core::document::ConfigurationMode;
+use stead_core::event::{SkipReason, Status};
+use stead_core::graph::{Graph, Role};
+use stead_core::id::NodeId;
+use stead_core::report::{Phase, Record};
+use stead_core::run::Run;
+
+use super::{JobSpec, is_system, mode_of};
+use crate::decide::HeldBack;
+use crate::mode::{Treatment, treatment};
+use crate::state::{Trouble, TroubleKind};
+
+impl JobSpec {
+    /// Says of each instance that was not begun, and of each that has drifted and was not corrected, why that is. Of those in
+    /// their desired state only how many there are is kept. Returns what is not in its desired state.
+    pub(super) fn explain(&self, run: &Run, restart: &BTreeSet<String>, printed: &mut Json) -> Vec<Trouble> {
+        let Some(Json::Array(instances)) = printed.get_mut("instances") else { return Vec::new() };
+        let (graph, report) = (run.graph(), run.report());
+        let selected = graph.order.iter().filter(|id| report.is_selected(**id));
+        let mut troubles = Vec::new();
+        for (id, printed) in selected.zip(instances.iter_mut().filter_map(Json::as_object_mut)) {
+            let asked = restart.contains(&graph.node(*id).path.to_string());
+            self.give_reason(run, *id, asked, printed);
+            if graph.node(*id).role == Role::Instance {
+                troubles.extend(trouble(run, *id, asked, printed));
+            }
+        }
+        instances.retain(|instance| !matches!(instance["status"].as_str(), Some("unchanged" | "skippedByCondition")));
+        troubles
+    }
+
+    fn give_reason(&self, run: &Run, id: NodeId, asked: bool, printed: &mut Map<String, Json>) {
+        let record = run.report().record(id);
+        let mut insert = |name: &str, text: &str| printed.insert(name.to_owned(), text.into());
+        match record.status() {
+            Some(Status::Drifted) => drop(self.not_corrected(run.graph(), id).map(|why| insert("notCorrected", why))),
+            _ if asked => {
+                insert("status", "changed");
+                insert("message", ASKED_FOR_RESTART);
+            }
+            None if has_failed_so_far(run, id) => {
+                insert("status", "failed");
+                insert("message", &failure_so_far(record).unwrap_or_default());
+            }
+            None => drop(self.suspension.because().map(|because| insert("message", because.clause()))),
+            Some(_) => {}
+        }
+    }
+
+    fn not_corrected(&self, graph: &Graph, id: NodeId) -> Option<&'static str> {
+        let mode = mode_of(graph, id).unwrap_or(self.rules.mode);
+        match treatment(self.rules.standing, mode) {
+            Treatment::Test => Some(match mode {
+                ConfigurationMode::MonitorOnly => "its mode is MonitorOnly",
+                _ => "its mode is ApplyAndMonitor",
+            }),
+            Treatment::Set | Treatment::Skip => self.held_back.map(HeldBack::clause),
+        }
+    }
+}
+
+/// What is said of an instance that a restart of the machine has to follow.
+const ASKED_FOR_RESTART: &str = "it was set, and asks for a restart of the machine";
+
+/// What is wrong with an instance, if anything is. What was not processed does not count, as in the Local Configuration
+/// Manager.
+fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> Option<Trouble> {
+    let text = |name: &str| printed.get(name).and_then(Json::as_str).unwrap_or_default();
+    let kind = match run.report().status(id) {
+        _ if asked => TroubleKind::Restart,
+        None if has_failed_so_far(run, id) => TroubleKind::Failed,
+        Some(Status::Failed) => TroubleKind::Failed,
+        Some(Status::Pending) => TroubleKind::Pending,
+        Some(Status::Drifted | Status::Unknown(_)) => TroubleKind::Drifted,
+        Some(Status::Skipped(SkipReason::Quarantined)) => TroubleKind::Quarantined,
+        _ => return None,
+    };
+    let message = match kind {
+        TroubleKind::Drifted => drift(printed),
+        _ => text("message").to_owned(),
+    };
+    Some(Trouble::new(run.graph().node(id).path.to_string(), kind, &message, Timestamp::now()))
+}
+
+/// In what an instance has drifted, and why it was not corrected.
+fn drift(printed: &Map<String, Json>) -> String {
+    let list = |name: &str| printed.get(name).and_then(Json::as_array).into_iter().flatten();
+    let words = list("drift").filter_map(Json::as_str).map(str::to_owned);
+    let paths = list("changes")
+        .filter_map(|change| change["path"].as_str())
+        .map(|path| path.trim_start_matches('/').to_owned());
+    let mut what: Vec<String> = words.collect();
+    if what.is_empty() {
+        what = paths.collect();
+    }
+    let why = printed.get("notCorrected").and_then(Json::as_str);
+    match (what.is_empty(), why) {
+        (false, Some(why)) => format!("{}; {why}", what.join(", ")),
+        (false, None) => what.join(", "),
+        (true, why) => why.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Whether an instance failed and was to be tried again, when the run was suspended.
+pub(super) fn has_failed_so_far(run: &Run, id: NodeId) -> bool {
+    let record = run.report().record(id);
+    let asked = record.response.as_ref().is_some_and(|response| response.restarts.iter().any(is_system));
+    run.report().suspended && matches!(record.phase, Phase::BackingOff(_)) && !asked && failure_so_far(record).is_some()
+}
+
+fn failure_so_far(record: &Record) -> Option<String> {
+    record.response.as_ref()?.outcome.why_not_reached()
+}

@@ -1,0 +1,61 @@
+//! What whoever waits for a document is told while it is worked on.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value as Json, json};
+
+use crate::state::{Job, JobOutcome};
+
+/// What happened since the agent began, the last of it. Each entry has a number, which grows.
+#[derive(Default)]
+pub(super) struct Feed {
+    count: u64,
+    entries: VecDeque<Json>,
+}
+
+/// So many entries are kept: whoever waits asks every few seconds.
+const MOST: usize = 200;
+
+impl Feed {
+    /// A job ended.
+    pub(super) fn ended(&mut self, job: &Job, outcome: &JobOutcome) {
+        self.push(json!({
+            "event": "jobEnded",
+            "job": job.id,
+            "generation": job.generation,
+            "type": job.kind,
+            "work": job.work,
+            "result": outcome.result,
+            "instances": outcome.instances,
+            "notInDesiredState": outcome.not_in_state,
+            "troubles": outcome.troubles,
+            "error": outcome.error,
+        }));
+    }
+
+    /// A job waits for somebody before it goes on, or waits no longer.
+    pub(super) fn waits(&mut self, job: &Job, whom: Option<&str>) {
+        if let Some(whom) = whom {
+            self.push(json!({ "event": "waiting", "job": job.id, "generation": job.generation, "for": whom }));
+        }
+    }
+
+    fn push(&mut self, entry: Json) {
+        self.count += 1;
+        self.entries.push_back(entry);
+        if self.entries.len() > MOST {
+            self.entries.pop_front();
+        }
+    }
+
+    /// How many entries there were.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The entries after so many, as far as they are kept.
+    pub(super) fn after(&self, count: u64) -> Vec<Json> {
+        let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
+        self.entries.iter().skip(self.entries.len().saturating_sub(new)).cloned().collect()
+    }
+}

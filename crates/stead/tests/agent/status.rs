@@ -1,0 +1,165 @@
+//! What the agent says of itself: to people, and to monitoring by exit codes.
+
+use serde_json::{Value as Json, json};
+use stead_testkit::until;
+
+use crate::machine::Machine;
+
+fn file(machine: &Machine, name: &str) -> Json {
+    json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": "right\n"}})
+}
+
+fn failing(message: &str) -> Json {
+    let set = format!("echo '{message}' >&2; exit 1");
+    json!({"name": "fails", "type": "Stead/Command", "properties": {"test": "false", "set": set}})
+}
+
+fn text(machine: &Machine) -> (String, Option<i32>) {
+    let output = machine.run(&["status"]);
+    (String::from_utf8(output.stdout).unwrap(), output.status.code())
+}
+
+#[test]
+fn the_exit_code_says_how_the_machine_is() {
+    let mut machine = Machine::new();
+    machine.start();
+    assert_eq!(text(&machine).1, Some(6), "there is no document");
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600", "SplaySecs=0"]);
+    machine.deliver("good", &json!([file(&machine, "f")]));
+    machine.wait(0);
+    assert_eq!(text(&machine).1, Some(0));
+    machine.write("f", "wrong\n");
+    until(|| (text(&machine).1 == Some(2)).then_some(()));
+    let (shown, _) = text(&machine);
+    assert!(shown.contains("drifted Stead/File:f: ") && shown.contains("content"), "{shown}");
+    machine.deliver("bad", &json!([failing("no such share")]));
+    until(|| (text(&machine).1 == Some(4)).then_some(()));
+    let (shown, _) = text(&machine);
+    assert!(shown.contains("Pending      generation 2 from ") && shown.contains("(by "), "{shown}");
+    assert!(shown.contains("failed Stead/Command:fails: ") && shown.contains("no such share (since "), "{shown}");
+    machine.ok(&["stop"]);
+    assert_eq!(text(&machine).1, Some(6), "it is held");
+    machine.stop();
+}
+
+/// A current document of which something fails is shown as the Local Configuration Manager shows it, and is tried again before
+/// its next check.
+#[test]
+fn a_current_document_that_fails_is_not_idle() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=1", "PendingRetryMaxSecs=1"]);
+    let (allowed, done) = (machine.path("allowed").display().to_string(), machine.path("done").display().to_string());
+    machine.write("allowed", "");
+    let set = format!("test -e {allowed} && touch {done}");
+    let each =
+        json!({"name": "c", "type": "Stead/Command", "properties": {"test": format!("test -e {done}"), "set": set}});
+    machine.deliver_with("one", &json!({"configurationMode": "ApplyAndAutoCorrect"}), &json!([each]));
+    machine.wait(0);
+    std::fs::remove_file(machine.path("allowed")).unwrap();
+    std::fs::remove_file(machine.path("done")).unwrap();
+    // Everything is looked at by new settings.
+    machine.ok(&["settings", "set", "SplaySecs=1"]);
+    until(|| (machine.status()["LCMState"] == "PendingConfiguration").then_some(()));
+    let (found, code) = machine.status_and_code();
+    assert_eq!((found["Pending"].as_u64(), code), (None, Some(4)), "{found}");
+    assert!(machine.troubles("current").concat().starts_with("failed Stead/Command:c "), "{found}");
+    // The interval is a quarter of an hour.
+    machine.write("allowed", "");
+    until(|| machine.read("done"));
+    until(|| (machine.status_and_code().1 == Some(0)).then_some(()));
+    machine.stop();
+}
+
+/// An instance that has failed and was to be tried again has failed, also when a restart of the machine comes before that; and
+/// what asked for the restart was set.
+#[test]
+fn a_failure_before_a_restart_is_not_lost() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&[
+        "settings",
+        "set",
+        "ResourceRetryCount=3",
+        "ResourceRetryMaxSecs=600",
+        "ResourceRetrySecs=600",
+        "PendingRetrySecs=600",
+        "Width=1",
+    ]);
+    let asks = json!({"name": "r", "type": "Test/Restart", "properties": {"path": machine.path("r")}});
+    machine.deliver("one", &json!([failing("out of paper"), asks]));
+    until(|| (machine.status()["LCMState"] == "PendingReboot").then_some(()));
+    let (found, _) = machine.status_and_code();
+    assert_eq!((&found["Job"]["Status"], &found["Job"]["NumberNotInDesiredState"]), (&json!("Failure"), &json!(2)));
+    let troubles = machine.troubles("pending");
+    assert!(
+        troubles[0].starts_with("failed Stead/Command:fails ") && troubles[0].contains("out of paper"),
+        "{troubles:?}"
+    );
+    assert_eq!(troubles[1], "restart Test/Restart:r it was set, and asks for a restart of the machine");
+    let reports = machine.json(&["report"]);
+    let instances = reports["reports"][0]["report"]["instances"].as_array().unwrap().clone();
+    let said = |at: usize| (instances[at]["name"].clone(), instances[at]["status"].clone());
+    assert_eq!([said(0), said(1)], [(json!("fails"), json!("failed")), (json!("r"), json!("changed"))]);
+    machine.stop();
+}
+
+/// A report is found by any part of its id that no other has, and is shown as text or as JSON.
+#[test]
+fn a_report_is_found_and_read() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600"]);
+    machine.deliver("one", &json!([file(&machine, "f"), failing("nothing there")]));
+    until(|| (text(&machine).1 == Some(4)).then_some(()));
+    let listed = machine.ok(&["report"]);
+    assert!(
+        listed.contains("Generation") && listed.contains("failed") && listed.contains("1 changed, 1 failed"),
+        "{listed}"
+    );
+    let id = machine.json(&["report"])["reports"][0]["job"].as_str().unwrap().to_owned();
+    let tail = &id[id.len() - 6..];
+    let shown = machine.ok(&["report", tail]);
+    assert!(shown.contains("Result       failed") && shown.contains("nothing there"), "{shown}");
+    assert_eq!(machine.json(&["report", tail])["job"]["id"], json!(id));
+    machine.stop();
+}
+
+#[test]
+fn settings_are_data_where_data_is_asked_for() {
+    let mut machine = Machine::new();
+    machine.start();
+    let window = r#"MaintenanceWindows=[{Days: [Sat], From: "22:00", To: "04:00", For: Any}]"#;
+    machine.ok(&["settings", "set", window]);
+    let settings = machine.json(&["settings", "get"]);
+    assert_eq!(settings["ConfigurationModeFrequencyMins"], 15);
+    assert_eq!(
+        settings["MaintenanceWindows"],
+        json!([{"Days": ["Sat"], "From": "22:00", "To": "04:00", "For": "Any"}])
+    );
+    assert_eq!(settings["RestartCommand"], json!(["systemctl", "reboot"]));
+    machine.stop();
+}
+
+/// Damage that was found at a start is shown until somebody has taken note of it.
+#[test]
+fn damage_is_shown_until_it_is_acknowledged() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.deliver("one", &json!([file(&machine, "f")]));
+    machine.wait(0);
+    machine.kill();
+    for name in ["state/state.json", "state/state.former.json"] {
+        machine.write(name, "garbage");
+    }
+    machine.start();
+    let (shown, code) = text(&machine);
+    assert!(code == Some(6) && shown.contains("Damage       ") && shown.contains("deliver the document"), "{shown}");
+    machine.deliver("one", &json!([file(&machine, "f")]));
+    machine.wait(0);
+    assert_eq!(text(&machine).1, Some(4), "nobody has taken note of it");
+    machine.ok(&["acknowledge"]);
+    let (shown, code) = text(&machine);
+    assert!(code == Some(0) && !shown.contains("Damage"), "{shown}");
+    machine.stop();
+}
