@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::state::Stage;
 use crate::store::Delivered;
 
-pub use client::{CallError, call};
+pub use client::{CallError, SERVICE_STATE, call};
 pub(crate) use listener::{Answer, Listener, serve};
 
 /// What is asked of an agent.

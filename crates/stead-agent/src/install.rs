@@ -30,6 +30,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
+WatchdogSec=5min
 ExecStart={program} agent --state {state} run
 Restart=always
 RestartSec=1s

@@ -31,6 +31,7 @@ use stead_engine::{
     json as printed,
 };
 use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
+use stead_host::process::own_unit;
 use stead_host::provider::Cancel;
 use stead_host::watch::Watched;
 
@@ -105,6 +106,8 @@ pub(crate) struct Ended {
     pub(crate) watched: Vec<Watched>,
     /// The instances that were changed, by their paths.
     pub(crate) changed: Vec<String>,
+    /// Whether a resource asks for a restart of the service that the agent is.
+    pub(crate) restarts_itself: bool,
     /// What all of its instances manage, if it was a job over all of a document that is applied.
     pub(crate) claims: Option<Vec<Claims>>,
 }
@@ -303,7 +306,7 @@ fn unusable(spec: &JobSpec, findings: &[String]) -> Ended {
     let JobSpec { job, owed, .. } = spec;
     let outcome = JobOutcome::unusable(owed.clone(), findings.first().cloned().unwrap_or_default());
     let report = json!({ "job": job, "result": outcome.result, "errors": findings });
-    Ended { outcome, report, watched: Vec::new(), changed: Vec::new(), claims: None }
+    Ended { outcome, report, watched: Vec::new(), changed: Vec::new(), restarts_itself: false, claims: None }
 }
 
 /// The instances that asked for a restart of the machine.
@@ -314,6 +317,15 @@ fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
         })
     });
     asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
+}
+
+fn asks_for_own_restart(report: &Report) -> bool {
+    let services = report.restarts.iter().filter_map(|restart| match restart {
+        Restart::Service(name) => Some(name),
+        Restart::System(_) | Restart::Process { .. } => None,
+    });
+    let mut services = services.peekable();
+    services.peek().is_some() && own_unit().is_some_and(|own| services.any(|name| *name == own))
 }
 
 fn is_system(restart: &Restart) -> bool {
@@ -547,6 +559,7 @@ impl JobSpec {
             report: printed,
             watched: self.watched(session, run),
             changed: changed.map(|(_, node)| node.path.to_string()).collect(),
+            restarts_itself: asks_for_own_restart(report),
             claims: is_whole.then(|| session.claims(run).into_iter().map(|(_, claims)| claims).collect()),
         }
     }

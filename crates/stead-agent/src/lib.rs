@@ -27,12 +27,12 @@ mod touched;
 mod window;
 
 pub use boot::{BOOT_ID, boot_id};
-pub use control::{CallError, Goal, Request, Response, call};
+pub use control::{CallError, Goal, Request, Response, SERVICE_STATE, call};
 
 pub use decide::{Moment, Next, Waiting};
 pub use install::{install, unit};
 pub use reports::{Reports, ReportsError};
-pub use service::{AgentError, Options, run};
+pub use service::{AgentError, Options, STOP_GRACE, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{

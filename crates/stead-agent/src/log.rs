@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -81,8 +81,13 @@ impl Log {
         }
         text.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|found| found.len() > MOST_BYTES) {
+        let open = file.as_ref().and_then(|file| file.metadata().ok());
+        if open.as_ref().is_some_and(|open| open.len() > MOST_BYTES) {
             let _ = std::fs::rename(&self.path, self.path.with_extension("former.jsonl"));
+        }
+        // It may have been taken away by others, too.
+        let named = self.path.symlink_metadata().ok();
+        if open.map(|open| (open.dev(), open.ino())) != named.map(|named| (named.dev(), named.ino())) {
             *file = append_to(&self.path).ok();
         }
         if let Some(file) = file.as_mut() {

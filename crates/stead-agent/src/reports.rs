@@ -1,5 +1,7 @@
 //! Reports of jobs, in a database of their own: nothing else depends on them.
 //!
+//! Reports are kept in the order in which jobs ended, which no clock changes, and so many bytes of them at most.
+//!
 //! Guarantees: a database that is damaged is set aside and a new one is begun; nothing about it panics. After an error, the
 //! next operation opens the database anew.
 
@@ -10,27 +12,40 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use redb::backends::FileBackend;
-use redb::{Builder, Database, Error, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Builder, Database, Error, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+};
 use serde_json::Value as Json;
 use stead_host::store::{Folder, StoreError};
 
 use crate::store::{Damage, Repair, Store};
 
-/// When a job ended, in nanoseconds, and its id: its report.
-const REPORTS: TableDefinition<'_, (i128, &str), &[u8]> = TableDefinition::new("reports");
-/// When it ended, by its id.
-const JOBS: TableDefinition<'_, &str, i128> = TableDefinition::new("jobs");
+/// By the number of a report, which grows: when the job ended, in nanoseconds, its id, and its report.
+const REPORTS: TableDefinition<'_, u64, (i128, &str, &[u8])> = TableDefinition::new("reports");
+/// The number of its report, by the id of a job.
+const JOBS: TableDefinition<'_, &str, u64> = TableDefinition::new("jobs");
+
+/// How many bytes all reports have together, under [`BYTES`].
+const SIZES: TableDefinition<'_, &str, u64> = TableDefinition::new("sizes");
+const BYTES: &str = "bytes";
 
 const FILE: &str = "reports.redb";
 
 /// The default is a gigabyte.
 const CACHE: usize = 2 << 20;
 
+/// So many bytes of reports are kept. A job in which nothing happened takes a few hundred.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A report that was read: when the job ended, its id, and what it says.
+type Read = (i128, String, Vec<u8>);
+
 /// The reports of jobs.
 pub struct Reports {
     folder: Folder,
     /// `None` after an error.
     database: Mutex<Option<Database>>,
+    most_bytes: usize,
 }
 
 /// Why reports cannot be written or read.
@@ -69,21 +84,37 @@ impl Reports {
             Ok((database, repair)) => (Some(database), repair),
             Err(_) => (None, None),
         };
-        (Self { folder, database: Mutex::new(database) }, repair)
+        (Self { folder, database: Mutex::new(database), most_bytes: MOST_BYTES }, repair)
     }
 
-    /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets.
+    /// The same, with another limit of bytes.
+    #[must_use]
+    pub fn with_limit(mut self, most_bytes: usize) -> Self {
+        self.most_bytes = most_bytes;
+        self
+    }
+
+    /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets. The oldest ones make way where all
+    /// of them would be too large.
     pub fn append(&self, at: Timestamp, job: &str, report: &Json) -> Result<(), ReportsError> {
         let report = serde_json::to_vec(report).map_err(StoreError::Encode)?;
         self.with(|database| {
             let write = database.begin_write()?;
             {
-                let (mut reports, mut jobs) = (write.open_table(REPORTS)?, write.open_table(JOBS)?);
-                let former = jobs.insert(job, at.as_nanosecond())?.map(|former| former.value());
+                let mut tables = Tables::open(&write)?;
+                let number = tables.reports.last()?.map_or(0, |(last, _)| last.value().saturating_add(1));
+                let former = tables.jobs.insert(job, number)?.map(|former| former.value());
                 if let Some(former) = former {
-                    reports.remove((former, job))?;
+                    let removed = tables.reports.remove(former)?.map_or(0, |entry| entry.value().2.len());
+                    tables.bytes -= removed.min(tables.bytes);
                 }
-                reports.insert((at.as_nanosecond(), job), report.as_slice())?;
+                tables.reports.insert(number, (at.as_nanosecond(), job, report.as_slice()))?;
+                tables.bytes += report.len();
+                // The newest one stays in any case.
+                while tables.bytes > self.most_bytes && tables.reports.len()? > 1 {
+                    tables.forget_first()?;
+                }
+                tables.save()?;
             }
             Ok(write.commit()?)
         })
@@ -93,12 +124,8 @@ impl Reports {
     pub fn list(&self, limit: usize) -> Result<Vec<(Timestamp, String, Json)>, ReportsError> {
         let found = self.with(|database| {
             let Some(reports) = existing(database.begin_read()?.open_table(REPORTS))? else { return Ok(Vec::new()) };
-            let newest = reports.iter()?.rev().take(limit).map(|entry| {
-                let (key, report) = entry?;
-                let (at, job) = key.value();
-                Ok((at, job.to_owned(), report.value().to_vec()))
-            });
-            newest.collect()
+            let newest = reports.iter()?.rev().take(limit).map(|entry| Ok(owned(entry?.1.value())));
+            newest.collect::<Result<Vec<Read>, Error>>()
         })?;
         found.into_iter().map(|(at, job, report)| self.decode(at, &report).map(|(at, json)| (at, job, json))).collect()
     }
@@ -116,19 +143,26 @@ impl Reports {
         let found = self.with(|database| {
             let read = database.begin_read()?;
             let Some(jobs) = existing(read.open_table(JOBS))? else { return Ok(None) };
-            let Some(at) = jobs.get(job)?.map(|at| at.value()) else { return Ok(None) };
-            Ok(read.open_table(REPORTS)?.get((at, job))?.map(|report| (at, report.value().to_vec())))
+            let Some(number) = jobs.get(job)?.map(|number| number.value()) else { return Ok(None) };
+            Ok(read.open_table(REPORTS)?.get(number)?.map(|entry| owned(entry.value())))
         })?;
-        found.map(|(at, report)| self.decode(at, &report)).transpose()
+        found.map(|(at, _, report)| self.decode(at, &report)).transpose()
     }
 
-    /// Removes the reports of jobs that ended before this instant.
+    /// Removes the reports of jobs that ended before this instant, from the first one to the first that did not.
+    ///
+    /// Assumptions: the clock is right. One that is ahead for a moment would have all of them removed.
     pub fn prune(&self, older_than: Timestamp) -> Result<(), ReportsError> {
         let first = older_than.as_nanosecond();
         self.with(|database| {
             let write = database.begin_write()?;
-            write.open_table(REPORTS)?.retain_in(..(first, ""), |_, _| false)?;
-            write.open_table(JOBS)?.retain(|_, at| at >= first)?;
+            {
+                let mut tables = Tables::open(&write)?;
+                while tables.reports.first()?.is_some_and(|(_, entry)| entry.value().0 < first) {
+                    tables.forget_first()?;
+                }
+                tables.save()?;
+            }
             Ok(write.commit()?)
         })
     }
@@ -165,6 +199,41 @@ impl Reports {
             tracing::warn!("{repair}");
         }
         Ok(database)
+    }
+}
+
+fn owned((at, job, report): (i128, &str, &[u8])) -> Read {
+    (at, job.to_owned(), report.to_vec())
+}
+
+/// The tables while they are written.
+struct Tables<'t> {
+    reports: Table<'t, u64, (i128, &'static str, &'static [u8])>,
+    jobs: Table<'t, &'static str, u64>,
+    sizes: Table<'t, &'static str, u64>,
+    /// How many bytes all reports have.
+    bytes: usize,
+}
+
+impl<'t> Tables<'t> {
+    fn open(write: &'t WriteTransaction) -> Result<Self, Error> {
+        let sizes = write.open_table(SIZES)?;
+        let bytes = sizes.get(BYTES)?.map_or(0, |bytes| usize::try_from(bytes.value()).unwrap_or(usize::MAX));
+        Ok(Self { reports: write.open_table(REPORTS)?, jobs: write.open_table(JOBS)?, sizes, bytes })
+    }
+
+    fn forget_first(&mut self) -> Result<(), Error> {
+        if let Some((_, entry)) = self.reports.pop_first()? {
+            let (_, job, report) = entry.value();
+            self.bytes -= report.len().min(self.bytes);
+            self.jobs.remove(job)?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), Error> {
+        self.sizes.insert(BYTES, self.bytes as u64)?;
+        Ok(())
     }
 }
 

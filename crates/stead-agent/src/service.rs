@@ -5,25 +5,25 @@
 
 mod answers;
 mod feed;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::json;
 use stead_core::event::Event;
 use stead_engine::{Host, error_chain};
 use stead_host::provider::Cancel;
 
-use crate::boot::boot_id;
-use crate::control::{Answer, Listener, serve};
+use crate::boot::{SCHEDULED, boot_id, scheduled_shutdown};
+use crate::control::Listener;
 use crate::decide::{HeldBack, Moment, Next};
 use crate::job::{
     Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, SuspendReason, Suspension, carry_out, journal_summary,
@@ -38,7 +38,9 @@ use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
 use feed::Feed;
+use stead_host::fs::LocalZone;
 use stead_core::event::{EventKind, Problem, Status};
+use upkeep::{Program, Upkeep, WallClock};
 use stead_host::watch::{Drift, Watch, Watched, Watcher};
 
 /// How an agent is run.
@@ -51,7 +53,15 @@ pub struct Options {
     pub host: Host,
     /// Ends it, as a signal does.
     pub stop: Cancel,
+    /// Has it look at everything at once, as a signal does; taken back when it has noticed.
+    pub look: Arc<AtomicBool>,
+    /// How long a job that is under way may go on after the agent was asked to end, before its end by force counts as a crash of
+    /// what it is doing.
+    pub stop_grace: Duration,
 }
+
+/// Less than the time after which a unit of systemd is killed ([`crate::unit`]).
+pub const STOP_GRACE: Duration = Duration::from_secs(100);
 
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +84,9 @@ pub enum AgentError {
         #[source]
         source: io::Error,
     },
+    /// Its directory was taken away, so that nobody could reach it and another agent could begin beside it.
+    #[error("the directory of the agent, '{}', was removed or replaced while it ran", .0.display())]
+    Gone(PathBuf),
 }
 
 /// The longest time without a look at the clock, which may have jumped.
@@ -94,7 +107,11 @@ pub(crate) struct Agent {
     watcher: Option<Watcher>,
     directory: PathBuf,
     boot: BootId,
-    zone: TimeZone,
+    zone: LocalZone,
+    /// Whether systemd started it, and starts it again.
+    is_service: bool,
+    program: Option<Program>,
+    listener: Mutex<Option<Arc<Listener>>>,
     log: Log,
     reports: Reports,
     /// Ends what callers ask to be tested or read, when the agent ends.
@@ -116,9 +133,11 @@ struct Inner {
     stopping: bool,
     /// Why the state could not be saved since something happened that has no way back. Nothing is begun until it is.
     unsaved: Option<String>,
+    upkeep: Upkeep,
+    wall_clock: WallClock,
     /// How many jobs have ended since the agent began.
     jobs: u64,
-    /// What whoever waits is told.
+    /// What happened, for whoever waits.
     feed: Feed,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
@@ -207,7 +226,10 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         job_host: JobHost { host: options.host, ready: Mutex::default() },
         watcher: Watcher::new().ok(),
         boot: boot_id(&options.boot_id),
-        zone: TimeZone::system(),
+        zone: LocalZone::default(),
+        is_service: by_systemd,
+        program: Program::of_this_process(),
+        listener: Mutex::new(Some(Arc::new(listener))),
         log,
         reports,
         inspections: Cancel::default(),
@@ -218,22 +240,22 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         directory: options.directory,
     });
     agent.started(&repairs);
-    let answering = Arc::clone(&agent);
-    let answer: Arc<Answer> = Arc::new(move |request, user| answering.answer(request, user));
-    thread::spawn(move || serve(&listener, &answer));
-    let (watching, stop) = (Arc::clone(&agent), options.stop);
-    thread::spawn(move || watching.stop_on(&stop));
+    agent.answer_callers();
+    let (watching, signals) = (Arc::clone(&agent), (options.stop, options.look, options.stop_grace));
+    thread::spawn(move || watching.heed(&signals.0, &signals.1, signals.2));
     if let Some(watcher) = agent.watcher.clone() {
         let noticing = Arc::clone(&agent);
         thread::spawn(move || watcher.run(|what| noticing.notice(what)));
     }
     notify_systemd("READY=1");
-    agent.work();
+    let worked = agent.work();
     notify_systemd("STOPPING=1");
     agent.await_inspections();
     // The threads that answer end with the process.
-    let _ = std::fs::remove_file(agent.directory.join(crate::control::SOCKET));
-    Ok(())
+    if let Some(listener) = agent.lock_listener().take() {
+        listener.end();
+    }
+    worked
 }
 
 impl Agent {
@@ -241,8 +263,12 @@ impl Agent {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_listener(&self) -> MutexGuard<'_, Option<Arc<Listener>>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn moment(&self) -> Moment {
-        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.clone(), shutdown: None }
+        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.now(), shutdown: scheduled_shutdown(Path::new(SCHEDULED)) }
     }
 
     /// Takes in what happened while nobody was there.
@@ -257,9 +283,18 @@ impl Agent {
         });
     }
 
-    fn stop_on(&self, stop: &Cancel) {
+    /// Waits for signals until the agent is to end.
+    fn heed(&self, stop: &Cancel, look: &AtomicBool, grace: Duration) {
         while !stop.is_cancelled() {
             thread::sleep(SIGNAL_POLL);
+            if look.swap(false, Ordering::AcqRel) {
+                self.log.write("askedToLook", json!({}));
+                let mut inner = self.lock();
+                inner.state.check_at_once();
+                inner.upkeep.is_due();
+                drop(inner);
+                self.changed.notify_all();
+            }
         }
         self.inspections.cancel();
         let mut inner = self.lock();
@@ -270,6 +305,14 @@ impl Agent {
             self.save(&mut inner, |state| state.stopping = true);
         }
         self.changed.notify_all();
+        let is_running = |inner: &mut Inner| inner.running.is_some();
+        let waited = self.changed.wait_timeout_while(inner, grace, is_running);
+        let (mut inner, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            // What does not end is to blame for what follows.
+            self.log.write("stopOverdue", json!({}));
+            self.save(&mut inner, |state| state.stopping = false);
+        }
     }
 
     /// Suspends a job that changes the machine once its maintenance window has closed.
@@ -288,16 +331,18 @@ impl Agent {
     }
 
     /// Decides what to do, and does it, until the agent is to end.
-    fn work(self: &Arc<Self>) {
+    fn work(self: &Arc<Self>) -> Result<(), AgentError> {
         let mut inner = self.lock();
         loop {
+            self.look_after_itself(&mut inner);
             if let Some((job, ended)) = inner.ended.take() {
                 self.record(&mut inner, &job, ended);
                 continue;
             }
             if inner.stopping && inner.running.is_none() {
                 self.log.write("agentStopped", json!({}));
-                return;
+                let is_gone = inner.upkeep.is_folder_gone;
+                return if is_gone { Err(AgentError::Gone(self.directory.clone())) } else { Ok(()) };
             }
             if inner.running.is_some() || inner.stopping {
                 self.suspend_outside_of_windows(&inner);
@@ -508,14 +553,18 @@ impl Agent {
             let _ = std::fs::remove_file(inner.store.journal(&job.id));
         }
         if job.only.is_empty() {
-            let _ = self.reports.prune(crate::state::before(Timestamp::now(), inner.state.settings.retention));
+            let now = Timestamp::now();
+            if inner.wall_clock.is_steady(Instant::now(), now) {
+                let _ = self.reports.prune(crate::state::before(now, inner.state.settings.retention));
+            }
             self.sweep(inner);
         }
         self.changed.notify_all();
     }
 
     fn record_outcome(&self, inner: &mut Inner, job: &Job, ended: &Ended) {
-        let Ended { outcome, report, watched, changed, claims } = ended;
+        let Ended { outcome, report, watched, changed, claims, restarts_itself } = ended;
+        inner.upkeep.restarts_itself |= restarts_itself;
         let now = Timestamp::now();
         // That a part is in its desired state is worth no line.
         let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;
@@ -664,6 +713,8 @@ impl Inner {
             ended: None,
             stopping: false,
             unsaved: None,
+            upkeep: Upkeep::default(),
+            wall_clock: WallClock::new(),
             jobs: 0,
             feed: Feed::default(),
             drifted: BTreeSet::new(),

@@ -283,7 +283,7 @@ pub struct LastJob {
     pub not_in_state: u64,
     /// How many instances there are.
     pub instances: u64,
-    /// The instances that are not in their desired state, as far as they are told; in the order of the document.
+    /// The instances that are not in their desired state, the first of them, in the order of the document.
     #[serde(default)]
     pub troubles: Vec<Trouble>,
     /// Why it came over no instance, if it did not.

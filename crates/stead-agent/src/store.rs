@@ -23,10 +23,13 @@ mod delivered;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use stead_host::store::record::{self, Found};
 use stead_host::store::{self, Folder, Keys, LostKey, Purpose};
 
@@ -37,6 +40,7 @@ const RECORD: &str = "state.json";
 const FORMER_RECORD: &str = "state.former.json";
 /// How long another agent may take to end.
 const MOMENT: Duration = Duration::from_millis(200);
+pub(crate) const LOCK: &str = "lock";
 
 /// The state directory, locked against other agents until this is dropped.
 pub struct Store {
@@ -45,7 +49,7 @@ pub struct Store {
     keys: Keys,
     /// What the record on the disk says; `None` when nobody knows, because saving failed.
     saved: Option<State>,
-    _lock: File,
+    lock: File,
 }
 
 /// Why the store cannot be used, or something in it.
@@ -58,13 +62,25 @@ pub enum StoreError {
     #[error("another agent is using '{}'", .0.display())]
     InUse(PathBuf),
     /// The record is whole, and not one that this version can read.
-    #[error("'{}' was written by another version of stead", path.display())]
+    #[error("'{}' was written by another version of stead: use that version, or remove the file and deliver the document and \
+        the settings again", path.display())]
     Version {
         /// The record.
         path: PathBuf,
         /// What is unexpected in it.
         #[source]
         source: serde_json::Error,
+    },
+    /// The record is whole, and newer than this version.
+    #[error("'{}' was written by a newer version of stead (form {found}; this version reads up to {known}): use that version, or \
+        remove the file and deliver the document and the settings again", path.display())]
+    Newer {
+        /// The record.
+        path: PathBuf,
+        /// Its form.
+        found: u32,
+        /// The newest form that is known.
+        known: u32,
     },
     /// There is no such document.
     #[error("the document '{}' does not exist", .0.display())]
@@ -141,7 +157,7 @@ impl Store {
     /// The same with another directory of credentials.
     pub fn open_with(directory: &Path, credentials: Option<&Path>) -> Result<(Self, State, Vec<Repair>), StoreError> {
         let folder = Folder::create(directory)?;
-        let lock = folder.lock("lock", MOMENT)?.ok_or_else(|| StoreError::InUse(folder.path().to_owned()))?;
+        let lock = folder.lock(LOCK, MOMENT)?.ok_or_else(|| StoreError::InUse(folder.path().to_owned()))?;
         let documents = folder.within("documents")?;
         let jobs = folder.within("jobs")?;
         for each in [&folder, &documents, &jobs] {
@@ -157,7 +173,7 @@ impl Store {
                 tracing::warn!("{repair}");
             }
         })?;
-        let store = Self { folder, documents, keys, saved: Some(state.clone()), _lock: lock };
+        let store = Self { folder, documents, keys, saved: Some(state.clone()), lock };
         Ok((store, state, record_repair.into_iter().chain(lost_key.map(Repair::from)).collect()))
     }
 
@@ -172,7 +188,7 @@ impl Store {
             return Ok(());
         }
         self.saved = None;
-        let record = record::encode(state)?;
+        let record = record::encode(&Formed::of(state))?;
         // It is another name for a file that is on the disk, and flushed with the directory below.
         self.folder.keep_former(RECORD, FORMER_RECORD)?;
         self.folder.replace(RECORD, &record)?;
@@ -225,8 +241,45 @@ impl Store {
         self.folder.path()
     }
 
+    /// Whether its directory still has the lock that this process holds, so that no other agent can begin there.
+    pub fn is_in_place(&self) -> bool {
+        let named = self.folder.path().join(LOCK).symlink_metadata();
+        let same = |named: &Metadata| {
+            self.lock.metadata().is_ok_and(|held| (held.dev(), held.ino()) == (named.dev(), named.ino()))
+        };
+        match named {
+            Ok(named) => same(&named),
+            // Other errors say nothing about it.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     pub(crate) fn folder(&self) -> &Folder {
         &self.folder
+    }
+}
+
+/// The form of the record. It grows with every member or word that an older version must not pass over.
+const FORM: u32 = 1;
+
+/// The form of a record; none was stated at first.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(default)]
+    form: u32,
+}
+
+/// A record with its form.
+#[derive(Serialize)]
+struct Formed<'s> {
+    form: u32,
+    #[serde(flatten)]
+    state: &'s State,
+}
+
+impl<'s> Formed<'s> {
+    fn of(state: &'s State) -> Self {
+        Self { form: FORM, state }
     }
 }
 
@@ -252,7 +305,7 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
         }
     }
     if !matches!(found, [Intact(_), _]) {
-        folder.replace(RECORD, &record::encode(&state)?)?;
+        folder.replace(RECORD, &record::encode(&Formed::of(&state))?)?;
     }
     if matches!(found, [_, Damaged]) {
         folder.remove(FORMER_RECORD)?;
@@ -261,5 +314,11 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
 }
 
 fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<State, StoreError> {
-    serde_json::from_slice(record).map_err(|source| StoreError::Version { path: folder.path().join(name), source })
+    let path = || folder.path().join(name);
+    let version = |source| StoreError::Version { path: path(), source };
+    let Form { form: found } = serde_json::from_slice(record).map_err(version)?;
+    if found > FORM {
+        return Err(StoreError::Newer { path: path(), found, known: FORM });
+    }
+    serde_json::from_slice(record).map_err(version)
 }

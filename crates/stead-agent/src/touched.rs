@@ -40,6 +40,23 @@ fn reaches(claims: &Claims) -> impl Iterator<Item = (&Arc<Path>, Reach)> {
     claims.0.iter().filter_map(|Claim::Path { path, extent }| Some((path, reach(extent)?)))
 }
 
+/// Whether claims change what is at a path or below it.
+pub(crate) fn reaches_into(claims: &Claims, folder: &Path) -> bool {
+    claims.0.iter().any(|Claim::Path { path, extent }| {
+        let below = folder.strip_prefix(path).ok().and_then(|below| below.iter().next());
+        match (reach(extent), extent) {
+            (None, _) => false,
+            _ if path.starts_with(folder) => true,
+            (_, Extent::Entries { kept }) => {
+                below.is_some_and(|name| !name.to_str().is_some_and(|name| kept.contains(name)))
+            }
+            (_, Extent::Tree { purge }) => *purge && below.is_some(),
+            (Some(Reach::Below), _) => below.is_some(),
+            _ => false,
+        }
+    })
+}
+
 impl Touched {
     /// Takes in what a pending document manages.
     pub(crate) fn learn<'c>(&mut self, generation: u64, claims: impl Iterator<Item = &'c Claims>) {

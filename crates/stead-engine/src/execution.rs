@@ -211,7 +211,7 @@ enum Turn {
     Free,
     /// It has the lock.
     Held,
-    /// It has to lock the machine first.
+    /// It must lock the machine first.
     Needed,
 }
 

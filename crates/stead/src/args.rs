@@ -635,6 +635,9 @@ pub(crate) enum AgentCommand {
         /// The file that tells one boot of the machine from another; for tests
         #[arg(long, value_name = "FILE", hide = true)]
         boot_id: Option<PathBuf>,
+        /// How long a job may go on after a request to end, before its end by force is a crash; for tests
+        #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
+        stop_grace: Option<Duration>,
     },
     /// Deliver a document; the agent applies it until the machine converges
     Apply {

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use stead_host::process::{self, Supervision};
 use stead_host::provider::Cancel;
 
@@ -42,6 +44,23 @@ pub(crate) fn catch_with(cancel: &Cancel) {
         // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
         let _ = signal_hook::flag::register_conditional_shutdown(signal, CODE, flag.clone());
         let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+}
+
+/// For the agent. A request to end is one however often it comes, as from two rotations of logs; only Ctrl-C ends it at once when
+/// it is repeated. Signals by which agents are asked elsewhere to look at everything have it do that.
+pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>) {
+    let ignored = ignored();
+    let flag = stop.flag();
+    let heeded = |signal: &c_int| !is_in(ignored, *signal);
+    if heeded(&SIGINT) {
+        let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, CODE, flag.clone());
+    }
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded) {
+        let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+    for signal in [SIGUSR1, SIGUSR2, SIGALRM].into_iter().filter(heeded) {
+        let _ = signal_hook::flag::register(signal, Arc::clone(look));
     }
 }
 

@@ -6,6 +6,8 @@
 mod defects;
 #[path = "agent/machine.rs"]
 mod machine;
+#[path = "agent/place.rs"]
+mod place;
 #[path = "agent/reports.rs"]
 mod reports;
 #[path = "agent/soak.rs"]

@@ -1,19 +1,40 @@
 //! The side of whoever asks.
 
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use stead_host::fs::{OpenError, TrustedDirectory, User};
 
 use super::{Request, Response, SOCKET};
+use crate::store::LOCK;
+
+/// Where the agent of a machine keeps its state, if it is a service.
+pub const SERVICE_STATE: &str = "/var/lib/stead";
+
+/// How long an answer is waited for that takes no work.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why an agent gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody listens there.
-    #[error("no agent is running in '{}'; 'stead agent run' starts one", .0.display())]
+    #[error("no agent is running in '{}'; {}", .0.display(), way_out(.0))]
     NotRunning(PathBuf),
+    /// An agent runs, and nobody can reach it.
+    #[error("an agent is running in '{}' and cannot be reached: its socket is gone. It makes another one within a minute; \
+        else restart it", .0.display())]
+    Unreachable(PathBuf),
+    /// It does not answer.
+    #[error("the agent in '{}' did not answer within {} s; 'journalctl -u stead-agent' may tell why", path.display(), after.as_secs())]
+    NoAnswer {
+        /// The directory of the agent.
+        path: PathBuf,
+        /// How long was waited.
+        after: Duration,
+    },
     /// Its directory is not to be used.
     #[error("cannot use the directory of the agent")]
     Directory(#[source] OpenError),
@@ -28,28 +49,64 @@ pub enum CallError {
     },
 }
 
+/// What somebody can do who found no agent: the one of the machine answers root.
+fn way_out(directory: &Path) -> String {
+    let service = Path::new(SERVICE_STATE);
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root && directory != service && service.symlink_metadata().is_ok() {
+        format!("that of this machine keeps its state in '{SERVICE_STATE}' and answers root: try 'sudo stead agent'")
+    } else {
+        "'stead agent run' starts one".to_owned()
+    }
+}
+
+impl Request {
+    /// How long its answer is waited for; `None` where resources are called for it, or documents read.
+    fn patience(&self) -> Option<Duration> {
+        match self {
+            Self::Submit { .. } | Self::Restore { .. } | Self::Check | Self::Get => None,
+            _ => Some(PATIENCE),
+        }
+    }
+}
+
 /// Asks the agent whose directory this is, and waits for its answer.
 pub fn call(directory: &Path, request: &Request) -> Result<Response, CallError> {
-    let failed = |source: io::Error| match source.kind() {
+    let path = || directory.to_owned();
+    let connection = |source: io::Error| CallError::Connection { path: path(), source };
+    let absolute = std::path::absolute(directory).map_err(connection)?;
+    let opened = TrustedDirectory::open(&absolute, User::current().trust()).map_err(|error| {
+        if error.is_not_found() { CallError::NotRunning(path()) } else { CallError::Directory(error) }
+    })?;
+    ask(&opened, request).map_err(|source| match source.kind() {
         // It was there a moment ago, in some of these cases.
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if is_locked(&opened) => CallError::Unreachable(path()),
         io::ErrorKind::NotFound
         | io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::UnexpectedEof => CallError::NotRunning(directory.to_owned()),
-        _ => CallError::Connection { path: directory.to_owned(), source },
-    };
-    let absolute = std::path::absolute(directory).map_err(failed)?;
-    let opened = TrustedDirectory::open(&absolute, User::current().trust()).map_err(|error| {
-        if error.is_not_found() { CallError::NotRunning(directory.to_owned()) } else { CallError::Directory(error) }
-    })?;
-    let mut stream = UnixStream::connect(opened.through_descriptor(SOCKET.as_ref())).map_err(failed)?;
-    let mut line = serde_json::to_vec(request).map_err(|error| failed(error.into()))?;
+        | io::ErrorKind::UnexpectedEof => CallError::NotRunning(path()),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => CallError::NoAnswer { path: path(), after: PATIENCE },
+        _ => connection(source),
+    })
+}
+
+fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> {
+    let mut stream = UnixStream::connect(directory.through_descriptor(SOCKET.as_ref()))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(request.patience())?;
+    let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    stream.write_all(&line).map_err(failed)?;
+    stream.write_all(&line)?;
     let mut answer = String::new();
-    if BufReader::new(stream).read_line(&mut answer).map_err(failed)? == 0 {
-        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+    if BufReader::new(stream).read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    serde_json::from_str(&answer).map_err(|error| failed(error.into()))
+    Ok(serde_json::from_str(&answer)?)
+}
+
+/// Whether an agent holds the lock of its directory.
+fn is_locked(directory: &TrustedDirectory) -> bool {
+    let file = File::open(directory.through_descriptor(LOCK.as_ref()));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

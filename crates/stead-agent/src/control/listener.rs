@@ -1,14 +1,15 @@
 //! The side of the agent.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::net::Shutdown;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -19,16 +20,21 @@ use super::{MOST_BYTES, Request, Response, SOCKET};
 /// Answers a request of a user.
 pub(crate) type Answer = dyn Fn(Request, u32) -> Response + Send + Sync;
 
-/// The socket. It is removed when this is dropped.
+/// The socket. It is removed when this is dropped, unless another one took its place.
 pub(crate) struct Listener {
     socket: UnixListener,
     directory: TrustedDirectory,
+    /// Its device and inode.
+    identity: (u64, u64),
 }
 
-/// So many callers are answered at once; further ones wait.
-const MOST_CALLERS: usize = 64;
+/// So many callers may be about to send their requests; of more, the first one is turned away.
+const MOST_SENDING: usize = 64;
 
-/// How long a caller may take to send its request.
+/// So many callers are answered at once; further ones are turned away.
+const MOST_ANSWERED: usize = 256;
+
+/// How long a caller may take to send its request, all of it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Listener {
@@ -42,64 +48,153 @@ impl Listener {
         }
         let socket = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        Ok(Self { socket, directory })
+        let identity = identity(&path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(Self { socket, directory, identity })
     }
+
+    fn path(&self) -> PathBuf {
+        self.directory.through_descriptor(SOCKET.as_ref())
+    }
+
+    /// Whether callers find it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        identity(&self.path()) == Some(self.identity)
+    }
+
+    /// Has [`serve`] return, and callers find nobody.
+    pub(crate) fn end(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        if self.is_in_place() {
+            let _ = std::fs::remove_file(self.path());
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.directory.through_descriptor(SOCKET.as_ref()));
+        self.end();
     }
 }
 
-/// Answers everybody who may ask, each on a thread of its own. Returns when the socket fails for good.
+/// Answers everybody who may ask, each on a thread of its own. Returns when the socket is closed.
 pub(crate) fn serve(listener: &Listener, answer: &Arc<Answer>) {
-    let callers = Arc::new(AtomicUsize::new(0));
+    let callers = Arc::new(Callers::default());
     for stream in listener.socket.incoming() {
-        let Ok(stream) = stream else {
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             // Out of descriptors: some come back when callers are answered.
-            thread::sleep(Duration::from_millis(50));
-            continue;
+            Err(_) => {
+                thread::sleep(Duration::from_millis(50));
+                continue;
+            }
         };
-        while callers.load(Ordering::Acquire) >= MOST_CALLERS {
-            thread::sleep(Duration::from_millis(10));
-        }
-        callers.fetch_add(1, Ordering::AcqRel);
-        let (answer, counted) = (Arc::clone(answer), Counted(Arc::clone(&callers)));
+        let Ok(caller) = Caller::of(&callers, &stream) else { continue };
+        let answer = Arc::clone(answer);
         let spawned = thread::Builder::new().name("control".to_owned()).spawn(move || {
-            let _counted = counted;
             // A caller that is gone needs no answer.
-            let _ = attend(stream, &*answer);
+            let _ = caller.attend(stream, &*answer);
         });
         drop(spawned);
     }
 }
 
-/// A caller that is attended to, until this is dropped.
-struct Counted(Arc<AtomicUsize>);
+/// Who is attended to. Whoever only keeps a connection keeps nobody else from being answered.
+#[derive(Default)]
+struct Callers(Mutex<Connections>);
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+#[derive(Default)]
+struct Connections {
+    last: u64,
+    /// Those that have not sent their requests, the first one first.
+    sending: BTreeMap<u64, UnixStream>,
+    answered: usize,
+}
+
+impl Callers {
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn attend(mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
-    let caller = socket_peercred(&stream)?.uid;
-    let response = if caller.is_root() || caller == geteuid() {
-        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-        let mut line = String::new();
-        BufReader::new(&stream).take(MOST_BYTES).read_line(&mut line)?;
-        match serde_json::from_str(&line) {
-            Ok(request) => answer(request, caller.as_raw()),
-            // The text may hold secrets; where it is wrong is enough.
-            Err(error) => Response::refused(format!("the request is not understood (column {})", error.column())),
+/// A caller, until this is dropped.
+struct Caller {
+    callers: Arc<Callers>,
+    number: u64,
+    is_answered: bool,
+}
+
+impl Caller {
+    fn of(callers: &Arc<Callers>, stream: &UnixStream) -> io::Result<Self> {
+        let mut all = callers.lock();
+        all.last += 1;
+        let number = all.last;
+        all.sending.insert(number, stream.try_clone()?);
+        if all.sending.len() > MOST_SENDING
+            && let Some((_, first)) = all.sending.pop_first()
+        {
+            let _ = first.shutdown(Shutdown::Both);
         }
-    } else {
-        Response::refused("only root and the user of the agent may ask")
-    };
-    let mut line = serde_json::to_vec(&response)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+        Ok(Self { callers: Arc::clone(callers), number, is_answered: false })
+    }
+
+    /// It has sent its request. Whether it is answered.
+    fn has_sent(&mut self) -> bool {
+        let mut all = self.callers.lock();
+        all.sending.remove(&self.number);
+        self.is_answered = all.answered < MOST_ANSWERED;
+        all.answered += usize::from(self.is_answered);
+        self.is_answered
+    }
+
+    fn attend(mut self, mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
+        let user = socket_peercred(&stream)?.uid;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
+        let response = if user.is_root() || user == geteuid() {
+            let deadline = Instant::now() + REQUEST_TIMEOUT;
+            let mut line = String::new();
+            BufReader::new(Until { stream: &stream, deadline }).take(MOST_BYTES).read_line(&mut line)?;
+            match serde_json::from_str(&line) {
+                _ if !self.has_sent() => Response::refused("the agent answers too many others; try again"),
+                Ok(request) => answer(request, user.as_raw()),
+                // The text may hold secrets; where it is wrong is enough.
+                Err(error) => Response::refused(format!("the request is not understood (column {})", error.column())),
+            }
+        } else {
+            Response::refused("only root and the user of the agent may ask")
+        };
+        let mut line = serde_json::to_vec(&response)?;
+        line.push(b'\n');
+        stream.write_all(&line)
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut all = self.callers.lock();
+        all.sending.remove(&self.number);
+        all.answered -= usize::from(self.is_answered);
+    }
+}
+
+/// Reads until an instant, however little comes at a time.
+struct Until<'s> {
+    stream: &'s UnixStream,
+    deadline: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        stream.read(buffer)
+    }
 }

@@ -65,7 +65,7 @@ impl JobSpec {
     }
 }
 
-/// What is said of an instance that a restart of the machine has to follow.
+/// What is said of an instance that a restart of the machine must follow.
 const ASKED_FOR_RESTART: &str = "it was set, and asks for a restart of the machine";
 
 /// What is wrong with an instance, if anything is. What was not processed does not count, as in the Local Configuration

@@ -9,7 +9,7 @@ use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all}
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
-use stead_engine::{Execution, Session, Summary, error_chain, json as printed};
+use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as printed};
 
 use super::{Agent, Inner};
 use crate::control::{Goal, Request, Response};
@@ -19,6 +19,7 @@ use crate::settings::Settings;
 use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
 use crate::status::Health;
 use crate::store::{Delivered, StoreError};
+use crate::touched::reaches_into;
 
 /// After this time whoever waits is answered in any case.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -106,6 +107,7 @@ impl Agent {
         if errors > 0 {
             return Err(invalid(errors, rendered));
         }
+        self.refuse_own(&session, &prepared)?;
         let document = prepared.graph.scopes.first().map(|scope| &scope.document);
         let generation = Generation {
             content: String::new(),
@@ -118,6 +120,16 @@ impl Agent {
             ended: None,
         };
         Ok(Valid { generation, delivered, warnings: rendered })
+    }
+
+    /// Refuses a document that manages what this agent needs: its documents, its key, its socket.
+    fn refuse_own(&self, session: &Session, prepared: &Prepared) -> Result<(), Refused> {
+        let graph = &prepared.graph;
+        let own = std::fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let claims = session.stated_claims(graph, graph.order.iter().copied());
+        let Some((id, _)) = claims.iter().find(|(_, claims)| reaches_into(claims, &own)) else { return Ok(()) };
+        let path = &graph.node(*id).path;
+        Err(Refused::new(format!("{path} manages what belongs to the agent, in '{}'; remove that instance", own.display())))
     }
 
     /// Changes the state and saves that, or neither.
@@ -188,6 +200,7 @@ impl Agent {
             ("NotWatched", Some(json!(inner.unwatched))),
             ("NotSaved", inner.unsaved.as_ref().map(|why| json!(why))),
             ("Version", Some(json!(env!("CARGO_PKG_VERSION")))),
+            ("ProgramReplaced", Some(json!(inner.upkeep.is_program_replaced))),
         ];
         let mut status = json!(status);
         if let Some(members) = status.as_object_mut() {
@@ -201,7 +214,7 @@ impl Agent {
     fn wait_for(&self, waited: &Waited, seen: Option<u64>, at_most: Duration) -> Json {
         let began = Instant::now();
         let mut inner = self.lock();
-        // Who has seen nothing is told what comes from now on.
+        // Who has seen nothing gets what comes from now on.
         let seen = seen.unwrap_or_else(|| inner.feed.count());
         loop {
             let reached = self.reached(&inner, waited);

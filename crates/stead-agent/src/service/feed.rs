@@ -1,4 +1,4 @@
-//! What whoever waits for a document is told while it is worked on.
+//! What happens while a document is worked on, for whoever waits for it.
 
 use std::collections::VecDeque;
 

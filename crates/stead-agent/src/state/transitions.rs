@@ -56,7 +56,7 @@ pub struct JobOutcome {
     pub not_in_state: u64,
     /// How many instances there are.
     pub instances: u64,
-    /// The instances that are not in their desired state, as far as they are told.
+    /// The instances that are not in their desired state, the first of them.
     pub troubles: Vec<Trouble>,
     /// Why it came over no instance, if it did not.
     pub error: Option<String>,
@@ -507,7 +507,7 @@ impl LastJob {
         let mut troubles: Vec<Trouble> = kept.chain(&last.troubles).cloned().collect();
         troubles.truncate(Trouble::MOST);
         let not_in_state = if was_known { troubles.len() as u64 } else { former.not_in_state };
-        // A part that is as it should be does not make the whole so; the check that follows does.
+        // That a part is in the desired state does not make the whole so; the check that follows does.
         let result = if last.result == JobResult::Converged { former.result } else { last.result };
         Some(Self { troubles, not_in_state, result, error: last.error, ended: last.ended, ..former })
     }

@@ -282,6 +282,41 @@ fn reports_are_listed_newest_first_and_pruned() {
 }
 
 #[test]
+fn reports_are_in_the_order_in_which_jobs_ended_and_bounded() {
+    let home = fast_directory();
+    let (store, _, _) = Store::open_with(&store_in(&home), None).unwrap();
+    let reports = Reports::open(&store).0.with_limit(1000);
+    let listed = || reports.list(9).unwrap().into_iter().map(|(_, job, _)| job).collect::<Vec<_>>();
+    // The clock was ahead for one of them.
+    for (at, job) in [(5, "a"), (900, "b"), (6, "c")] {
+        reports.append(instant(at), job, &json!({})).unwrap();
+    }
+    assert_eq!(listed(), ["c", "b", "a"]);
+    reports.append(instant(7), "large", &json!("x".repeat(980))).unwrap();
+    assert_eq!(listed(), ["large", "c", "b", "a"]);
+    reports.append(instant(8), "next", &json!("y".repeat(30))).unwrap();
+    assert_eq!(listed(), ["next"], "the oldest ones make way");
+    reports.append(instant(9), "larger", &json!("x".repeat(2000))).unwrap();
+    assert_eq!(listed(), ["larger"], "the newest one stays");
+}
+
+/// A record that a newer version wrote may say what this one would pass over.
+#[test]
+fn a_record_of_a_newer_version_is_refused_and_left_alone() {
+    let home = fast_directory();
+    let directory = store_in(&home);
+    drop(Store::open_with(&directory, None).unwrap());
+    let newer = r#"{"form":99,"held":"somehow"}"#;
+    let checksum = stead_core::digest::sha256(newer.as_bytes());
+    let text = format!("{newer}\n{{\"sha256\":\"{checksum}\"}}\n");
+    fs::write(directory.join("state.json"), &text).unwrap();
+    let Err(refused) = Store::open_with(&directory, None) else { panic!("it was read") };
+    assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
+    assert!(refused.to_string().contains("newer version of stead (form 99; this version reads up to 1)"), "{refused}");
+    assert_eq!(fs::read_to_string(directory.join("state.json")).unwrap(), text);
+}
+
+#[test]
 fn a_credential_takes_the_place_of_the_key() {
     let home = fast_directory();
     let (directory, credentials) = (store_in(&home), home.path());

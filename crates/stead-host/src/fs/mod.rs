@@ -30,6 +30,7 @@ mod tree;
 mod trust;
 mod trusted;
 mod walk;
+mod zone;
 
 pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
@@ -43,6 +44,7 @@ pub use tree::{Coverage, Patience, entries, entries_up_to, open_below, remove_tr
 pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
 pub use walk::{below_root, open, open_directory};
+pub use zone::LocalZone;
 
 /// The beginning of the names of temporary files: what a killed process left behind is recognised by it.
 pub const TEMPORARY_PREFIX: &str = ".stead-";

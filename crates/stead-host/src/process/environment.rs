@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::os::Account;
+
 /// A variable that programs are given although nobody asks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Inherited {
@@ -48,6 +50,9 @@ pub const INHERITED: &[Inherited] = &[
     because("DSC_*", "what the protocol hands to resources: DSC_CONFIG_ROOT, DSC_TRACE_LEVEL and such"),
 ];
 
+/// What a login sets.
+const LOGIN: [&str; 4] = ["HOME", "USER", "LOGNAME", "SHELL"];
+
 /// The environment that programs are started with.
 ///
 /// Guarantees: it holds nothing but what [`INHERITED`], the settings, the document and the caller name.
@@ -60,8 +65,24 @@ impl Environment {
     /// What of the environment of this process may be handed on: what [`INHERITED`] names, and `more` besides.
     ///
     /// `DSC_RESTRICTED_PATH` takes the place of `PATH`, as the protocol has it.
+    /// Where a user is not logged in, as in a service of the system, what a login would set is that of the account.
     pub fn of_this_process(more: &[&str]) -> Self {
-        Self::of(std::env::vars_os(), more)
+        let mut kept = Self::of(std::env::vars_os(), more);
+        if LOGIN.iter().any(|name| kept.get(name).is_none())
+            && let Some(account) = Account::of_this_process()
+        {
+            kept.log_in(&account);
+        }
+        kept
+    }
+
+    /// Sets what a login sets and is missing.
+    fn log_in(&mut self, account: &Account) {
+        for (name, value) in account.variables() {
+            if self.get(name).is_none() && !value.is_empty() {
+                self.set(name, value);
+            }
+        }
     }
 
     /// The same of any variables.
@@ -164,6 +185,18 @@ mod tests {
         let all: Vec<(String, String)> = both.map(|name| (name, "x".to_owned())).collect();
         let all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (&**name, &**value)).collect();
         assert_eq!(environment(&all, &[]).len(), 8);
+    }
+
+    #[test]
+    fn what_a_login_sets_is_that_of_the_account() {
+        let accounts = b"other:x:7:7::/:/bin/sh\nbroken\nroot:x:0:0:root:/root:/bin/bash\ntoor:x:0:0::/:\n";
+        let account = Account::find(accounts, 0).unwrap();
+        let mut environment = Environment::default();
+        environment.set("USER", "somebody");
+        environment.log_in(&account);
+        let found = ["HOME", "USER", "LOGNAME", "SHELL"].map(|name| environment.get(name).unwrap().to_str().unwrap());
+        assert_eq!(found, ["/root", "somebody", "root", "/bin/bash"]);
+        assert_eq!(Account::find(accounts, 8), None);
     }
 
     #[test]

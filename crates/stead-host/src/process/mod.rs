@@ -26,7 +26,7 @@ mod tree;
 pub use conversation::{Conversation, ConversationError};
 pub(crate) use environment::is_program;
 pub use environment::{Environment, INHERITED, Inherited};
-pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor};
+pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
 pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, mark, start_supervision, supervise};
 pub use tree::{MARKER, Resident};

@@ -111,6 +111,15 @@ impl Systemd {
         self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
     }
 
+    /// Whether this process is the main process of a service.
+    pub(super) fn is_main_process(&self, unit: &str) -> Result<bool, Failure> {
+        if !unit.ends_with(".service") {
+            return Ok(false);
+        }
+        let main = self.property(&self.status(unit)?, SERVICE, "MainPID", |value| u32::try_from(value).ok())?;
+        Ok(main == std::process::id())
+    }
+
     /// Lets systemd read the unit files again.
     pub(super) fn reload(&self) -> Result<(), Failure> {
         self.call(MANAGER_PATH, MANAGER, "Reload", &()).map(|_| ())

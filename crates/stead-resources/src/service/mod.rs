@@ -208,8 +208,16 @@ impl Provider for Services {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired: Properties<'_> = read(input)?;
         let change = self.bring_about(cx, &desired, execution)?;
-        let Change { differing, what_if, effects, presumed, .. } = change;
-        Ok(SetReply { presumed, effects, ..reply::set(desired.after(), &differing, what_if) })
+        let Change { differing, what_if, effects, presumed, restarts_itself, .. } = change;
+        let mut after = desired.after();
+        if restarts_itself {
+            let service = Object::from_iter([("service".to_owned(), Value::from(&*desired.name.whole()))]);
+            after.insert("_restartRequired".to_owned(), Value::Array(vec![Value::Object(service)]));
+            // It is asked for, and done when this process ends: a test in the meantime does not count against it.
+            let files = input.expose().get("restartedAfter").cloned();
+            after.extend(files.map(|files| ("restartedAfter".to_owned(), files)));
+        }
+        Ok(SetReply { presumed, effects, ..reply::set(after, &differing, what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -309,10 +317,11 @@ impl Services {
             let presumed = change.presumed.clone().or_else(|| change.not_writable(cx));
             return Ok(Change { presumed, ..change });
         }
-        match change.presumed {
-            Some(presumed) => Err(presumed.failure),
-            None => self.carry_out(cx, desired, &change).map(|()| change),
+        if let Some(presumed) = change.presumed {
+            return Err(presumed.failure);
         }
+        let restarts_itself = self.carry_out(cx, desired, &change)?;
+        Ok(Change { restarts_itself, ..change })
     }
 
     /// How long a service that is to run must still go on running; `None` where nothing is asked of it.
@@ -342,9 +351,16 @@ impl Services {
         Ok(())
     }
 
-    /// Changes the files, and has systemd do the rest. A unit that goes is stopped while systemd still knows it.
-    fn carry_out(&self, cx: &Context, desired: &Properties<'_>, change: &Change) -> Result<(), Failure> {
+    /// Changes the files, and has systemd do the rest. A unit that goes is stopped while systemd still knows it. Whether it is a
+    /// restart of this very process, which is left to it: its end would wait for this set, and the set for its end.
+    fn carry_out(&self, cx: &Context, desired: &Properties<'_>, change: &Change) -> Result<bool, Failure> {
         let name = desired.name.whole();
+        let ends = matches!(change.job, Some(Job::Stop | Job::Restart)) || desired.masked == Some(true);
+        let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
+        if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
+            let hint = "Stop it with systemctl, or from another program";
+            return Err(refused("name", format!("'{name}' is the service that applies this, and cannot end itself. {hint}")));
+        }
         let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
         run(first)?;
@@ -354,7 +370,8 @@ impl Services {
         if !change.steps.is_empty() && is_live(cx) {
             self.systemd.reload()?;
         }
-        run(last)
+        run(last.filter(|_| !is_own))?;
+        Ok(is_own && last == Some(Job::Restart))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Change {
     pub(super) what_if: Vec<String>,
     pub(super) effects: Effects,
     pub(super) presumed: Option<Presumed>,
+    /// Whether a restart of this process is left to it.
+    pub(super) restarts_itself: bool,
 }
 
 /// One change of a file. Paths are relative to the root.

@@ -4,10 +4,11 @@ mod install;
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, Stage, call};
+use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
 use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_host::provider::Cancel;
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     };
     let client = Client { directory, output: arguments.output };
     match &arguments.command {
-        AgentCommand::Run { boot_id } => serve(client.directory, boot_id.clone(), env),
+        AgentCommand::Run { boot_id, stop_grace } => serve(client.directory, boot_id.clone(), *stop_grace, env),
         AgentCommand::Install { print } => install::install(&client.directory, *print),
         AgentCommand::Apply { use_existing: true, waiting, .. } => client.then(&Request::UseExisting, |_| {
             if waiting.wait { client.wait_for(&Goal::Rest, Patience::of(*waiting)) } else { Exit::Success }
@@ -60,12 +61,13 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     }
 }
 
-fn serve(directory: PathBuf, boot_id: Option<PathBuf>, env: &ProcessEnv) -> Exit {
-    let stop = Cancel::default();
-    interrupt::catch_with(&stop);
+fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Duration>, env: &ProcessEnv) -> Exit {
+    let (stop, look) = (Cancel::default(), Arc::default());
+    interrupt::catch_for_agent(&stop, &look);
+    let stop_grace = stop_grace.unwrap_or(STOP_GRACE);
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let boot_id = boot_id.unwrap_or_else(|| PathBuf::from(BOOT_ID));
-    match stead_agent::run(Options { directory, boot_id, host: env.host.clone(), stop }) {
+    match stead_agent::run(Options { directory, boot_id, host: env.host.clone(), stop, look, stop_grace }) {
         Ok(()) => Exit::Success,
         Err(error) => {
             complain(&format!("error: {}", error_chain(&error)));

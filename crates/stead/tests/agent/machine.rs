@@ -105,9 +105,30 @@ impl Machine {
 
     /// Starts the agent, and waits until it answers.
     pub(crate) fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(&mut self, arguments: &[&str]) {
         let boot_id = self.path("boot_id").display().to_string();
+        let command = self.command(&[&["run", "--boot-id", &boot_id], arguments].concat());
+        self.start_command(command);
+    }
+
+    /// The same from a program in the folder of the machine, `stead`.
+    pub(crate) fn start_program(&mut self) {
+        let program = self.path("stead");
+        let _ = std::fs::hard_link(env!("CARGO_BIN_EXE_stead"), &program)
+            .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_stead"), &program).map(drop));
+        let mut command = Command::new(program);
+        command.args(["agent", "--state"]).arg(self.path("state")).arg("run");
+        command.env("HOME", self.folder.path()).env("STEAD_LOCKS", self.folder.path());
+        command.env_remove("INVOCATION_ID").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
+        self.start_command(command);
+    }
+
+    fn start_command(&mut self, mut command: Command) {
         let log = std::fs::File::create(self.path("agent.log")).unwrap();
-        let mut command = self.command(&["run", "--boot-id", &boot_id]);
         self.agent = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         until(|| self.run(&["history"]).status.success().then_some(()));
     }
@@ -146,6 +167,15 @@ impl Machine {
     /// Asks the agent to end, and does not wait for that.
     pub(crate) fn ask_to_end(&self) {
         kill_process(Pid::from_child(self.agent.as_ref().unwrap()), Signal::TERM).unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.agent.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// How the agent ended, once it has.
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
+        self.agent.take().unwrap().wait().unwrap()
     }
 
     /// Ends the agent in order.

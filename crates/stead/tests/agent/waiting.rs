@@ -38,7 +38,7 @@ fn a_start_tries_what_is_pending_at_once() {
     machine.stop();
 }
 
-/// Who waits is told what failed, and is not kept waiting for what somebody has to mend.
+/// Who waits sees what failed, and is not kept waiting for what somebody must fix.
 #[test]
 fn a_failed_attempt_is_shown_and_returned_from() {
     let mut machine = Machine::new();

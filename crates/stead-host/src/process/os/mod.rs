@@ -15,9 +15,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOption
 use super::{Exit, Program};
 use procfs::Stat;
 
+mod account;
 pub(super) mod procfs;
 
-pub use procfs::is_ancestor;
+pub(super) use account::Account;
+pub use procfs::{is_ancestor, own_unit};
 
 /// The longest argument and the longest `NAME=value` that the kernel takes: 32 pages, with the NUL at the end.
 pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;

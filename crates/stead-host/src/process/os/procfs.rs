@@ -33,6 +33,17 @@ pub fn is_ancestor(pid: u32) -> bool {
     parents.skip(1).take(1024).any(|process| u32::try_from(process.pid) == Ok(pid))
 }
 
+/// The service of systemd that this process runs in, as its control group says; `None` where there is none.
+pub fn own_unit() -> Option<String> {
+    service_of(&fs::read_to_string("/proc/self/cgroup").ok()?)
+}
+
+fn service_of(groups: &str) -> Option<String> {
+    // That of systemd has no controllers, or its name.
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::").or_else(|| line.split_once(":name=systemd:").map(|found| found.1)))?;
+    group.rsplit('/').find(|name| name.ends_with(".service")).map(str::to_owned)
+}
+
 fn parse(text: &str) -> Option<Stat> {
     // The name is whatever the process likes, parentheses and spaces included: the last one closes it.
     let (head, tail) = text.rsplit_once(')')?;
@@ -108,5 +119,14 @@ mod tests {
         assert!(all().iter().any(|each| each.pid == own));
         assert_eq!(stat(own).map(|each| each.ended), Some(false));
         assert_eq!(parse("nonsense"), None);
+    }
+
+    #[test]
+    fn the_service_is_that_of_the_control_group() {
+        let of = |groups: &str| service_of(groups);
+        assert_eq!(of("0::/system.slice/stead-agent.service\n").as_deref(), Some("stead-agent.service"));
+        assert_eq!(of("3:cpu:/\n1:name=systemd:/system.slice/a.service/sub\n").as_deref(), Some("a.service"));
+        assert_eq!(of("0::/user.slice/user-0.slice/session-1.scope\n"), None);
+        assert_eq!(of(""), None);
     }
 }
