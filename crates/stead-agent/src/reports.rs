@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, Error, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
+    Builder, Database, Error, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    WriteTransaction,
 };
 use serde_json::Value as Json;
 use stead_host::store::{Folder, StoreError};

@@ -38,10 +38,10 @@ use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
 use feed::Feed;
-use stead_host::fs::LocalZone;
 use stead_core::event::{EventKind, Problem, Status};
-use upkeep::{Program, Upkeep, WallClock};
+use stead_host::fs::LocalZone;
 use stead_host::watch::{Drift, Watch, Watched, Watcher};
+use upkeep::{Program, Upkeep, WallClock};
 
 /// How an agent is run.
 pub struct Options {
@@ -268,7 +268,12 @@ impl Agent {
     }
 
     fn moment(&self) -> Moment {
-        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.now(), shutdown: scheduled_shutdown(Path::new(SCHEDULED)) }
+        Moment {
+            now: Timestamp::now(),
+            boot: self.boot.clone(),
+            zone: self.zone.now(),
+            shutdown: scheduled_shutdown(Path::new(SCHEDULED)),
+        }
     }
 
     /// Takes in what happened while nobody was there.

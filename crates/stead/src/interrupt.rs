@@ -1,8 +1,8 @@
 //! Signals, and what else may end this process early.
 
+use std::ffi::c_int;
 use std::fs;
 use std::path::Path;
-use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -80,7 +80,9 @@ pub fn call(directory: &Path, request: &Request) -> Result<Response, CallError> 
     })?;
     ask(&opened, request).map_err(|source| match source.kind() {
         // It was there a moment ago, in some of these cases.
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if is_locked(&opened) => CallError::Unreachable(path()),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused if is_locked(&opened) => {
+            CallError::Unreachable(path())
+        }
         io::ErrorKind::NotFound
         | io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionReset

@@ -129,7 +129,10 @@ impl Agent {
         let claims = session.stated_claims(graph, graph.order.iter().copied());
         let Some((id, _)) = claims.iter().find(|(_, claims)| reaches_into(claims, &own)) else { return Ok(()) };
         let path = &graph.node(*id).path;
-        Err(Refused::new(format!("{path} manages what belongs to the agent, in '{}'; remove that instance", own.display())))
+        Err(Refused::new(format!(
+            "{path} manages what belongs to the agent, in '{}'; remove that instance",
+            own.display()
+        )))
     }
 
     /// Changes the state and saves that, or neither.

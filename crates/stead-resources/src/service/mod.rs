@@ -359,7 +359,10 @@ impl Services {
         let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
         if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
             let hint = "Stop it with systemctl, or from another program";
-            return Err(refused("name", format!("'{name}' is the service that applies this, and cannot end itself. {hint}")));
+            return Err(refused(
+                "name",
+                format!("'{name}' is the service that applies this, and cannot end itself. {hint}"),
+            ));
         }
         let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };

@@ -221,7 +221,10 @@ pub(super) fn status(answer: &Json) -> String {
         line("Damage", Some(format!("{}Z: {}", second(text(note, "at")), text(note, "message"))));
     }
     let replaced = answer["ProgramReplaced"].as_bool() == Some(true);
-    line("Program", replaced.then(|| format!("{} was replaced; restart the agent to use the new one", text(answer, "Version"))));
+    line(
+        "Program",
+        replaced.then(|| format!("{} was replaced; restart the agent to use the new one", text(answer, "Version"))),
+    );
     let watched = &answer["Watched"];
     let any = watched["Instances"].as_u64().is_some_and(|instances| instances > 0);
     line("Watched", any.then(|| format!("{} of {} instances", watched["Watched"], watched["Instances"])));

@@ -80,7 +80,10 @@ fn a_document_does_not_manage_the_agent_that_applies_it() {
         let each = json!([{"name": "own", "type": kind, "properties": properties}]);
         let refused = machine.try_deliver("own", &json!({}), &each);
         let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(refused.status.code() == Some(3) && said.contains("manages what belongs to the agent"), "{kind}: {said}");
+        assert!(
+            refused.status.code() == Some(3) && said.contains("manages what belongs to the agent"),
+            "{kind}: {said}"
+        );
     }
     machine.deliver("one", &json!([file(&machine, "beside")]));
     machine.wait(0);

@@ -40,7 +40,9 @@ pub fn own_unit() -> Option<String> {
 
 fn service_of(groups: &str) -> Option<String> {
     // That of systemd has no controllers, or its name.
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::").or_else(|| line.split_once(":name=systemd:").map(|found| found.1)))?;
+    let group = groups
+        .lines()
+        .find_map(|line| line.strip_prefix("0::").or_else(|| line.split_once(":name=systemd:").map(|found| found.1)))?;
     group.rsplit('/').find(|name| name.ends_with(".service")).map(str::to_owned)
 }
 
