@@ -19,7 +19,7 @@ use crate::instance_path::InstancePath;
 use crate::value::Value;
 
 /// The version of this vocabulary. A journal of another version is not resumed.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Something that happened in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -234,13 +234,14 @@ fn events_have_the_members_of_this_version() {
         "cancelled: ",
         "containerOpened: instance",
         "factObserved: key value",
+        "refuted: instance problem",
         "resumed: ",
         "retryScheduled: instance until",
         "settled: instance status problem",
         "suspended: ",
         "woken: instance",
     ];
-    assert_eq!((VERSION, found.as_slice()), (3, expected.map(str::to_owned).as_slice()));
+    assert_eq!((VERSION, found.as_slice()), (4, expected.map(str::to_owned).as_slice()));
 }
 
 #[test]
