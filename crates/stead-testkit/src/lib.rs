@@ -19,9 +19,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use signal_hook::consts::{SIGINT, SIGQUIT};
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {
@@ -43,6 +45,25 @@ pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
         assert!(began.elapsed() < Duration::from_mins(2), "it takes too long");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Lets the programs that this process starts from now on be interrupted, even if it was itself started to ignore that, as
+/// shells start what runs in the background.
+///
+/// This process goes on ignoring it: it gets a handler that does nothing, and programs inherit no handler.
+///
+/// # Panics
+/// When the system refuses a handler.
+pub fn let_programs_be_interrupted() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        for signal in [SIGINT, SIGQUIT].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 1) {
+            signal_hook::flag::register(signal, Arc::default()).expect("a signal has a handler");
+        }
+    });
 }
 
 /// How many times something is tried: what an environment variable asks for, or as often as is usual.
@@ -260,6 +281,7 @@ pub struct Suite {
 
 /// The `main` of a test binary: runs every case of every suite. A folder without a case is a failure.
 pub fn main(suites: &[Suite]) -> ExitCode {
+    let_programs_be_interrupted();
     let arguments = Arguments::from_args();
     let trials = suites.iter().flat_map(trials).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -345,6 +367,37 @@ mod tests {
             case.section(name);
         }
         case.unknown_section(computed)
+    }
+
+    /// Started as a shell starts what runs in the background, a program that it starts can be interrupted all the same.
+    #[test]
+    fn programs_can_be_interrupted_also_in_the_background() {
+        const IN_BACKGROUND: &str = "STEAD_TEST_IN_BACKGROUND";
+        if std::env::var_os(IN_BACKGROUND).is_some() {
+            let interrupts_itself = |signal| {
+                let script = format!("kill -{signal} $$; echo ignored");
+                std::process::Command::new("sh").args(["-c", &script]).output().unwrap().stdout
+            };
+            assert_eq!(interrupts_itself("INT"), b"ignored\n", "this test would show nothing");
+            let_programs_be_interrupted();
+            assert_eq!((interrupts_itself("INT"), interrupts_itself("QUIT")), (Vec::new(), Vec::new()));
+            return;
+        }
+        let own = std::thread::current().name().unwrap().to_owned();
+        let script = r#"trap "" INT QUIT; exec "$0" --exact "$1" --nocapture"#;
+        let again = std::process::Command::new("sh")
+            .args(["-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .arg(own)
+            .env(IN_BACKGROUND, "1")
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&again.stdout);
+        assert!(
+            again.status.success() && shown.contains("1 passed"),
+            "{shown}{}",
+            String::from_utf8_lossy(&again.stderr)
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) struct AtTerminal {
 impl AtTerminal {
     /// The command is dropped before anything is read: it holds the terminal open.
     pub(crate) fn run(mut command: Command) -> Self {
+        stead_testkit::let_programs_be_interrupted();
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
