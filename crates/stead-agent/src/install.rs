@@ -38,6 +38,7 @@ RestartSteps=8
 RestartMaxDelaySec=5min
 TimeoutStopSec=2min
 KillMode=mixed
+Delegate=pids
 LimitCORE=0
 NoNewPrivileges=no
 RestrictRealtime=yes

@@ -266,6 +266,8 @@ pub struct Context {
     /// For a test: nobody reads the state of an instance that is in its desired state. A resource that says so may leave it
     /// out.
     pub verdict_suffices: bool,
+    /// Whether the method may change something, so that a program of it is given time to come to an end when it is cancelled.
+    pub changes: bool,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
@@ -297,6 +299,7 @@ impl Context {
             output_limit: Self::OUTPUT_LIMIT,
             found_absent: false,
             verdict_suffices: false,
+            changes: false,
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),

@@ -22,18 +22,24 @@ fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some("supervise") => process::supervise(&arguments[2]).unwrap(),
-        Some("run") => run_forever(),
+        Some("run") => run_forever(arguments[2].to_str().unwrap()),
         Some("--list") => {}
         _ => tests(),
     }
 }
 
 fn tests() {
-    // Not SIGQUIT, which tests may have been started to ignore; it ends a process in the same way as SIGABRT.
-    for signal in [Signal::KILL, Signal::ABORT] {
-        programs_end_after(signal);
+    stead_testkit::let_programs_be_interrupted();
+    for signal in [Signal::KILL, Signal::QUIT, Signal::ABORT] {
+        programs_end_after(signal, PROGRAM, 3);
     }
     println!("test programs_end_with_a_process_that_is_killed ... ok");
+    for signal in [Signal::KILL, Signal::QUIT, Signal::ABORT] {
+        detached_programs_end_after(signal);
+    }
+    println!("test detached_programs_end_after ... ok");
+    no_control_group_is_left();
+    println!("test no_control_group_is_left ... ok");
     an_orderly_end_leaves_no_supervisor();
     println!("test an_orderly_end_leaves_no_supervisor ... ok");
     a_core_file_cannot_be_written();
@@ -64,21 +70,70 @@ fn run(body: &str) {
     assert!(finished.is_ok());
 }
 
-fn run_forever() {
+fn run_forever(program: &str) {
     let _supervision = process::start_supervision(Path::new("/proc/self/exe"), &["supervise"]);
-    run(PROGRAM);
+    run(program);
 }
 
-fn runner() -> (Child, BufReader<ChildStdout>) {
+fn runner(program: &str) -> (Child, BufReader<ChildStdout>) {
     let mut command = Command::new("/proc/self/exe");
-    let mut child = command.arg("run").stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.args(["run", program]).stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     (child, out)
 }
 
-fn programs_end_after(signal: Signal) {
-    let (mut child, out) = runner();
-    let pids: Vec<i32> = out.lines().take(3).map(|line| line.unwrap().parse().unwrap()).collect();
+/// Programs that carry no mark and have no parent: forked twice, without an environment, deaf, in a session of their own, and
+/// one of them in a control group of its own besides.
+const DETACHED: &str = r#"trap '' TERM INT HUP QUIT
+echo "$$" >&2
+group=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)
+mkdir "$group/own" "$group/own/deeper" "$group/empty"
+(setsid env -i sh -c 'trap "" TERM HUP; echo "$$" >&2; exec sleep 3600' &)
+(setsid env -i sh -c 'echo "$$" > "$0/own/deeper/cgroup.procs"; trap "" TERM; echo "$$" >&2; exec sleep 3600' "$group" &)
+while :; do sleep 3600; done"#;
+
+fn detached_programs_end_after(signal: Signal) {
+    if has_control_groups("detached_programs_end_after") {
+        let pid = programs_end_after(signal, DETACHED, 3);
+        stead_testkit::until(|| groups_of(pid).is_empty().then_some(()));
+    }
+}
+
+fn no_control_group_is_left() {
+    if has_control_groups("no_control_group_is_left") {
+        let supervision = process::start_supervision(Path::new("/proc/self/exe"), &["supervise"]);
+        run("grep -q '^0::.*/stead-' /proc/self/cgroup || exit 1");
+        assert_eq!(groups_of(std::process::id()).len(), 1, "the program was in a group");
+        drop(supervision);
+        assert_eq!(groups_of(std::process::id()), Vec::<String>::new());
+    }
+}
+
+fn has_control_groups(test: &str) -> bool {
+    if !stead_testkit::is_root(test) {
+        return false;
+    }
+    let is_there = std::fs::read_to_string("/proc/mounts").unwrap().lines().any(|mount| mount.contains(" cgroup2 rw"));
+    if !is_there {
+        stead_testkit::skip(test, "no control groups of version 2 can be written");
+    }
+    is_there
+}
+
+/// The control groups that a process made for its programs, next to the one that this process is in.
+fn groups_of(pid: u32) -> Vec<String> {
+    let script = r#"own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+ls "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)${own%/stead-"$0"-*}""#;
+    let listed = Command::new("sh").args(["-c", script, &pid.to_string()]).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    listed.lines().filter(|name| name.starts_with(&format!("stead-{pid}-"))).map(str::to_owned).collect()
+}
+
+/// Ends a process by a signal, and waits until its programs are gone, so many of which print their numbers.
+fn programs_end_after(signal: Signal, program: &str, count: usize) -> u32 {
+    let (mut child, out) = runner(program);
+    let pids: Vec<i32> = out.lines().take(count).map(|line| line.unwrap().parse().unwrap()).collect();
     assert!(pids.iter().all(|pid| is_running(*pid)), "{pids:?}");
     kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap();
@@ -87,6 +142,7 @@ fn programs_end_after(signal: Signal) {
         assert!(begun.elapsed() < SOON, "still running after {signal:?}: {pids:?}");
         std::thread::yield_now();
     }
+    child.id()
 }
 
 fn is_running(pid: i32) -> bool {

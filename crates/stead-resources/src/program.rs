@@ -134,7 +134,7 @@ pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<E
         input: None,
     };
     let deadline = invocation.timeout.map_or(cx.deadline, |timeout| timeout.min(cx.deadline));
-    let limits = Limits { deadline, output: cx.output_limit, ..Limits::default() };
+    let limits = Limits { deadline, output: cx.output_limit, changes: cx.changes, ..Limits::default() };
     let mut errors = Lines::default();
     let finished = process::run(&program, &limits, &cx.cancel, &mut |bytes| errors.take(bytes, cx))
         .map_err(|error| failed(&error, what))?;

@@ -176,7 +176,7 @@ impl Invocation<'_> {
             input: prepared.stdin.as_deref(),
         };
         let Settings { grace, settle, .. } = *self.origin.settings;
-        let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle };
+        let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle, changes: cx.changes };
         let mut listener = Listener::new(&*cx.trace, self.secrets);
         let began = Instant::now();
         let result = process::run(&program, &limits, &cx.cancel, &mut |bytes| listener.hear(bytes));

@@ -1,7 +1,8 @@
 //! Runs one program safely: whatever it does, the call ends in time, costs bounded memory, and nothing stays behind.
 //!
 //! One thread moves all bytes of a call, in both directions at once. The tree of processes is found again by three
-//! marks: the process group, the parents, and a variable in the environment whose value is the call's own.
+//! marks: the process group, the parents, and a variable in the environment whose value is the call's own. What all calls of
+//! a process started is in its control group besides, where there is one ([`start_supervision`]).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -62,6 +63,8 @@ pub struct Limits {
     /// How long processes that it left behind may take to end by themselves. A shell often ends a moment before the
     /// last command of its pipelines does.
     pub settle: Duration,
+    /// Whether it may be in the middle of a change. One that only reads is forced to end a moment after the run was cancelled.
+    pub changes: bool,
 }
 
 impl Default for Limits {
@@ -72,6 +75,7 @@ impl Default for Limits {
             output: 16 << 20,
             grace: Duration::from_secs(5),
             settle: Duration::from_millis(500),
+            changes: true,
         }
     }
 }

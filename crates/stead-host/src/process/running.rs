@@ -14,6 +14,9 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 /// How long a program that floods may take to end: every moment of it costs a processor.
 const FLOOD_GRACE: Duration = Duration::from_secs(1);
 
+/// How long a program that only reads may take to end when nobody wants its answer any more.
+const READER_GRACE: Duration = Duration::from_millis(200);
+
 /// A program under way.
 pub(super) struct Running<'a> {
     leader: Leader,
@@ -102,6 +105,7 @@ impl<'a> Running<'a> {
         let left = self.leader.members();
         let grace = match cause {
             ProcessError::OutputLimit { .. } => self.limits.grace.min(FLOOD_GRACE),
+            ProcessError::Cancelled if !self.limits.changes => self.limits.grace.min(READER_GRACE),
             _ => self.limits.grace,
         };
         self.leader.end_group(End::Ask);

@@ -3,6 +3,9 @@
 //! One supervisor, a process of its own, waits on a pipe that this process holds open. It never wakes up while all goes
 //! well: which process groups are under way stands in shared memory, not in messages.
 //!
+//! Where it can be had, a control group holds the programs of this process, and this process with them: so a program is in
+//! it from its first moment on. The supervisor is outside of it (docs/decisions/0032).
+//!
 //! A setting of the kernel for this (`PR_SET_PDEATHSIG`) must be made between fork and exec, which takes unsafe
 //! code and the slow way to start a process, and it would not reach what a program starts in turn.
 
@@ -10,6 +13,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +21,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::MemfdFlags;
 
+use super::leader::PATIENCE;
+use super::os::cgroup::Group;
 use super::os::procfs;
 use super::tree::{self, MARKER, Resident, Tree};
 
@@ -45,6 +51,7 @@ struct Supervisor {
     groups: File,
     /// Which slots are taken.
     taken: Vec<bool>,
+    group: Option<Group>,
     _resident: Resident,
 }
 
@@ -57,7 +64,10 @@ pub struct Supervision(());
 /// `program` is started when the first program is, with these arguments and one more. It must call [`supervise`] with
 /// that one, and nothing else.
 ///
-/// Caveats: programs that left their group *and* emptied their environment are not found when this process is killed.
+/// For root, this process is moved to a control group for that, where there are groups of version 2 that it can write.
+///
+/// Caveats: elsewhere, programs that left their process group *and* emptied their environment are not found when this process
+/// is killed.
 pub fn start_supervision(program: &Path, arguments: &[&str]) -> Supervision {
     let arguments = arguments.iter().map(OsString::from).collect();
     *state() = State::Wanted { program: program.to_owned(), arguments };
@@ -68,6 +78,7 @@ impl Drop for Supervision {
     fn drop(&mut self) {
         let ended = std::mem::replace(&mut *state(), State::Off);
         if let State::On(mut supervisor) = ended {
+            supervisor.group.take().iter().for_each(leave);
             // If it does not hear it, it looks for programs and finds none.
             let _ = supervisor.process.stdin.take().map(|mut pipe| pipe.write_all(&[FAREWELL]));
             let _ = supervisor.process.wait();
@@ -86,13 +97,16 @@ pub fn supervise(token: &OsStr) -> io::Result<()> {
     if io::stdin().read(&mut said)? == 1 {
         return Ok(());
     }
-    // What this process wrote to is what the supervisor was given as its standard output.
+    // What this process was given as its standard output is what the other one wrote to, as its standard error the group.
+    let group = Group::of_directory(rustix::io::dup(rustix::stdio::stderr())?);
+    group.iter().for_each(|group| group.end(PATIENCE));
     let shared = File::from(rustix::io::dup(rustix::stdio::stdout())?);
     let mut groups = vec![0; usize::try_from(shared.metadata()?.len()).unwrap_or_default()];
     shared.read_exact_at(&mut groups, 0)?;
     let groups = groups.chunks_exact(SLOT).filter_map(|slot| slot.try_into().ok().map(i32::from_ne_bytes));
     let born = procfs::own().map_or(0, |own| own.start);
-    Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(super::leader::PATIENCE);
+    Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(PATIENCE);
+    group.iter().for_each(Group::remove);
     Ok(())
 }
 
@@ -106,7 +120,11 @@ pub fn mark() -> String {
 pub fn end_left_behind(mark: &str) {
     let is_around = std::env::var(MARKER).is_ok_and(|marks| marks.contains(mark));
     if tree::is_process_token(mark) && mark != tree::process_token() && !is_around {
-        Tree::of_process(mark, BTreeSet::new(), 0).end(super::leader::PATIENCE);
+        if let Some(group) = Group::find(mark) {
+            group.end(PATIENCE);
+            group.remove();
+        }
+        Tree::of_process(mark, BTreeSet::new(), 0).end(PATIENCE);
     }
 }
 
@@ -156,17 +174,53 @@ fn state() -> MutexGuard<'static, State> {
     SUPERVISION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A control group for the programs of this process, where one can be had.
+fn own_group() -> Option<Group> {
+    let created = rustix::process::geteuid().is_root().then(|| Group::create(&tree::process_token()));
+    created?.inspect_err(not_grouped).ok()
+}
+
+fn entered(group: Group) -> io::Result<Group> {
+    group.enter().inspect_err(|_| group.remove())?;
+    Ok(group)
+}
+
+fn not_grouped(error: &io::Error) {
+    tracing::debug!("programs are in no control group of their own: {error}");
+}
+
+/// Leaves a group in an orderly end. What is left in it escaped from its call.
+fn leave(group: &Group) {
+    if let Err(error) = group.leave() {
+        tracing::debug!("cannot leave the control group of the programs: {error}");
+        return;
+    }
+    let members = group.members().into_iter().filter_map(procfs::stat);
+    let left: Vec<String> =
+        members.filter(|each| !each.ended && !tree::is_resident(each)).map(|each| each.name).collect();
+    if !left.is_empty() {
+        tracing::warn!("programs left processes behind, which are ended: {}", left.join(", "));
+    }
+    group.end(PATIENCE);
+    group.remove();
+}
+
 impl Supervisor {
     fn start(program: &Path, arguments: &[OsString]) -> io::Result<Self> {
         let groups = File::from(rustix::fs::memfd_create("programs", MemfdFlags::CLOEXEC)?);
+        let group = own_group();
         let mut command = Command::new(program);
         // What this process was marked with, and not what it marks: whoever runs this process ends the supervisor too.
         let outer = std::env::var_os(MARKER).map(|outer| (MARKER, outer));
         command.args(arguments).arg(tree::process_token()).env_clear().envs(outer).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(groups.try_clone()?).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(groups.try_clone()?);
+        let directory = group.as_ref().and_then(|group| group.as_fd().try_clone_to_owned().ok());
+        command.stderr(directory.map_or_else(Stdio::null, Stdio::from));
         let process = command.spawn()?;
         let resident = Resident::enter(process.id());
-        Ok(Self { process, groups, taken: Vec::new(), _resident: resident })
+        // Not before the supervisor is there, which stays outside.
+        let group = group.and_then(|group| entered(group).inspect_err(not_grouped).ok());
+        Ok(Self { process, groups, taken: Vec::new(), group, _resident: resident })
     }
 
     fn write(&mut self, slot: usize, group: i32) {

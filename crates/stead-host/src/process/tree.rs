@@ -166,7 +166,7 @@ fn is_adopted(process: &Stat) -> bool {
 }
 
 /// Whether it belongs to a child that lasts longer than a call.
-fn is_resident(process: &Stat) -> bool {
+pub(super) fn is_resident(process: &Stat) -> bool {
     let residents = residents();
     [process.pid, process.group, process.session].iter().any(|id| residents.contains(id))
 }

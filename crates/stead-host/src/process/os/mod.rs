@@ -16,6 +16,7 @@ use super::{Exit, Program};
 use procfs::Stat;
 
 mod account;
+pub(super) mod cgroup;
 pub(super) mod procfs;
 
 pub(super) use account::Account;
