@@ -35,5 +35,6 @@ pub mod source;
 pub mod template;
 pub mod text;
 pub mod value;
+pub mod visible;
 pub mod wait;
 pub mod wire;

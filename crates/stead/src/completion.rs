@@ -16,13 +16,14 @@ use clap_complete::env::{Elvish, EnvCompleter, Powershell};
 use serde_json::Value as Json;
 use stead_core::manifest::Manifest;
 use stead_core::text::{self, Limits, Node, SourceId};
+use stead_core::visible::is_obeyed;
 use stead_resources::BuiltIn;
 
 use crate::args::Arguments;
 use crate::commands;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::print;
+use crate::output::print_exactly;
 
 /// Names the shell that asks.
 const VARIABLE: &str = "STEAD_COMPLETE";
@@ -35,7 +36,7 @@ pub(crate) fn script(shell: Shell, program: &str) -> Exit {
         let _ = shell.write_registration(VARIABLE, program, program, program, &mut script);
         String::from_utf8_lossy(&script).into_owned()
     };
-    print(&match shell {
+    print_exactly(&match shell {
         Shell::Elvish => of_clap(&Elvish),
         Shell::PowerShell => of_clap(&Powershell),
         Shell::Fish => include_str!("completion/fish.fish").replace("NAME", program),
@@ -62,10 +63,10 @@ pub(crate) fn answer() -> Option<Exit> {
     for candidate in found.unwrap_or_default() {
         let value = candidate.get_value().to_string_lossy();
         // One would end a line, or change what the terminal shows.
-        if !value.contains(char::is_control) {
+        if !value.contains(is_obeyed) {
             let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
-            let first = help.lines().next().unwrap_or_default().replace(char::is_control, " ");
-            print(&line(shell, &value, &first, &current));
+            let first = help.lines().next().unwrap_or_default().replace(is_obeyed, " ");
+            print_exactly(&line(shell, &value, &first, &current));
         }
     }
     Some(Exit::Success)

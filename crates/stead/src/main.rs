@@ -100,8 +100,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
             output::print(&error.render().ansi().to_string());
             return Exit::Success;
         }
-        // Whatever cannot be printed here cannot be reported either.
-        let _ = error.print();
+        output::complain_text(&error.render().ansi().to_string());
         if as_dsc || is_as_dsc(&words) { Exit::DscError } else { Exit::Unusable }
     })
 }

@@ -1,4 +1,7 @@
 //! Output: data on standard output, everything else on standard error.
+//!
+//! Everything that is printed goes through here, and so no text of others reaches a terminal that it would obey: see
+//! [`for_users`] and [`json`].
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -7,9 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use anstream::ColorChoice;
-use anstream::adapter::strip_bytes;
+use anstream::adapter::strip_str;
 use serde::Serialize;
 use serde_json::Value as Json;
+use stead_core::visible::{is_obeyed, visible_json};
 
 use crate::args::{ListFormat, Output, OutputFormat};
 use crate::exit::Exit;
@@ -41,12 +45,8 @@ impl Buffer {
 
     fn write(&mut self) {
         if self.failed.is_none() && !self.text.is_empty() {
-            // Stripped as a whole: the stream that strips writes every line by itself.
-            let strips =
-                anstream::stdout().current_choice() == ColorChoice::Never && !self.text.iter().copied().all(is_plain);
-            let text = if strips { Cow::Owned(strip_bytes(&self.text).into_vec()) } else { Cow::Borrowed(&*self.text) };
             let mut out = io::stdout().lock();
-            self.failed = out.write_all(&text).and_then(|()| out.flush()).err();
+            self.failed = out.write_all(&self.text).and_then(|()| out.flush()).err();
         }
         self.text.clear();
     }
@@ -61,10 +61,21 @@ fn buffer() -> MutexGuard<'static, Buffer> {
     STANDARD_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints text on standard output: at once on a terminal, else when there is enough of it, or at the end.
+/// Prints text for users on standard output: at once on a terminal, else when there is enough of it, or at the end.
 ///
 /// Errors are reported by [`finish`]; the run goes on.
 pub(crate) fn print(text: &str) {
+    let text = for_users(text);
+    let strips = !text.bytes().all(is_plain) && anstream::stdout().current_choice() == ColorChoice::Never;
+    write(&if strips { strip_str(&text).to_string() } else { text.into_owned() });
+}
+
+/// Prints text that other programs read as it is, and users only on a terminal.
+pub(crate) fn print_exactly(text: &str) {
+    if is_terminal() { print(text) } else { write(text) }
+}
+
+fn write(text: &str) {
     let mut buffer = buffer();
     buffer.text.extend_from_slice(text.as_bytes());
     if is_terminal() || buffer.text.len() >= Buffer::LARGEST {
@@ -76,8 +87,9 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Prints a line on standard output, at once: somebody waits for it. False when it cannot be written.
+/// Prints a line of JSON on standard output, at once: somebody waits for it. False when it cannot be written.
 pub(crate) fn print_now(line: &str) -> bool {
+    let line = if is_terminal() { visible_json(line) } else { Cow::Borrowed(line) };
     let mut buffer = buffer();
     buffer.text.extend_from_slice(line.as_bytes());
     buffer.text.push(b'\n');
@@ -134,16 +146,57 @@ pub(crate) fn is_terminal() -> bool {
     *IS_TERMINAL
 }
 
-/// Prints a line on standard error.
-pub(crate) fn complain(text: &str) {
-    let mut out = anstream::stderr().lock();
-    let _ = writeln!(out, "{text}");
+/// Text for users: what a terminal would obey is written in visible signs, but for line breaks, tabs and the colours of this
+/// program.
+///
+/// It is the last of two guards. Whoever puts a name into a line has it written so by [`stead_core::visible::visible`]: then it
+/// cannot be coloured either.
+pub(crate) fn for_users(text: &str) -> Cow<'_, str> {
+    let is_harmless = |character: char| !is_obeyed(character) || matches!(character, '\n' | '\t');
+    if text.bytes().all(|byte| is_plain(byte) || byte == b'\t') || text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest) = (String::with_capacity(text.len() + 64), text);
+    while let Some(character) = rest.chars().next() {
+        let style = style_at(rest);
+        let length = style.unwrap_or(character.len_utf8());
+        let (head, tail) = rest.split_at(length);
+        if style.is_some() || is_harmless(character) {
+            out.push_str(head)
+        } else {
+            out.extend(character.escape_default())
+        }
+        rest = tail;
+    }
+    Cow::Owned(out)
 }
 
-/// Prints text on standard error as it is.
+/// How long the sequence is that begins a text and sets a colour or a weight in which text can still be read.
+fn style_at(text: &str) -> Option<usize> {
+    const LONGEST: usize = 16;
+    let parameters = text.strip_prefix("\x1b[")?;
+    let end = parameters.find('m').filter(|end| *end <= LONGEST)?;
+    let is_style =
+        |number: &str| matches!(number.parse(), Ok(0..=4 | 22 | 24 | 30..=37 | 39 | 90..=97_u8)) || number.is_empty();
+    parameters.get(..end)?.split(';').all(is_style).then_some("\x1b[".len() + end + 1)
+}
+
+/// Prints a line for users on standard error.
+pub(crate) fn complain(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = writeln!(out, "{}", for_users(text));
+}
+
+/// Prints text for users on standard error, without a line break.
 pub(crate) fn complain_text(text: &str) {
     let mut out = anstream::stderr().lock();
-    let _ = out.write_all(text.as_bytes());
+    let _ = out.write_all(for_users(text).as_bytes());
+}
+
+/// Prints a line of JSON on standard error.
+pub(crate) fn complain_json(value: &Json) {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "{}", json(value));
 }
 
 /// Whether users read standard error.
@@ -155,8 +208,8 @@ pub(crate) fn is_watched() -> bool {
 pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
     let usual = if is_terminal() { OutputFormat::Yaml } else { OutputFormat::Json };
     let format = format.unwrap_or(usual);
-    print(&match format {
-        OutputFormat::Json => serde_json::to_string(value).unwrap_or_default() + "\n",
+    write(&match format {
+        OutputFormat::Json => json(value) + "\n",
         OutputFormat::PrettyJson => pretty(value) + "\n",
         OutputFormat::Yaml => yaml(value),
     });
@@ -174,8 +227,8 @@ pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool)
 /// Prints JSON in one of the formats of commands for users.
 pub(crate) fn data_as(value: &Json, output: Output) {
     match output {
-        Output::Yaml => print(&yaml(value)),
-        Output::Text | Output::Json => print(&(pretty(value) + "\n")),
+        Output::Yaml => write(&yaml(value)),
+        Output::Text | Output::Json => write(&(pretty(value) + "\n")),
     }
 }
 
@@ -186,26 +239,57 @@ pub(crate) fn is_coloured() -> bool {
 
 /// Prints one of several values.
 pub(crate) fn list_item(value: &impl Serialize, format: ListFormat, first: bool) {
-    print(&match format {
-        ListFormat::Json | ListFormat::TableNoTruncate => serde_json::to_string(value).unwrap_or_default() + "\n",
+    write(&match format {
+        ListFormat::Json | ListFormat::TableNoTruncate => json(value) + "\n",
         ListFormat::PrettyJson => pretty(value) + "\n",
         ListFormat::Yaml if first => yaml(value),
         ListFormat::Yaml => format!("---\n{}", yaml(value)),
     });
 }
 
-/// JSON in many lines.
-pub(crate) fn pretty(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+/// JSON in a line, without anything that a terminal would obey.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    visible_json(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
-/// YAML, ending in a line break.
+/// The same in many lines.
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    visible_json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned()
+}
+
+/// YAML, ending in a line break; in the way of JSON if a terminal would obey something in it.
 pub(crate) fn yaml(value: &impl Serialize) -> String {
     // Text stays in one line however long it is, so that it can be searched for.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let mut text = serde_saphyr::to_string_with_options(value, options).unwrap_or_default();
+    if text.contains(|character: char| is_obeyed(character) && !matches!(character, '\n' | '\t')) {
+        text = json(value);
+    }
     if !text.ends_with('\n') {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_reach_the_screen_and_nothing_else_that_is_obeyed() {
+        let text = "\x1b[1m\x1b[31m- old\x1b[0m\n\tא ü\x1b[92;1mx\x1b[m";
+        assert!(matches!(for_users(text), Cow::Borrowed(_)) || for_users(text) == text);
+        assert_eq!(
+            for_users("\x1b]0;t\x07\x1b[2J\x1b[8mh\r\u{9b}\u{202e}"),
+            r"\u{1b}]0;t\u{7}\u{1b}[2J\u{1b}[8mh\r\u{9b}\u{202e}"
+        );
+    }
+
+    #[test]
+    fn yaml_holds_the_same_text() {
+        let value = serde_json::json!({ "name": "a\u{202e}b\u{9b}", "lines": "a\nb" });
+        let text = yaml(&value);
+        assert!(!text.contains('\u{202e}') && !text.contains('\u{9b}'), "{text}");
+        assert_eq!(serde_saphyr::from_str::<Json>(&text).unwrap(), value);
+    }
 }

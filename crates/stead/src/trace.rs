@@ -11,6 +11,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
+use stead_core::visible::visible_but;
 use stead_host::settings::{Settings, TraceFormat, TraceLevel};
 
 /// Sends what is traced to standard error from now on.
@@ -73,8 +74,9 @@ where
         if self.with_source {
             write!(to, "{}: {}: ", metadata.target(), metadata.line().unwrap_or_default())?;
         }
-        context.format_fields(to.by_ref(), event)?;
-        writeln!(to)
+        let mut message = String::new();
+        context.format_fields(Writer::new(&mut message), event)?;
+        writeln!(to, "{}", visible_but(&message, &['\n', '\t']))
     }
 }
 
@@ -100,6 +102,6 @@ where
             line["target"] = event.metadata().target().into();
             line["line_number"] = event.metadata().line().into();
         }
-        writeln!(to, "{line}")
+        writeln!(to, "{}", crate::output::json(&line))
     }
 }

@@ -9,6 +9,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Re
 
 use super::{Diagnostic, Fix, Severity};
 use crate::source::{Source, Sources, Span};
+use crate::visible::{is_obeyed, visible};
 
 /// A finding as [`snippet`] shows it, and where more is written about it.
 pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
@@ -69,15 +70,6 @@ pub fn snippet(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     let groups: Vec<Group<'_>> = std::iter::once(main).chain(suggestion).collect();
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     renderer.decor_style(DecorStyle::Ascii).render(&groups) + "\n"
-}
-
-/// Text in which control characters are visible, so that it can neither move the cursor nor fake a line.
-fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(|c: char| c.is_control()) {
-        return Cow::Borrowed(text);
-    }
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(escape).collect())
 }
 
 /// The first line of a stretch of text, cut out of its source.
@@ -157,8 +149,7 @@ fn suggested<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Option<Snippe
     let Fix { span, replacement } = finding.fix.as_ref()?;
     let excerpt = excerpt(sources, *span)?;
     let whole = excerpt.mark.len() == (span.end - span.start) as usize;
-    let readable =
-        whole && !excerpt.cut && !excerpt.source.is_private && !replacement.contains(|c: char| c.is_control());
+    let readable = whole && !excerpt.cut && !excerpt.source.is_private && !replacement.contains(is_obeyed);
     readable.then(|| {
         Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
     })

@@ -18,6 +18,7 @@ use super::codes;
 use super::{Fault, Help};
 use crate::diag::{Code, counted, nearest};
 use crate::value::Value;
+use crate::visible::is_obeyed;
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -130,7 +131,7 @@ const MAX_SHOWN: usize = 200;
 
 fn shown(text: &str) -> String {
     // A message is one line.
-    let text = text.trim_end().replace(char::is_control, " ");
+    let text = text.trim_end().replace(is_obeyed, " ");
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or("")),
         None => text,
@@ -289,7 +290,7 @@ fn stray(found: char, start: usize) -> Fault {
         '{' => "objects are made with createObject('key', value)",
         _ => "an expression is a function call such as concat('a', 'b'); for text that begins with '[' write '[['",
     };
-    let shown = if found.is_control() { found.escape_unicode().to_string() } else { found.to_string() };
+    let shown = if is_obeyed(found) { found.escape_unicode().to_string() } else { found.to_string() };
     let message = format!("Unable to parse: unexpected '{shown}'");
     fault(&codes::UNEXPECTED, start..start + found.len_utf8(), message, help)
 }

@@ -504,7 +504,7 @@ pub(crate) fn shown(name: &str) -> String {
     for (count, c) in name.chars().enumerate() {
         match c {
             _ if count == LONGEST => return out + "…",
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if crate::visible::is_obeyed(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }

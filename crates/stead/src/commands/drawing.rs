@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value as Json, json};
 use stead_core::graph::{Graph, Implied, Need, NeedKind, Role, ScopeId};
 use stead_core::id::NodeId;
+use stead_core::visible::visible;
 use stead_engine::Prepared;
 
 use crate::args::Drawing;
@@ -85,7 +86,8 @@ fn scope(prepared: &Prepared, within: ScopeId, language: Drawing, depth: usize, 
     let graph = &*prepared.graph;
     let Some(within) = graph.scopes.get(within.index()) else { return };
     for id in within.members.iter().filter(|id| prepared.is_selected(**id)) {
-        let label = escaped(&format!("{}\n{}", graph.node(*id).name, graph.declaration(*id).type_name.value), language);
+        let shown = visible(&graph.node(*id).name);
+        let label = escaped(&format!("{shown}\n{}", graph.declaration(*id).type_name.value), language);
         let shape = match language {
             Drawing::Dot => format!("{} [label=\"{label}\"];", name(*id)),
             Drawing::Mermaid => format!("{}[\"{label}\"]", name(*id)),

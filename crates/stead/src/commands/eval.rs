@@ -11,7 +11,7 @@ use crate::args::{Eval, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, flush, pretty, print};
+use crate::output::{complain, complain_text, data_as, flush, pretty, print, print_exactly};
 use crate::process_env::ProcessEnv;
 
 /// A document without anything.
@@ -96,8 +96,8 @@ fn answer(session: &mut Session, prepared: &Prepared, expression: &str, output: 
     match session.evaluate(prepared, &text) {
         Ok(value) => {
             match (output, &value) {
-                (Output::Text, Value::String(text)) if text.ends_with('\n') => print(text),
-                (Output::Text, Value::String(text)) => print(&format!("{text}\n")),
+                (Output::Text, Value::String(text)) if text.ends_with('\n') => print_exactly(text),
+                (Output::Text, Value::String(text)) => print_exactly(&format!("{text}\n")),
                 (Output::Text, _) => print(&format!("{}\n", pretty(&value.to_redacted_json()))),
                 _ => data_as(&value.to_redacted_json(), output),
             }

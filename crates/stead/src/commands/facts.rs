@@ -7,7 +7,7 @@ use stead_core::value::Value;
 use crate::args::{Facts, Output};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, data_as, print};
+use crate::output::{complain, data_as, print_exactly};
 use crate::process_env::ProcessEnv;
 
 /// Prints all facts, or the one at a path such as `os.family`.
@@ -23,7 +23,7 @@ pub(crate) fn facts(arguments: &Facts, env: &ProcessEnv) -> Exit {
     });
     match (arguments.output, found) {
         (_, Err(())) => return Exit::Unusable,
-        (Output::Text, Ok(Value::String(text))) => print(&format!("{text}\n")),
+        (Output::Text, Ok(Value::String(text))) => print_exactly(&format!("{text}\n")),
         (Output::Text | Output::Yaml, Ok(found)) => data_as(&found.to_redacted_json(), Output::Yaml),
         (Output::Json, Ok(found)) => data_as(&found.to_redacted_json(), Output::Json),
     }

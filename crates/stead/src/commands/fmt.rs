@@ -13,7 +13,7 @@ use super::{files, show_findings};
 use crate::args::Fmt;
 use crate::exit::Exit;
 use crate::input::{self, Text, Unreadable};
-use crate::output::{complain, print};
+use crate::output::{complain, print, print_exactly};
 
 /// Formats documents, or says which are not formatted. What cannot be formatted does not keep others from it.
 pub(crate) fn fmt(arguments: &Fmt) -> Exit {
@@ -68,7 +68,7 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
         return if is_formatted { Exit::Success } else { Exit::Drifted };
     }
     match (path.as_os_str() == "-", is_formatted) {
-        (true, _) => print(&formatted.text),
+        (true, _) => print_exactly(&formatted.text),
         (false, true) => {}
         (false, false) => match files::correct(path, &text.text, &formatted.text) {
             Ok(()) => print(&format!("{}\n", plain(&text.name))),

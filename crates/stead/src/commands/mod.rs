@@ -37,7 +37,7 @@ use crate::args::{Apply, Document, Graph, Output, Plan};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text, Unreadable};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, print, written_soon};
+use crate::output::{complain, complain_json, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
@@ -194,7 +194,7 @@ fn run(
 ) -> Result<Run, Exit> {
     let execution = execution.consumer(|run, event| {
         if document.events {
-            complain(&json::event(event).to_string());
+            complain_json(&json::event(event));
         }
         consumer(run, event);
     });

@@ -19,6 +19,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::report::{Record, Totals};
 use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
+use stead_core::visible::visible;
 use stead_core::wire::results::{left_out, reason};
 use stead_engine::{Difference, Summary, printed};
 
@@ -26,7 +27,7 @@ use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
 use crate::dsc::listing::terminal_width;
-use crate::output::{complain, complain_text, is_coloured, is_watched, print};
+use crate::output::{complain, complain_text, is_coloured, is_watched, json, print};
 
 /// What is printed, and how.
 pub(super) struct Style {
@@ -124,7 +125,7 @@ impl Printer {
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
             bar.set_length(run.graph().nodes.len() as u64);
-            bar.set_message(run.graph().node(node).name.to_string());
+            bar.set_message(visible(&run.graph().node(node).name).into_owned());
             bar.inc(1);
         }
         if self.style.text && self.style.mode == Mode::APPLY {
@@ -201,15 +202,19 @@ impl Printer {
         let graph = run.graph();
         match status {
             Status::Unknown(because) => {
-                format!(" until {} has been changed", graph.label(because.node()))
+                format!(" until {} has been changed", visible(&graph.label(because.node())))
             }
             Status::Skipped(SkipReason::Need(other)) => {
-                format!(": it depends on {}, which {}", graph.label(other.node()), became(run, other.node()))
+                format!(": it depends on {}, which {}", visible(&graph.label(other.node())), became(run, other.node()))
             }
             Status::Skipped(SkipReason::Container(other)) => {
-                format!(": it is nested in {}, which {}", graph.label(other.node()), became(run, other.node()))
+                format!(
+                    ": it is nested in {}, which {}",
+                    visible(&graph.label(other.node())),
+                    became(run, other.node())
+                )
             }
-            Status::Skipped(_) => left_out(graph, run.report(), node).map(|why| format!(": {why}")).unwrap_or_default(),
+            Status::Skipped(_) => left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why))).unwrap_or_default(),
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
@@ -217,11 +222,11 @@ impl Printer {
                 format!(": {}", lines.join("\n    "))
             }
             Status::Drifted | Status::Changed if run.mode() != Mode::APPLY && run.due(node).is_some() => {
-                format!(": {}", run.due(node).unwrap_or_default())
+                format!(": {}", visible(&run.due(node).unwrap_or_default()))
             }
             Status::Drifted => match &run.report().record(node).tested {
                 Some(tested) if tested.differing.iter().any(|name| name != "_exist") => {
-                    format!(": {}", tested.differing.join(", "))
+                    format!(": {}", visible(&tested.differing.join(", ")))
                 }
                 _ => String::new(),
             },
@@ -296,7 +301,7 @@ impl Printer {
         for (name, value) in &summary.outputs {
             match value {
                 Ok(value) if self.style.volume > Volume::Quiet => {
-                    print(&format!("output {name} = {}\n", value.to_redacted_json()));
+                    print(&format!("output {} = {}\n", visible(name), json(&value.to_redacted_json())));
                 }
                 Ok(_) => {}
                 Err(finding) => print(&diag::snippet(finding, &self.sources, is_coloured())),
@@ -308,9 +313,9 @@ impl Printer {
         let verb = if self.style.mode == Mode::PLAN { "would have" } else { "has" };
         for restart in &run.report().restarts {
             let what = match restart {
-                Restart::System(name) => format!("the machine ({name})"),
-                Restart::Service(name) => format!("the service {name}"),
-                Restart::Process { name, id } => format!("the process {name} ({id})"),
+                Restart::System(name) => format!("the machine ({})", visible(name)),
+                Restart::Service(name) => format!("the service {}", visible(name)),
+                Restart::Process { name, id } => format!("the process {} ({id})", visible(name)),
             };
             print(&format!("{what} {verb} to be restarted\n"));
         }

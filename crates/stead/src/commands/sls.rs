@@ -11,7 +11,7 @@ use super::show_findings;
 use crate::args::{Convert, OutputFormat};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, pretty, print, yaml};
+use crate::output::{self, complain, pretty, print_exactly, yaml};
 
 /// How many files a document can be made of.
 const MOST_FILES: usize = 10_000;
@@ -32,9 +32,9 @@ pub(crate) fn convert(arguments: &Convert) -> Exit {
     show_findings(&findings, &files.sources);
     let Some(document) = document else { return Exit::Unusable };
     let json = |value: &Value| value.to_redacted_json();
-    print(&match arguments.output_format {
+    print_exactly(&match arguments.output_format {
         OutputFormat::Yaml => document.text(|value| yaml(&json(value))),
-        OutputFormat::Json => json(&document.value()).to_string() + "\n",
+        OutputFormat::Json => output::json(&json(&document.value())) + "\n",
         OutputFormat::PrettyJson => pretty(&json(&document.value())) + "\n",
     });
     if findings.is_empty() { Exit::Success } else { Exit::Drifted }

@@ -8,6 +8,9 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 use stead_core::diag::counted;
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
+use stead_core::visible::visible_but;
+
+use crate::output::json;
 
 /// How long a value may be before its rest is left out.
 const WIDTH: usize = 100;
@@ -72,15 +75,7 @@ pub(super) fn painted(color: AnsiColor, text: &str) -> String {
 
 /// Text without what a terminal would take for a command.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    let escaped = |character: char| {
-        let quiet = !character.is_control() || character == '\t';
-        if quiet { character.to_string() } else { character.escape_default().to_string() }
-    };
-    if text.chars().any(|character| character.is_control() && character != '\t') {
-        Cow::Owned(text.chars().map(escaped).collect())
-    } else {
-        Cow::Borrowed(text)
-    }
+    visible_but(text, &['\t'])
 }
 
 fn line(indent: &str, sign: char, text: &str) -> String {
@@ -109,7 +104,7 @@ fn value(value: &Value) -> String {
     let text = match value {
         Value::String(text) if is_binary(text) => format!("(binary, {})", counted(text.len(), "byte")),
         Value::Sealed(_) => REDACTED.to_owned(),
-        other => other.to_redacted_json().to_string(),
+        other => json(&other.to_redacted_json()),
     };
     shortened(&text)
 }

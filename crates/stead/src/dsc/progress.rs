@@ -7,7 +7,7 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::wire::results::{self, reason};
 
-use crate::output::complain;
+use crate::output::complain_json;
 
 /// The lines of one activity.
 pub(super) struct Progress {
@@ -43,7 +43,7 @@ impl Progress {
     fn searching(&self, what: &str, completed: usize) {
         let activity = format!("Searching for {what}");
         let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
-        complain(&line.to_string());
+        complain_json(&line);
     }
 
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
@@ -68,7 +68,7 @@ impl Progress {
         if settled && let Some((key, value)) = ending(run, node) {
             line[key] = value;
         }
-        complain(&line.to_string());
+        complain_json(&line);
     }
 }
 

@@ -5,11 +5,13 @@
 mod budgets;
 mod check;
 mod completions;
+mod escapes;
 mod extensions;
 mod guide;
 mod lsp;
 mod manual;
 mod new;
+mod proxies;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;

@@ -1,0 +1,87 @@
+//! What a document says never reaches a terminal as a command to it, whichever command prints it in whichever form.
+
+use std::process::Command;
+
+use super::Place;
+use super::terminal::AtTerminal;
+
+/// What a terminal obeys, and what turns the direction of text. The style is one that this program prints as well.
+const HOSTILE: &str = r"\u001b]0;pwn\u0007\u001b[2J\u001b[3;35mx\u001b[8m\u009b31m\u202e\u2066\u200f\u061c\u007f";
+
+/// What of it must not reach the screen.
+const OBEYED: [&str; 10] =
+    ["\x1b]", "\x07", "\x1b[2J", "\x1b[3;35m", "\x1b[8m", "\u{9b}", "\u{202e}", "\u{2066}", "\u{200f}", "\u{61c}"];
+
+const COMMANDS: &[&str] = &[
+    "lint d.yaml",
+    "lint d.yaml --format json",
+    "lint d.yaml --format sarif",
+    "plan d.yaml",
+    "plan -v d.yaml",
+    "plan -o json d.yaml",
+    "plan -o yaml d.yaml",
+    "plan --events d.yaml",
+    "plan --brief d.yaml",
+    "plan --out p d.yaml",
+    "show p",
+    "graph d.yaml",
+    "graph --format mermaid d.yaml",
+    "graph -o json d.yaml",
+    "graph -o yaml d.yaml",
+    "check d.yaml",
+    "check -o json d.yaml",
+    "apply -y -v --timings --record d.yaml",
+    "history",
+    "history last",
+    "history -o json last",
+    "history -o yaml last",
+    "apply -y d.yaml",
+    "fmt d.yaml",
+    "config get -f d.yaml",
+    "config get -f d.yaml -o json",
+    "config get -f d.yaml -o pretty-json",
+    "config test -f d.yaml -o yaml",
+    "config set -f d.yaml",
+    "config set -w -f d.yaml",
+    "config export -f d.yaml",
+    "config resolve -f d.yaml",
+    "-l trace -t plaintext config test -f d.yaml",
+    "-l trace -t json config test -f d.yaml",
+    "-l trace config get -f d.yaml",
+    "-p json config test -f d.yaml",
+];
+
+#[test]
+fn nothing_that_a_terminal_obeys_reaches_it() {
+    let place = Place::new();
+    let file = format!("{{path: \"f{HOSTILE}\", content: \"{HOSTILE}\\n{HOSTILE}\\r\\n\"}}");
+    let document = format!(
+        "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
+parameters:
+  p: {{type: string, defaultValue: \"v{HOSTILE}\"}}
+resources:
+- {{name: \"a{HOSTILE}\", type: Stead/File, properties: {file}}}
+- name: \"b{HOSTILE}\"
+  type: Stead/Command
+  properties: {{test: \"false\", set: \"[concat('exit 3 #', parameters('p'))]\"}}
+  dependsOn: [\"[resourceId('Stead/File', 'a{HOSTILE}')]\"]
+- name: \"c{HOSTILE}\"
+  type: Microsoft.DSC.Debug/Echo
+  properties: {{output: \"[parameters('p')]\"}}
+  dependsOn: [\"[resourceId('Stead/Command', 'b{HOSTILE}')]\"]
+outputs:
+  \"o{HOSTILE}\": {{type: string, value: \"[parameters('p')]\"}}
+"
+    );
+    place.write("d.yaml", &document);
+    for line in COMMANDS {
+        let mut command = Command::new(place.program());
+        command.args(line.split(' ')).current_dir(place.path()).env_clear().env("PATH", "/usr/bin:/bin");
+        command.env("HOME", place.path()).env("STEAD_LOCKS", place.path()).env("STEAD_RECONCILE", "none");
+        command.env("DSC_RESOURCE_PATH", place.path()).env("TERM", "xterm-256color");
+        let (screen, code) = AtTerminal::run(command).ends();
+        assert!(code.is_some_and(|code| code < 5), "{line}: {code:?} {screen}");
+        let found: Vec<&str> = OBEYED.into_iter().filter(|obeyed| screen.contains(obeyed)).collect();
+        assert!(found.is_empty(), "{line}: {found:?} in {screen:?}");
+    }
+}
