@@ -57,7 +57,7 @@ impl Budget {
 
     /// For everything that is computed of a document before it runs, included documents and loops counted.
     ///
-    /// A hundred thousand instances can take 200 steps and 2000 bytes each. It is spent within a second.
+    /// A hundred thousand instances can take 200 steps and 2000 bytes each, 400 of them for being there. It is spent within a second.
     pub const DOCUMENT: Cost = Cost { steps: 20_000_000, bytes: 192 << 20 };
 
     /// For what a run holds: desired states, and what resources answered.

@@ -7,8 +7,9 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde::Serialize;
 
-/// How many instructions a template may take: about a second.
-const FUEL: u64 = 10_000_000;
+/// How many steps a template may take. One is an instruction, or 64 bytes of a text that it makes: so what it makes on its way
+/// is at most 64 MB, and it takes a fraction of a second.
+const FUEL: u64 = 1_000_000;
 
 /// How many bytes a template may yield.
 const MAX_OUTPUT: usize = 16 << 20;

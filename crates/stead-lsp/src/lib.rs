@@ -12,6 +12,7 @@ mod completion;
 mod file;
 mod formatting;
 mod hover;
+mod input;
 mod names;
 mod place;
 mod position;
@@ -19,7 +20,7 @@ mod server;
 
 use std::path::PathBuf;
 
-use lsp_server::{Connection, ProtocolError};
+use lsp_server::ProtocolError;
 use stead_engine::Host;
 
 pub use server::serve_on;
@@ -39,10 +40,12 @@ pub enum ServeError {
 ///
 /// Guarantees: nothing but the protocol is written to standard output.
 pub fn serve(host: &Host, version: &str) -> Result<(), ServeError> {
-    let (connection, threads) = Connection::stdio();
-    serve_on(&connection, host, version)?;
+    let (connection, threads) = input::stdio();
+    let served = serve_on(&connection, host, version);
     drop(connection);
-    Ok(threads.join()?)
+    // Why reading ended says more than that it did.
+    threads.end()?;
+    served
 }
 
 /// The path of a file by its address, if it has one.

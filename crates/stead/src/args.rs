@@ -967,6 +967,9 @@ pub(crate) struct Serve {
     /// Answer the requests in a file, one after the other
     #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
     pub(crate) replay: Option<PathBuf>,
+    /// Carry out the sets of a replayed file; without it they only report what they would change
+    #[arg(long, requires = "replay")]
+    pub(crate) apply: bool,
     /// Time limit of a request that states none, in seconds [default: 600]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,

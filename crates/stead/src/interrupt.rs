@@ -2,10 +2,15 @@
 
 use std::ffi::c_int;
 use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use stead_host::process::{self, Supervision};
 use stead_host::provider::Cancel;
@@ -38,9 +43,8 @@ pub(crate) fn catch(session: &Session) {
 
 /// The same for what has no session of its own.
 pub(crate) fn catch_with(cancel: &Cancel) {
-    let ignored = ignored();
     let flag = cancel.flag();
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_in(ignored, *signal)) {
+    for signal in signals() {
         // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
         let _ = signal_hook::flag::register_conditional_shutdown(signal, CODE, flag.clone());
         let _ = signal_hook::flag::register(signal, flag.clone());
@@ -64,12 +68,46 @@ pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>) {
     }
 }
 
+/// What becomes readable when this process is to end early; see [`catch_with`], which is to be called as well.
+pub(crate) fn notice() -> io::Result<UnixStream> {
+    let (noticed, by_handler) = UnixStream::pair()?;
+    for signal in signals() {
+        signal_hook::low_level::pipe::register(signal, by_handler.try_clone()?)?;
+    }
+    Ok(noticed)
+}
+
+/// Waits until one of these can be read; whether that is the notice that this process is to end.
+pub(crate) fn ends_before_input(notice: &UnixStream, input: Option<&dyn AsFd>) -> bool {
+    loop {
+        let mut awaited: Vec<_> = [
+            Some(PollFd::new(notice, PollFlags::IN)),
+            input.map(|input| PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        match poll(&mut awaited, None) {
+            Err(Errno::INTR) => {}
+            // What cannot be waited for is read, which says why.
+            Err(_) => return input.is_none(),
+            Ok(_) => return awaited.first().is_some_and(|notice| !notice.revents().is_empty()),
+        }
+    }
+}
+
 /// The exit code after an early end.
 const CODE: i32 = 6;
 
 /// What a command ends with, unless it was to end early.
 pub(crate) fn exit(cancel: &Cancel, exit: Exit) -> Exit {
     if cancel.is_cancelled() { Exit::Cancelled } else { exit }
+}
+
+/// The signals that end this process early.
+fn signals() -> impl Iterator<Item = i32> {
+    let ignored = ignored();
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |signal| !is_in(ignored, *signal))
 }
 
 /// The signals that are ignored, a bit each; none where that is not known.

@@ -29,6 +29,9 @@ use crate::value::{Object, Value, sealing_wrapped};
 const MAX_NESTING: usize = 32;
 /// How many iterations a loop may have; more is a typing error or an attack.
 const MAX_ITERATIONS: i64 = 1_000_000;
+
+/// What an instance of a loop takes in memory besides its properties, until it has run.
+const INSTANCE_BYTES: u64 = 400;
 /// How many instances there may be: they take about half a gigabyte then.
 const MAX_INSTANCES: i64 = 1_000_000;
 /// How many documents may be included. With their parameters they are the sources that a place can be in, fewer than
@@ -289,7 +292,7 @@ impl Builder<'_> {
             let iteration = Iteration { name: Arc::clone(name), index };
             forecast_weight(properties, &self.place(scope, Some(&iteration)))
         };
-        let bytes = weight(0).max(weight(count - 1));
+        let bytes = INSTANCE_BYTES + weight(0).max(weight(count - 1));
         let steps = (self.budget.spent().steps - before).div_ceil(2);
         let all = Cost { steps, bytes }.times(count.unsigned_abs());
         let Err(exceeded) = self.budget.spend(all) else { return true };

@@ -15,6 +15,23 @@ pub struct Limits {
     pub findings: usize,
 }
 
+/// How many values JSON holds at most, names of members among them: counted without reading it, so that it can be refused before
+/// it takes memory.
+pub fn json_values(json: &[u8]) -> usize {
+    let (mut values, mut in_text, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            // Each begins a value, as does the text itself.
+            b',' | b':' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
 impl Default for Limits {
     /// 16 MiB, 128 levels, 1,000,000 values, of which 100,000 by aliases, and 1000 findings.
     ///
@@ -23,5 +40,17 @@ impl Default for Limits {
     /// stack. Nobody reads more than the first dozens of findings.
     fn default() -> Self {
         Self { bytes: 16 << 20, depth: 128, nodes: 1_000_000, aliases: 100_000, findings: 1000 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_before_they_are_read() {
+        for (json, most) in [("1", 1), ("[]", 2), (r#"{"a,b": "[\",[\\"}"#, 3), ("[1,[2,3],{}]", 7)] {
+            assert_eq!(json_values(json.as_bytes()), most, "{json}");
+        }
     }
 }

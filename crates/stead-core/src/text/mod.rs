@@ -17,7 +17,7 @@ mod unquoted;
 pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
 pub(crate) use build::shown;
 pub use format::{FormatError, Formatted, format};
-pub use limits::Limits;
+pub use limits::{Limits, json_values};
 pub use locate::locate;
 pub(crate) use locate::locate_in;
 pub use node::{Entry, Kind, Leaf, Never, Node};

@@ -23,7 +23,7 @@ use crate::checksum::Checksum;
 use crate::file::content::{self, Shown, open_source};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
-    Backup, ChecksumText, DownloadUrl, FilePath, Mode, NonEmpty, ReadOnly, cannot, exclusive, invalid, read, read_each,
+    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, cannot, exclusive, invalid, read, read_each,
     refused, required,
 };
 use crate::permissions::Permissions;
@@ -77,11 +77,12 @@ struct Properties<'a> {
     #[serde(borrow, default)]
     #[schemars(extend("writeOnly" = true))]
     headers: BTreeMap<&'a str, &'a str>,
-    /// The URL of an HTTP proxy. Without it the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of stead's
-    /// environment count.
+    /// The URL of an HTTP proxy: 'http://HOST:PORT' or 'https://HOST:PORT', with a user and a password if it needs them. SOCKS is
+    /// not supported. Without it the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of stead's environment
+    /// count.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
-    proxy: Option<NonEmpty<'a>>,
+    proxy: Option<ProxyUrl<'a>>,
     /// How many seconds the download may take, with all that is tried again. A server may be silent for a minute.
     #[schemars(range(min = 1, max = 86400), extend("writeOnly" = true))]
     timeout: Option<u32>,

@@ -183,6 +183,28 @@ impl<'a> Text<'a> for DownloadUrl<'a> {
     }
 }
 
+/// The address of an HTTP proxy: a URL of a host, with or without a port, a user and a password. Without a scheme it is http.
+#[derive(Clone, Copy)]
+pub(crate) struct ProxyUrl<'a>(pub(crate) &'a str);
+text_type!(ProxyUrl, { "type": "string", "pattern": "^(https?://)?[!-.0-~]+/?$" });
+
+impl<'a> Text<'a> for ProxyUrl<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+        let is_proxy = |url: &Url| {
+            let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+            matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare
+        };
+        let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let valid = url.is_ok_and(|url| is_proxy(&url)) && is_printable;
+        if valid {
+            Ok(Self(text))
+        } else {
+            Err("must be the URL of an HTTP proxy: http://HOST:PORT or https://HOST:PORT")
+        }
+    }
+}
+
 /// Where a repository of Git is fetched from: a URL that can be parsed, of SSH `user@host:path`, or a path.
 #[derive(Clone, Copy)]
 pub(crate) struct RepositoryAddress<'a>(pub(crate) &'a str);

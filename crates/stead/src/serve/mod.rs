@@ -7,19 +7,23 @@ mod protocol;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use stead_core::call::Execution;
+use stead_core::text::json_values;
 use stead_engine::{RunWatch, Session, error_chain};
 use stead_host::provider::Cancel;
 
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::input;
+use crate::interrupt;
 use crate::output::{complain, print_now};
 use crate::process_env::ProcessEnv;
 use protocol::{CancelParams, Problem, Request, ResourceParams, answer};
@@ -27,31 +31,41 @@ use protocol::{CancelParams, Problem, Request, ResourceParams, answer};
 /// How many requests may be under way at once.
 const MOST_UNDER_WAY: usize = 256;
 
-/// How many bytes of requests may be under way at once, but for one that has more by itself.
-const MOST_BYTES: usize = 128 << 20;
+/// How many bytes of requests may be under way at once, but for one that has more by itself. A request takes six times as much
+/// memory while it is carried out.
+const MOST_BYTES: usize = 24 << 20;
 
-/// The longest request, in bytes.
-const LONGEST_REQUEST: u64 = 64 << 20;
+/// The longest request, in bytes: as long as a document.
+const LONGEST_REQUEST: u64 = 16 << 20;
+
+/// How many values a request may hold, and how many bytes of it each counts for besides its own.
+const MOST_VALUES: usize = 500_000;
+const VALUE_BYTES: usize = 24;
 
 /// How often requests are checked for one that hangs.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
 /// Answers requests until the input ends.
 pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
-    // A signal ends this process, and with it the programs that it started.
+    let stop = Cancel::default();
+    interrupt::catch_with(&stop);
     let session = env.host.session(input::current_folder());
-    let server = Arc::new(Server { session, state: Mutex::default(), ended: Condvar::new() });
+    let sets = if arguments.replay.is_none() || arguments.apply { Execution::Actual } else { Execution::WhatIf };
+    let server = Arc::new(Server { session, sets, state: Mutex::default(), ended: Condvar::new() });
     let watching = Arc::downgrade(&server);
     let watched = server.session.host().submit(move || watch(&watching));
-    let done =
-        watched.map_err(|error| format!("cannot start a thread: {error}")).and_then(|()| match &arguments.replay {
-            Some(path) => server.replay(path),
-            None => server.read(io::stdin().lock()),
-        });
+    let done = watched.and_then(|()| interrupt::notice()).map_err(|error| format!("cannot serve: {error}"));
+    let done = done.and_then(|notice| {
+        server.end_when(&notice)?;
+        match &arguments.replay {
+            Some(path) => server.replay(path, &stop),
+            None => server.read(BufReader::with_capacity(64 << 10, Requests { notice })),
+        }
+    });
     server.end();
     let flushed = server.session.flush().map_err(|error| error_chain(&error));
     match done.and(flushed) {
-        Ok(()) => Exit::Success,
+        Ok(()) => interrupt::exit(&stop, Exit::Success),
         Err(why) => {
             complain(&format!("error: {why}"));
             Exit::Unusable
@@ -59,9 +73,23 @@ pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
     }
 }
 
+/// Standard input, which ends when this process is to end.
+struct Requests {
+    notice: UnixStream,
+}
+
+impl Read for Requests {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut input = io::stdin();
+        if interrupt::ends_before_input(&self.notice, Some(&input)) { Ok(0) } else { input.read(into) }
+    }
+}
+
 struct Server {
     /// What requests have in common: the resources that there are.
     session: Session,
+    /// What becomes of a set that does not say that it is what-if. What was recorded need not be wanted again.
+    sets: Execution,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -108,6 +136,19 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Cancels what is under way once this process is to end.
+    fn end_when(self: &Arc<Self>, notice: &UnixStream) -> Result<(), String> {
+        let notice = notice.try_clone().map_err(|error| format!("cannot serve: {error}"))?;
+        let server = Arc::downgrade(self);
+        let work = move || {
+            interrupt::ends_before_input(&notice, None);
+            if let Some(server) = server.upgrade() {
+                server.state().cancel_all();
+            }
+        };
+        std::thread::Builder::new().spawn(work).map(drop).map_err(|error| format!("cannot start a thread: {error}"))
+    }
+
     /// Carries out each line, until they end or one of them says so.
     fn read(self: &Arc<Self>, mut lines: impl BufRead) -> Result<(), String> {
         loop {
@@ -129,7 +170,11 @@ impl Server {
 
     /// Begins with one request. False at the last one, and where nobody reads answers.
     fn take(self: &Arc<Self>, line: &str) -> bool {
-        let request = match Request::read(line) {
+        if json_values(line.as_bytes()) > MOST_VALUES {
+            let message = format!("the request has more than {MOST_VALUES} values");
+            return print_now(&answer(&Json::Null, Err(Problem::new(Problem::LIMIT, message))));
+        }
+        let mut request = match Request::read(line) {
             Ok(request) => request,
             Err(wrong) => {
                 let (id, problem) = *wrong;
@@ -140,6 +185,9 @@ impl Server {
             self.notified(&request);
             return true;
         };
+        if self.sets == Execution::WhatIf && request.method == "set" {
+            request.only_say();
+        }
         match request.method.as_str() {
             "shutdown" => {
                 self.wait();
@@ -152,7 +200,7 @@ impl Server {
                 self.state().greeted |= result.is_ok();
                 print_now(&answer(&id, result))
             }
-            _ => match self.begin(&id, request, line.len()) {
+            _ => match self.begin(&id, request, weight(line)) {
                 Ok(()) => !self.state().unread,
                 Err(problem) => print_now(&answer(&id, Err(problem))),
             },
@@ -268,17 +316,22 @@ impl Server {
     }
 
     /// Carries out the requests of a file, each after the one before. A file need not begin with `initialize`.
-    fn replay(self: &Arc<Self>, path: &Path) -> Result<(), String> {
+    fn replay(self: &Arc<Self>, path: &Path, stop: &Cancel) -> Result<(), String> {
         let text = input::read(path).map_err(|error| error.to_string())?;
         self.state().greeted = true;
         for line in text.text.lines().filter(|line| !line.trim().is_empty()) {
-            if !self.take(line) {
+            if stop.is_cancelled() || !self.take(line) {
                 break;
             }
             self.wait();
         }
         Ok(())
     }
+}
+
+/// How many bytes a request counts for.
+fn weight(line: &str) -> usize {
+    line.len() + VALUE_BYTES * json_values(line.as_bytes())
 }
 
 /// Answers requests that hang, as long as there is a server.
@@ -309,7 +362,7 @@ mod tests {
     #[test]
     fn a_request_that_hangs_is_answered_for_once() {
         let session = stead_engine::Host::new(stead_engine::HostOptions::default()).session("/");
-        let server = Server { session, state: Mutex::default(), ended: Condvar::new() };
+        let server = Server { session, sets: Execution::Actual, state: Mutex::default(), ended: Condvar::new() };
         server.state().greeted = true;
         let request = |id: u64| {
             let line = format!(r#"{{"id": {id}, "method": "get", "params": {{"type": "Stead/File"}}}}"#);

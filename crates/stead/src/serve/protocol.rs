@@ -31,6 +31,13 @@ impl Request {
         })
     }
 
+    /// Makes a set say what it would change in place of changing it.
+    pub(super) fn only_say(&mut self) {
+        if let Json::Object(params) = &mut self.params {
+            params.insert("whatIf".to_owned(), true.into());
+        }
+    }
+
     /// The parameters, in the form that the method asks for.
     pub(super) fn params<'a, P: Deserialize<'a>>(&'a self) -> Result<P, Problem> {
         P::deserialize(&self.params).map_err(|error| {

@@ -20,6 +20,16 @@ fn run_within(kibibytes: u64, place: &Place, arguments: &[&str]) -> Answer {
     answer(&mut command)
 }
 
+/// The same with standard input.
+fn fed_within(kibibytes: u64, place: &Place, arguments: &[&str], input: &str) -> Answer {
+    let path = place.write("input", input);
+    let script = format!("{} <{}", arguments.join(" "), path.display());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("ulimit -v {kibibytes}; exec {} {script}", place.program().display())]);
+    command.env_clear().env("HOME", place.path()).env("STEAD_LOCKS", place.path()).current_dir(place.path());
+    answer(&mut command)
+}
+
 #[test]
 fn a_loop_that_multiplies_is_refused_before_its_first_iteration() {
     let place = Place::new();
@@ -119,4 +129,85 @@ fn an_answer_of_millions_of_values_is_refused() {
     let output = run_within(800_000, &place, &["resource", "get", "--resource", "Test/Many"]);
     assert_eq!(output.exit, 2, "{}", output.stderr);
     assert!(output.stderr.contains("it holds more than 500000 values"), "{}", output.stderr);
+}
+
+/// Of what a template makes on its way, as of what it yields, only so much is made.
+#[test]
+fn templates_that_multiply_are_refused() {
+    let doubles = |step: &str| {
+        format!("{{% set n = namespace(a='x') %}}{{% for i in range(60) %}}{{% set {step} %}}{{% endfor %}}")
+    };
+    let templates = [
+        doubles("n.a = n.a ~ n.a"),
+        doubles("n.a = n.a * 8"),
+        "{% set a %}{% for i in range(99999) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}".to_owned(),
+        "{{ (range(99999) | join('x' * 100000)) | length }}".to_owned(),
+    ];
+    let place = Place::new();
+    for template in templates {
+        let properties = serde_json::json!({ "path": "f", "template": template });
+        let instance = serde_json::json!({ "name": "t", "type": "Stead/Template", "properties": properties });
+        place.write("a.json", &serde_json::json!({ "resources": [instance] }).to_string());
+        let output = run_within(400_000, &place, &["plan", "a.json"]);
+        let refused = output.stdout.contains("steps") || output.stdout.contains("too large");
+        assert!(output.exit == 1 && refused, "{template}: {} {} {}", output.exit, output.stdout, output.stderr);
+    }
+}
+
+#[test]
+fn a_million_instances_are_refused() {
+    let place = Place::new();
+    let instance = "- type: Microsoft.DSC.Debug/Echo\n  name: \"[string(copyIndex())]\"\n";
+    let copy = "  copy: {name: l, count: 1000000}\n  properties: {output: x}\n";
+    place.write("a.yaml", &format!("{HEAD}{instance}{copy}"));
+    let output = run_within(400_000, &place, &["plan", "a.yaml"]);
+    assert!(output.exit == 3 && output.stderr.contains("error[E0409]: 1000000 iterations"), "{}", output.stderr);
+}
+
+#[test]
+fn a_request_costs_little_however_it_is_made() {
+    let place = Place::new();
+    let call = |output: &str| {
+        let properties = format!("{{\"output\":{output}}}");
+        format!(
+            r#"{{"id":2,"method":"test","params":{{"type":"Microsoft.DSC.Debug/Echo","properties":{properties}}}}}"#
+        )
+    };
+    let text = |length: usize| call(&format!("\"{}\"", "x".repeat(length)));
+    let requests = [
+        (call(&format!("[{}[]]", "[],".repeat(5_000_000))), "more than 500000 values"),
+        (call(&format!("{{{}\"b\":1}}", "\"a\":{},".repeat(1_000_000))), "more than 500000 values"),
+        (text(15 << 20), "\"inDesiredState\":true"),
+        (text(63 << 20), "a request is too long"),
+        (call(&format!("[{}0]", "0,".repeat(200_000))), "\"inDesiredState\":true"),
+    ];
+    for (request, expected) in requests {
+        let hello = r#"{"id":1,"method":"initialize","params":{"protocol":1}}"#;
+        let last = r#"{"id":3,"method":"shutdown"}"#;
+        let input = format!("{hello}\n{request}\n{last}\n");
+        let output = fed_within(600_000, &place, &["serve", "--stdio"], &input);
+        let said = output.stdout + &output.stderr;
+        assert!(said.contains(expected), "{expected}: {} {}", output.exit, said.get(..300).unwrap_or(&said));
+    }
+}
+
+/// Nothing is reserved for what an editor only announces.
+#[test]
+fn a_message_that_is_announced_costs_nothing() {
+    let place = Place::new();
+    let message = |body: &str| format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    let values = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":[{}[]]}}"#, "[],".repeat(3_000_000));
+    let cases = [
+        ("Content-Length: 99999999999999\r\n\r\n".to_owned(), "is too long"),
+        ("Content-Length: 18446744073709551615\r\n\r\n{".to_owned(), "is too long"),
+        ("Content-Length: 2000000000\r\n\r\n{".to_owned(), "is too long"),
+        ("Content-Length: 99999999999999999999\r\n\r\n{".to_owned(), "malformed"),
+        (format!("X: {}\r\n\r\n", "x".repeat(1 << 20)), "malformed header"),
+        (message(&values), "more than 500000 values"),
+        (message("[1"), "malformed message"),
+    ];
+    for (input, expected) in cases {
+        let output = fed_within(400_000, &place, &["lsp"], &input);
+        assert!(output.exit == 1 && output.stderr.contains(expected), "{expected}: {} {}", output.exit, output.stderr);
+    }
 }
