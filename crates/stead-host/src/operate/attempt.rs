@@ -11,7 +11,7 @@ use stead_core::export::{Filter, InvalidFilter};
 use stead_core::manifest::{Implementation, Kind};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::value::Value;
+use stead_core::value::{REDACTED, Value, pointer};
 
 use super::reseal::Resealer;
 use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
@@ -47,9 +47,30 @@ impl Attempt<'_> {
             Method::Test => self.test(),
             Method::Set(execution) => self.set(execution),
             Method::Delete(execution) => {
-                Ok(Reply::Deleted(self.texts(&self.provider.delete(&self.cx, &self.input, execution)?)))
+                self.check_uncovered(execution)?;
+                let cx = self.context_of(execution);
+                Ok(Reply::Deleted(self.texts(&self.provider.delete(&cx, &self.input, execution)?)))
             }
             Method::Export => self.export(),
+        }
+    }
+
+    /// Refuses a change to what only stands in place of a secret: properties that were taken from an output or a recorded request.
+    fn check_uncovered(&self, execution: Execution) -> Result<(), Failure> {
+        let Some(found) = covered_at(self.input.expose()).filter(|_| execution == Execution::Actual) else {
+            return Ok(());
+        };
+        let property = found.split('/').nth(1).unwrap_or_default();
+        let message =
+            format!("'{property}' holds the sign for a hidden secret in place of the secret; state the secret itself");
+        Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
+    }
+
+    /// The context of a method that changes something, if that is what it is called for.
+    fn context_of(&self, execution: Execution) -> Cow<'_, Context> {
+        match execution {
+            Execution::Actual => Cow::Owned(Context { changes: true, ..Context::clone(&self.cx) }),
+            Execution::WhatIf => Cow::Borrowed(&self.cx),
         }
     }
 
@@ -71,7 +92,8 @@ impl Attempt<'_> {
     }
 
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
-        let reply = self.provider.set(&self.cx, &self.input, execution)?;
+        self.check_uncovered(execution)?;
+        let reply = self.provider.set(&self.context_of(execution), &self.input, execution)?;
         if let Some(Pending { message, data }) = reply.pending {
             let data = data.map(|data| self.resealer.state(data));
             return Ok(Reply::Pending(Pending { message: self.resealer.text(&message), data }));
@@ -247,6 +269,28 @@ impl Attempt<'_> {
             ),
             None => Ok(()),
         }
+    }
+}
+
+/// What stands in place of secrets in outputs: those of this program, and requests that the modules for Puppet record.
+const COVERS: [&str; 2] = [REDACTED, "[redacted]"];
+
+/// Where a value is nothing but such a sign, or has one as its user and password.
+fn covered_at(value: &Value) -> Option<String> {
+    let is_covered = |text: &str| {
+        let begins =
+            |text: &str| COVERS.iter().any(|cover| text.strip_prefix(cover).is_some_and(|rest| rest.starts_with('@')));
+        COVERS.contains(&text.trim()) || text.split_once("://").is_some_and(|(_, rest)| begins(rest))
+    };
+    match value {
+        Value::String(text) => is_covered(text).then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| Some(format!("/{at}{}", covered_at(item)?)))
+        }
+        Value::Object(members) => {
+            members.iter().find_map(|(name, value)| Some(pointer::within("", name) + &covered_at(value)?))
+        }
+        _ => None,
     }
 }
 
