@@ -207,7 +207,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// The text as it is, in capitals and small letters, and as it looks inside JSON, addresses, base64 and hexadecimal.
+/// The text as it is, in capitals and small letters, and as it looks inside JSON, XML, addresses, base64 and hexadecimal.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), json_escaped(text), ascii_escaped(text)];
     for set in [NON_ALPHANUMERIC, UNRESERVED, ADDRESS] {
@@ -221,8 +221,36 @@ fn forms(text: &str) -> Vec<String> {
     let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
     forms.extend([hex.to_uppercase(), hex]);
     forms.extend([STANDARD_NO_PAD.encode(text), URL_SAFE_NO_PAD.encode(text)]);
-    forms.extend((0..3).flat_map(|offset| base64_core(text, offset)));
+    forms.extend((0..3).flat_map(|offset| base64_core(text.as_bytes(), offset)));
+    // What PowerShell takes as an encoded command, and how it writes objects.
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    forms.extend([STANDARD_NO_PAD.encode(&wide), URL_SAFE_NO_PAD.encode(&wide)]);
+    forms.extend((0..3).flat_map(|offset| base64_core(&wide, offset)));
+    forms.extend([xml_escaped(text), cli_xml(text)]);
     forms
+}
+
+/// The text as it looks inside of XML.
+fn xml_escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&apos;")
+}
+
+/// The text as PowerShell writes it inside of XML: each unit that XML has no sign for, and what could be taken for such a form, as
+/// `_x000A_`.
+fn cli_xml(text: &str) -> String {
+    let mut written = String::new();
+    for (at, letter) in text.char_indices() {
+        let looks_so = letter == '_' && text.get(at + 1..).is_some_and(|rest| rest.starts_with(['x', 'X']));
+        if letter.is_control() || looks_so || letter.len_utf16() > 1 {
+            let mut units = [0; 2];
+            written.extend(letter.encode_utf16(&mut units).iter().map(|unit| format!("_x{unit:04X}_")));
+        } else if matches!(letter, '&' | '<' | '>') {
+            written.push_str(&xml_escaped(letter.encode_utf8(&mut [0; 4])));
+        } else {
+            written.push(letter);
+        }
+    }
+    written
 }
 
 fn json_escaped(text: &str) -> String {
@@ -260,9 +288,9 @@ fn lower_hex(encoded: &str) -> String {
 /// The part of the base64 text that is the same whatever stands in front and behind, so that `user:password` is found.
 ///
 /// Six bits make a letter: the letters that share bits with what stands around are left out.
-fn base64_core(text: &str, offset: usize) -> Vec<String> {
+fn base64_core(text: &[u8], offset: usize) -> Vec<String> {
     let mut bytes = vec![0; offset];
-    bytes.extend_from_slice(text.as_bytes());
+    bytes.extend_from_slice(text);
     let first = (offset * 8).div_ceil(6);
     let last = bytes.len() * 8 / 6;
     let core = |encoded: String| encoded.get(first..last).map(str::to_owned);

@@ -47,6 +47,7 @@ impl Stage {
             output: 1 << 20,
             grace: Duration::from_millis(300),
             settle: Duration::from_millis(200),
+            changes: true,
         };
         Self { folder: tempfile::tempdir().expect("a folder"), mark, limits, on_ready: |_| {} }
     }

@@ -28,6 +28,7 @@ use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
 use crate::resource::{Kind, Property, Resource};
+use crate::schema::secrets_schema;
 use crate::worker::{Pool, Settings};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
@@ -254,6 +255,14 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
         resource.properties.iter().filter(|each| which(each)).map(|property| &property.name).collect()
     };
     let description = resource.description.as_deref().or_else(|| module.manifest.as_ref()?.description.as_deref());
+    let mut content = json!({
+        "keys": names(|property| property.key),
+        "required": names(|property| (property.key || property.mandatory) && !property.read_only),
+        "readOnly": names(|property| property.read_only),
+    });
+    if let Some(secrets) = secrets_schema(&resource.properties) {
+        content["secrets"] = secrets;
+    }
     json!({
         "type": format!("{}/{}", module.name, resource.name),
         "kind": if resource.kind == Kind::Composite { "importer" } else { "resource" },
@@ -270,11 +279,7 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
         "description": description,
         "properties": names(|_| true),
         "requireAdapter": adapter.as_str(),
-        "adaptedContent": {
-            "keys": names(|property| property.key),
-            "required": names(|property| (property.key || property.mandatory) && !property.read_only),
-            "readOnly": names(|property| property.read_only),
-        },
+        "adaptedContent": content,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
 use stead_host::fs::OpenError;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -186,7 +186,20 @@ impl Provider for PowerShellProvider {
 fn parse(state: &RawValue) -> Result<Value, Failure> {
     let json: PlainJson = serde_json::from_str(state.get())
         .map_err(|error| Failure::new(FailureKind::Protocol, format!("the state is not valid JSON: {error}")))?;
-    Ok(Value::from(json))
+    Ok(Value::from(covering_secrets(json)))
+}
+
+/// A state in which secrets of PowerShell, of which a worker says only that they are there, have the form that results have.
+fn covering_secrets(json: PlainJson) -> PlainJson {
+    match json {
+        PlainJson::Object(members) => match members.get("$secret").and_then(PlainJson::as_str) {
+            Some("SecureString") => REDACTED.into(),
+            Some("PSCredential") => json!({ "username": members.get("username"), "password": REDACTED }),
+            _ => members.into_iter().map(|(name, value)| (name, covering_secrets(value))).collect(),
+        },
+        PlainJson::Array(items) => items.into_iter().map(covering_secrets).collect(),
+        other => other,
+    }
 }
 
 /// The input with its secrets as themselves: how they are wrapped is for those who print.

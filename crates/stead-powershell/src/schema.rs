@@ -62,6 +62,24 @@ fn is_secret(ty: &Type) -> bool {
     }
 }
 
+/// A schema that says of the properties only which values are secret; `None` where none is.
+pub(crate) fn secrets_schema(properties: &[Property]) -> Option<Json> {
+    let marked = properties.iter().filter_map(|property| Some((property.name.clone(), secret_schema(&property.ty)?)));
+    let marked: Map<String, Json> = marked.collect();
+    (!marked.is_empty()).then(|| json!({ "properties": marked }))
+}
+
+fn secret_schema(ty: &Type) -> Option<Json> {
+    match ty {
+        Type::SecureString => Some(json!({ "format": "password" })),
+        Type::Credential => Some(json!({ "properties": { "password": { "format": "password" } } })),
+        Type::Array(element) => secret_schema(element).map(|items| json!({ "items": items })),
+        Type::Nullable(element) => secret_schema(element),
+        Type::CimInstance(class) | Type::Class(class) => secrets_schema(&class.properties),
+        _ => None,
+    }
+}
+
 fn type_schema(ty: &Type) -> Map<String, Json> {
     let members = match ty {
         Type::Object | Type::PsObject | Type::Other(_) => json!({}),

@@ -162,9 +162,9 @@ pub(crate) fn for_users(text: &str) -> Cow<'_, str> {
         let length = style.unwrap_or(character.len_utf8());
         let (head, tail) = rest.split_at(length);
         if style.is_some() || is_harmless(character) {
-            out.push_str(head)
+            out.push_str(head);
         } else {
-            out.extend(character.escape_default())
+            out.extend(character.escape_default());
         }
         rest = tail;
     }
@@ -290,6 +290,6 @@ mod tests {
         let value = serde_json::json!({ "name": "a\u{202e}b\u{9b}", "lines": "a\nb" });
         let text = yaml(&value);
         assert!(!text.contains('\u{202e}') && !text.contains('\u{9b}'), "{text}");
-        assert_eq!(serde_saphyr::from_str::<Json>(&text).unwrap(), value);
+        assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), value);
     }
 }

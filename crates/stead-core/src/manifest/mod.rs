@@ -8,6 +8,7 @@ pub use crate::diag::codes::manifest as codes;
 mod extension;
 mod lane;
 mod listing;
+mod marked;
 mod parse;
 mod read;
 mod secret;
@@ -28,6 +29,7 @@ pub use extension::{
 };
 pub use lane::Lane;
 pub use listing::{Listing, extension_listing, listing};
+pub use marked::SecretPlaces;
 pub use parse::{Declaration, Declared, Form, parse, parse_listed};
 pub use read::{plain, unplaced};
 pub use secret::{SecretForm, SecretProperty};
@@ -101,6 +103,8 @@ pub struct Manifest<I = Implementation> {
     pub reconcile_wait: Option<Wait>,
     /// Its properties whose values are secret however they are stated.
     pub secrets: Vec<SecretProperty>,
+    /// Where its schema says that values are secret; `None` where it does not, or only a program knows the schema.
+    pub secret_places: Option<Arc<SecretPlaces>>,
     /// How it is carried out.
     pub implementation: I,
 }
@@ -123,6 +127,7 @@ impl<I> Manifest<I> {
             security: OperationSecurity::default(),
             reconcile_wait: None,
             secrets: Vec::new(),
+            secret_places: None,
             implementation,
         }
     }
@@ -141,6 +146,7 @@ impl<I> Manifest<I> {
             security: self.security,
             reconcile_wait: self.reconcile_wait,
             secrets: self.secrets,
+            secret_places: self.secret_places,
             implementation: how(self.implementation),
         }
     }

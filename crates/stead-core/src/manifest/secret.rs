@@ -73,13 +73,17 @@ impl Manifest {
     /// Whether a state has a secret that is not sealed.
     pub fn states_secrets(&self, desired: &Value) -> bool {
         let members = desired.as_object();
-        self.secrets.iter().any(|secret| {
-            members.and_then(|members| members.get(secret.name)).is_some_and(|value| secret.form.is_in(value))
-        })
+        self.secret_places.as_ref().is_some_and(|places| places.are_in(desired))
+            || self.secrets.iter().any(|secret| {
+                members.and_then(|members| members.get(secret.name)).is_some_and(|value| secret.form.is_in(value))
+            })
     }
 
     /// A state with those secrets sealed.
     pub fn sealing_secrets(&self, mut state: Value, seal: &dyn Seal) -> Value {
+        if let Some(places) = &self.secret_places {
+            places.seal(&mut state, seal);
+        }
         if let Value::Object(members) = &mut state {
             for secret in &self.secrets {
                 if let Some(value) = Object::get_mut(members, secret.name) {

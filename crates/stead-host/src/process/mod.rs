@@ -177,7 +177,10 @@ pub enum ProcessError {
     #[error("it was cancelled")]
     Cancelled,
     /// It ended and left processes behind.
-    #[error("it left processes behind, which were ended: {processes}")]
+    #[error(
+        "it left processes behind, which were ended: {processes}; what is to go on running is a service: use Stead/Service, or \
+         start it with systemd-run"
+    )]
     LeftBehind {
         /// How it ended itself.
         exit: Exit,

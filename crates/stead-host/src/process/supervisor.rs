@@ -78,7 +78,9 @@ impl Drop for Supervision {
     fn drop(&mut self) {
         let ended = std::mem::replace(&mut *state(), State::Off);
         if let State::On(mut supervisor) = ended {
-            supervisor.group.take().iter().for_each(leave);
+            if let Some(group) = supervisor.group.take() {
+                leave(&group);
+            }
             // If it does not hear it, it looks for programs and finds none.
             let _ = supervisor.process.stdin.take().map(|mut pipe| pipe.write_all(&[FAREWELL]));
             let _ = supervisor.process.wait();
@@ -99,14 +101,18 @@ pub fn supervise(token: &OsStr) -> io::Result<()> {
     }
     // What this process was given as its standard output is what the other one wrote to, as its standard error the group.
     let group = Group::of_directory(rustix::io::dup(rustix::stdio::stderr())?);
-    group.iter().for_each(|group| group.end(PATIENCE));
+    if let Some(group) = &group {
+        group.end(PATIENCE);
+    }
     let shared = File::from(rustix::io::dup(rustix::stdio::stdout())?);
     let mut groups = vec![0; usize::try_from(shared.metadata()?.len()).unwrap_or_default()];
     shared.read_exact_at(&mut groups, 0)?;
     let groups = groups.chunks_exact(SLOT).filter_map(|slot| slot.try_into().ok().map(i32::from_ne_bytes));
     let born = procfs::own().map_or(0, |own| own.start);
     Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(PATIENCE);
-    group.iter().for_each(Group::remove);
+    if let Some(group) = &group {
+        group.remove();
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Adapted resources, from a manifest and from the list of an adapter.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -8,7 +9,7 @@ use super::Parser;
 use crate::diag::Diagnostic;
 use crate::id::TypeName;
 use crate::manifest::read::{Unknown, head, plain, present};
-use crate::manifest::{AdaptedManifest, AdaptedResource, Capabilities, Manifest, Version, codes, words};
+use crate::manifest::{AdaptedManifest, AdaptedResource, Capabilities, Manifest, SecretPlaces, Version, codes, words};
 use crate::text::Node;
 
 const ADAPTED_KEYS: [&str; 13] = [
@@ -57,11 +58,12 @@ impl Parser<'_> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let path = path.map(|path| directory.join(path));
         let schema = self.reader.object(node, "schema");
+        let secret_places = schema.as_ref().and_then(SecretPlaces::of_schema).map(Arc::new);
         let version = self.version(node);
         let (about, require_adapter) = (self.about(node, version), self.adapter_type(node)?);
         let (manifest_path, manifest) = (Some(self.path.to_owned()), plain(node));
         let resource = AdaptedResource { require_adapter, path, content, schema, manifest_path, manifest };
-        Some(about?.carried_out(|()| resource))
+        Some(Manifest { secret_places, ..about?.carried_out(|()| resource) })
     }
 
     fn path_or_content(&mut self, node: &Node) {
@@ -87,7 +89,11 @@ impl Parser<'_> {
             manifest_path: None,
             manifest,
         };
-        Some(about?.carried_out(|()| resource))
+        // A schema that only describes what an adapter takes is not stated as that of the resource.
+        let described = resource.content.as_ref().and_then(|content| content.get("secrets"));
+        let mut schemas = resource.schema.iter().chain(described);
+        let secret_places = schemas.find_map(SecretPlaces::of_schema).map(Arc::new);
+        Some(Manifest { secret_places, ..about?.carried_out(|()| resource) })
     }
 
     /// The version of a listed resource. Modules of PowerShell have two to four numbers.

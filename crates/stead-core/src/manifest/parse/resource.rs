@@ -9,7 +9,7 @@ use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, Implementation, Kind, Manifest, Method,
-    OperationSecurity, SchemaSource, codes,
+    OperationSecurity, SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -60,6 +60,14 @@ const SET_KEYS: [&str; 8] = [
     "whatIfReturns",
 ];
 
+/// Where a schema in a manifest says that values are secret.
+fn secret_places(schema: &SchemaSource) -> Option<Arc<SecretPlaces>> {
+    match schema {
+        SchemaSource::Embedded(schema) => SecretPlaces::of_schema(schema).map(Arc::new),
+        SchemaSource::Command { .. } => None,
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn resource(&mut self, node: &Node) -> Option<Manifest> {
         let before = self.reader.errors();
@@ -87,7 +95,7 @@ impl Parser<'_> {
             tags,
             security,
             reconcile_wait,
-            secrets: Vec::new(),
+            secret_places: command.schema.as_ref().and_then(secret_places),
             ..Manifest::new(type_name?, version?, Implementation::Command(Arc::new(command)))
         })
     }
