@@ -214,7 +214,9 @@ impl Printer {
                     became(run, other.node())
                 )
             }
-            Status::Skipped(_) => left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why))).unwrap_or_default(),
+            Status::Skipped(_) => {
+                left_out(graph, run.report(), node).map(|why| format!(": {}", visible(&why))).unwrap_or_default()
+            }
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
