@@ -81,7 +81,7 @@ mod tests {
         assert!(!limit.note("f", at(5)));
         assert_eq!(limit.reached(at(5)), ["f"]);
         let ends = limit.ends("f", at(5)).unwrap();
-        assert!(limit.is_reached("f", at(59)) && ends == at(60) && !limit.is_reached("f", ends));
+        assert!(limit.is_reached("f", at(60)) && ends == at(61) && !limit.is_reached("f", ends));
         assert!(!limit.is_reached("g", at(5)));
         assert!(!limit.is_reached("f", at(70)));
         assert!(limit.reached(at(70)).is_empty());
