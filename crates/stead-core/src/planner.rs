@@ -219,7 +219,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Takes in what came of a method, and returns what is to be warned of. A failure is that of the operation, but where
+    /// Takes in the outcome of a method, and returns what is to be warned of. A failure is that of the operation, but where
     /// something was changed before: that is reported, with what is not known of it.
     pub fn observe(&mut self, answer: Result<Reply, Failure>) -> Result<Option<String>, Failure> {
         let failure = match answer {

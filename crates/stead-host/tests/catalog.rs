@@ -125,7 +125,7 @@ fn resource(type_name: &str, version: &str) -> Json {
 
 fn adapter(type_name: &str) -> Json {
     let methods = json!({"list": {"executable": "x", "args": ["list"]}, "inputKind": "single"});
-    json!({"$schema": "s", "type": type_name, "version": "1.0.0", "get": {"executable": "x"}, "adapter": methods})
+    json!({"$schema": "s", "type": type_name, "version": "1.0.0", "get": {"executable": "x"}, "validate": {"executable": "x"}, "adapter": methods})
 }
 
 fn wanted(type_name: &str) -> Wanted {

@@ -63,7 +63,7 @@ impl Document {
         self.parameters.iter().find(named).map(|parameter| parameter.data_type.value)
     }
 
-    /// Elements of arrays that dsc refuses: arrays, and expressions that are no text.
+    /// Elements of arrays that dsc refuses: arrays, and expressions that are not text.
     fn elements(&self, node: &Template, found: &mut Vec<Diagnostic>) {
         match &node.kind {
             Kind::Object(entries) => entries.iter().for_each(|entry| self.elements(&entry.value, found)),
@@ -72,7 +72,7 @@ impl Document {
                     match &item.kind {
                         Kind::Array(_) => found.push(finding(item.span, "an array within an array")),
                         Kind::Compiled(expression) if !self.may_be_text(expression) => {
-                            found.push(finding(item.span, "an expression that is no text, in an array,"));
+                            found.push(finding(item.span, "an expression that is not text, in an array,"));
                         }
                         _ => {}
                     }

@@ -89,7 +89,7 @@ fn listening(cx: &Context, heard: &Arc<Mutex<Vec<String>>>) -> Trace {
 }
 
 /// In what the default of a property is none of its values.
-fn misfit(schema: &Json, name: &str, property: &Json, default: &Json) -> Option<String> {
+fn default_mismatch(schema: &Json, name: &str, property: &Json, default: &Json) -> Option<String> {
     let mut own = property.clone();
     for key in ["$defs", "definitions"] {
         if let (Some(members), Some(shared)) = (own.as_object_mut(), schema.get(key)) {
@@ -177,7 +177,7 @@ impl Checker<'_> {
         let properties = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
         let stated = properties.filter_map(|(name, property)| Some((name, property, property.get("default")?)));
         let wrong: Vec<String> =
-            stated.filter_map(|(name, property, default)| misfit(schema, name, property, default)).collect();
+            stated.filter_map(|(name, property, default)| default_mismatch(schema, name, property, default)).collect();
         for message in wrong {
             self.error(&codes::SCHEMA, message, "correct the default; in JSON false and \"false\" differ");
         }
