@@ -66,8 +66,20 @@ pub struct Call {
     pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
-    /// For `Test`: nobody reads the state of an instance that is in its desired state, so that a resource need not tell it.
-    pub verdict_suffices: bool,
+    /// How much of the state is read by anybody.
+    pub wanted: Wanted,
+}
+
+/// How much of the state of an instance is read by anybody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wanted {
+    /// Nothing, where a test finds it in its desired state: a resource need not report it.
+    Verdict,
+    /// What the operation reports.
+    #[default]
+    Reported,
+    /// All that can be read: an expression may refer to it.
+    All,
 }
 
 impl Call {
@@ -242,11 +254,14 @@ pub struct Response {
     pub metadata: Option<Box<Value>>,
     /// What must be restarted before the state has effect.
     pub restarts: Vec<Restart>,
+    /// All that can be read of the state, where that is [`Wanted::All`] and the outcome holds less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<Arc<Value>>,
 }
 
 impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
-        Self { outcome: Outcome::Failed(Box::new(failure)), metadata: None, restarts: Vec::new() }
+        Self { outcome: Outcome::Failed(Box::new(failure)), metadata: None, restarts: Vec::new(), complete: None }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Prediction, Presumed,
-    Response, Tested, Verification, invalid_restarts, restarts,
+    Response, Tested, Verification, Wanted, invalid_restarts, restarts,
 };
 use crate::destruction::{Effect, Effects};
 use crate::diff::{Rules, absence, differing, exists, overlaid};
@@ -303,7 +303,7 @@ impl<'a> Planner<'a> {
             let own = self.capabilities().test;
             return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
-        if self.call.verdict_suffices && reply.in_desired_state == Some(true) {
+        if self.call.wanted == Wanted::Verdict && reply.in_desired_state == Some(true) {
             let desired = || Reading { state: Arc::clone(&self.call.desired), metadata: None };
             reply.actual.get_or_insert_with(desired);
         }
@@ -563,7 +563,7 @@ fn unchanged(before: Arc<Value>, after: Arc<Value>) -> Changed {
 
 fn done(outcome: Outcome, metadata: Option<Value>) -> Step {
     let restarts = reported_state(&outcome).map(restarts).unwrap_or_default();
-    Step::Done(Box::new(Response { outcome, metadata: metadata.map(Box::new), restarts }))
+    Step::Done(Box::new(Response { outcome, metadata: metadata.map(Box::new), restarts, complete: None }))
 }
 
 fn reported_state(outcome: &Outcome) -> Option<&Value> {

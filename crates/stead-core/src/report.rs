@@ -580,6 +580,12 @@ impl Record {
         }
     }
 
+    /// The same with all that can be read of it, where an expression may refer to it.
+    pub fn complete_state(&self) -> Option<&Value> {
+        let response = self.response.as_deref()?;
+        response.complete.as_deref().or_else(|| self.state())
+    }
+
     /// The properties that still differ after a set, if it was verified and they do.
     pub fn not_converged(&self) -> Option<&[String]> {
         match &self.changed()?.verified {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Pending, Tested};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Pending, Tested, Wanted};
 use stead_core::diff::Rules;
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::instance_path::InstancePath;
@@ -59,7 +59,12 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
     let mut calls = Vec::new();
     for execution in [Execution::Actual, Execution::WhatIf] {
         for desired in [Value::Null, json(r#"{"x": 1}"#), json(r#"{"_exist": false}"#)] {
-            for (tested, verdict_suffices) in [(None, false), (None, true), (Some(true), false), (Some(false), false)] {
+            for (tested, wanted) in [
+                (None, Wanted::Reported),
+                (None, Wanted::Verdict),
+                (Some(true), Wanted::Reported),
+                (Some(false), Wanted::All),
+            ] {
                 let found = |in_desired_state| Tested {
                     actual: json(r#"{"x": 2}"#).into(),
                     in_desired_state,
@@ -76,7 +81,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
                     tested: tested.map(|in_state| Arc::new(found(in_state))),
                     pending: None,
                     metadata: None,
-                    verdict_suffices,
+                    wanted,
                 });
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use stead_core::call::{Call, Operation, Response};
+use stead_core::call::{Call, Operation, Response, Wanted};
 use stead_core::claims::{Claims, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
@@ -126,7 +126,7 @@ impl Calls for SessionCalls {
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
-        let verdict_suffices = call.verdict_suffices;
+        let verdict_suffices = call.wanted == Wanted::Verdict;
         let cx = Context { name, found_absent, verdict_suffices, pending, ..self.context.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }

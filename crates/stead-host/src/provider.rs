@@ -79,6 +79,12 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// Whether `get` reports all that can be read of the state, and nothing else does. What is built in is then read once more
+    /// where an expression refers to it, so that there are the same members after every operation.
+    fn get_tells_all(&self) -> bool {
+        true
+    }
+
     /// How long a call with this desired state takes, in order of magnitude; decides whether it is handed to a thread.
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Process

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value as Json, json};
-use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response};
+use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::instance_path::InstancePath;
@@ -318,7 +318,7 @@ fn shown(
         tested: None,
         pending: None,
         metadata: None,
-        verdict_suffices: false,
+        wanted: Wanted::Reported,
     };
     let answer = carry_out(&call, provider, vault, &cx);
     let failed = matches!(answer.outcome, Outcome::Failed(_));
@@ -353,7 +353,7 @@ fn get(desired: Json, answer: Json, vault: &MemoryVault) -> (Json, String) {
         tested: None,
         pending: None,
         metadata: None,
-        verdict_suffices: false,
+        wanted: Wanted::Reported,
     };
     let answer = carry_out(&call, &Fixed(answer), vault, &Context { trace, ..Context::new(std::path::Path::new("/")) });
     let Outcome::Got(state) = answer.outcome else { panic!("a state") };

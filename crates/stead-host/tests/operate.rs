@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification,
+    Wanted,
 };
 use stead_core::expr::{Answer, Environment, Expression};
 use stead_core::id::{NodeId, ResourceId, SecretName, TypeName};
@@ -88,7 +89,11 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
         tested,
         pending: None,
         metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
-        verdict_suffices: json["verdictSuffices"] == true,
+        wanted: match json["wanted"].as_str() {
+            Some("verdict") => Wanted::Verdict,
+            Some("all") => Wanted::All,
+            _ => Wanted::Reported,
+        },
     }
 }
 

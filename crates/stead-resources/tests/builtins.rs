@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Call, Changed, Execution, Exported, Operation, Outcome, Tested};
+use stead_core::call::{Call, Changed, Execution, Exported, Operation, Outcome, Tested, Wanted};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::instance_path::InstancePath;
 use stead_core::value::{Seal, Value};
@@ -142,7 +142,7 @@ impl Run {
             tested,
             pending: None,
             metadata: None,
-            verdict_suffices: false,
+            wanted: Wanted::Reported,
         };
         carry_out(&call, &*self.built_in.provider, &self.vault, &self.context).outcome
     }

@@ -7,6 +7,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -111,7 +112,22 @@ impl Subject<'_> {
         [&self.cx, &unread].into_iter().try_for_each(|cx| match self.provider.test(cx, self.desired) {
             Ok(reply) if reply.in_desired_state == Some(true) => Ok(()),
             other => Err(format!("after the set, the test says: {}", self.test(&other))),
-        })
+        })?;
+        self.check_members()
+    }
+
+    /// What a document may refer to is the same in every operation.
+    fn check_members(&self) -> Result<(), String> {
+        let members = |state: &Plain| -> BTreeSet<String> {
+            state.expose().as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+        };
+        let (got, tested) = (self.provider.get(&self.cx, self.desired), self.provider.test(&self.cx, self.desired));
+        let (Ok(got), Some(tested)) = (got, tested.ok().and_then(|reply| reply.actual)) else { return Ok(()) };
+        let left_out: Vec<String> = members(&got).difference(&members(&tested)).cloned().collect();
+        if left_out.is_empty() || self.provider.get_tells_all() {
+            return Ok(());
+        }
+        Err(format!("get reports what test leaves out: {}", left_out.join(", ")))
     }
 }
 

@@ -104,7 +104,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
         let expressions = expressions(node);
         let is_condition = condition.is_some_and(|condition| std::ptr::eq(condition, node));
         let notifies = if is_condition { NeedKind::Notify } else { NeedKind::Require };
-        for (function, kind) in [("reference", NeedKind::Require), ("stateChanged", notifies)] {
+        for (function, kind) in [(REFERENCE, NeedKind::Require), ("stateChanged", notifies)] {
             needs.extend(references(builder, &origin, &expressions, function).into_iter().map(own(kind)));
         }
         builder.check(origin.scope, origin.iteration.as_deref(), &expressions, used);
@@ -229,16 +229,25 @@ fn references(
     function: &str,
 ) -> Vec<NodeId> {
     let found: Vec<Reference<'_>> = references_in(expressions, function).collect();
-    let targets = found.iter().filter_map(|reference| {
-        let text = known_text(builder, origin, reference.argument)?;
+    let mut targets = Vec::with_capacity(found.len());
+    for reference in &found {
+        let Some(text) = known_text(builder, origin, reference.argument) else {
+            builder.graph.referred.scopes.insert(origin.scope);
+            continue;
+        };
         let span = locate(builder.sources, reference.span, reference.argument.at());
-        target(builder, origin, &text, span, Link::RefersTo)
-    });
-    targets.collect()
+        targets.extend(target(builder, origin, &text, span, Link::RefersTo));
+    }
+    if function == REFERENCE {
+        builder.graph.referred.nodes.extend(&targets);
+    }
+    targets
 }
 
 /// The functions that refer to an instance.
-const REFERRING: [&str; 2] = ["reference", "stateChanged"];
+const REFERRING: [&str; 2] = [REFERENCE, "stateChanged"];
+
+const REFERENCE: &str = "reference";
 
 /// The argument of a call that refers to an instance.
 struct Reference<'a> {

@@ -57,6 +57,17 @@ pub struct Graph {
     pub exclusions: BTreeMap<NodeId, Arc<Exclusion>>,
     /// Which of the needs no document states.
     pub implied: BTreeSet<Implied>,
+    /// What expressions refer to.
+    pub referred: Referred,
+}
+
+/// What `reference()` is called for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Referred {
+    /// The instances that are named.
+    nodes: BTreeSet<NodeId>,
+    /// The scopes in which instances are named that only the run knows.
+    scopes: BTreeSet<ScopeId>,
 }
 
 /// Which calls are never under way at the same time as one of an instance, whatever the operation.
@@ -280,7 +291,16 @@ impl Graph {
             scopes: vec![scope],
             exclusions: BTreeMap::new(),
             implied: BTreeSet::new(),
+            referred: Referred::default(),
         }
+    }
+
+    /// Whether an expression may refer to an instance, or to what holds it.
+    pub fn is_referred(&self, id: NodeId) -> bool {
+        let Referred { nodes, scopes } = &self.referred;
+        let mut outward = std::iter::successors(Some(id), |id| self.container(*id));
+        !(nodes.is_empty() && scopes.is_empty())
+            && outward.any(|id| nodes.contains(&id) || scopes.contains(&self.node(id).scope))
     }
 
     /// The node of that id.

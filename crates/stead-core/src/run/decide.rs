@@ -10,7 +10,7 @@ use super::policy::{Attempt, Verdict};
 use super::readiness::Gate;
 use super::view::View;
 use super::{Privilege, Run, codes};
-use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Verification};
+use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Verification, Wanted};
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use crate::expr::{FactKey, Stop};
@@ -181,9 +181,11 @@ impl Run {
             tested: record.tested.clone(),
             pending: record.pending.clone(),
             metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
-            verdict_suffices: operation == Operation::Test
-                && mode.execution == Execution::Actual
-                && self.is_dispensable(id),
+            wanted: match operation {
+                Operation::Test if mode.execution == Execution::Actual && self.is_dispensable(id) => Wanted::Verdict,
+                _ if self.graph.is_referred(id) => Wanted::All,
+                _ => Wanted::Reported,
+            },
         }
     }
 

@@ -99,5 +99,5 @@ fn weight(answer: Answer<'_>) -> u64 {
         Outcome::Pending(pending) => of(pending.data.as_ref()),
         Outcome::Deleted(_) | Outcome::Failed(_) => 0,
     };
-    outcome + of(response.metadata.as_deref())
+    outcome + of(response.metadata.as_deref()) + of(response.complete.as_deref())
 }

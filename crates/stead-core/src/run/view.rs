@@ -5,6 +5,7 @@ use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
 use crate::graph::{Adjacent, Graph, Role, ScopeView};
 use crate::id::{NodeId, ResourceId};
+use crate::manifest::Implementation;
 use crate::value::{Object, Value};
 
 use super::Run;
@@ -101,11 +102,19 @@ fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
     }
     match &report.record(node).response.as_ref()?.outcome {
         Outcome::Exported(found) => Some(Value::Array(found.iter().map(|each| each.properties.clone()).collect())),
-        _ => report.record(node).state().map(|state| match nested_results(state) {
+        _ => report.record(node).complete_state().map(|state| match nested_results(state) {
             Some(results) => Value::Array(results.into_iter().cloned().collect()),
-            None => state.clone(),
+            None => without_verdict(graph, node, state.clone()),
         }),
     }
+}
+
+/// What is built in tells in its state what a test found, which is no part of what is there.
+fn without_verdict(graph: &Graph, node: NodeId, mut state: Value) -> Value {
+    if let (Implementation::BuiltIn, Value::Object(members)) = (&graph.node(node).manifest.implementation, &mut state) {
+        members.remove("_inDesiredState");
+    }
+    state
 }
 
 fn nested_result(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {

@@ -146,7 +146,7 @@ impl World {
                 return answer;
             }
         };
-        Response { outcome, metadata: None, restarts: Vec::new() }
+        Response { outcome, metadata: None, restarts: Vec::new(), complete: None }
     }
 
     fn corrupt(&mut self, by: &str) {
@@ -191,7 +191,7 @@ impl Thing {
             if self.job.as_ref().is_some_and(|job| job.is_detached && job.left == 0) {
                 self.actual = Some(overlaid(&before, desired, &Rules::default()));
             }
-            return Response { outcome: Outcome::Pending(Box::new(pending)), metadata: None, restarts: Vec::new() };
+            return Response { outcome: Outcome::Pending(Box::new(pending)), metadata: None, restarts: Vec::new(), complete: None };
         }
         self.set(call.execution, desired, before)
     }
@@ -224,7 +224,7 @@ impl Thing {
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
         let (before, after) = (before.into(), after.into());
         let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
-        Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
+        Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts, complete: None }
     }
 }
 

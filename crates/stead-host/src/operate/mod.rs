@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Response};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::manifest::Implementation;
-use stead_core::planner::{Planner, Step, deletes};
+use stead_core::planner::{Method, Planner, Reply, Step, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
 
@@ -62,7 +62,7 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     let mut planner = Planner::new(call, &attempt.desired, attempt.rules());
     loop {
         match planner.step()? {
-            Step::Done(response) => return Ok(*response),
+            Step::Done(response) => return Ok(complete(call, attempt, *response)),
             Step::Invoke(method) => {
                 let answer = attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method)));
                 if let Some(warning) = planner.observe(answer.map_err(|failure| attempt.scrubbed(failure)))? {
@@ -70,6 +70,23 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
                 }
             }
         }
+    }
+}
+
+/// A response with all that can be read of the state, if an expression may refer to it. One that cannot be read stays as it is.
+fn complete(call: &Call, attempt: &Attempt<'_>, response: Response) -> Response {
+    let tells_less = match &response.outcome {
+        Outcome::Tested(_) => true,
+        Outcome::Changed(_) => call.execution == Execution::Actual,
+        _ => false,
+    };
+    let is_built_in = matches!(call.manifest.implementation, Implementation::BuiltIn);
+    if call.wanted != Wanted::All || !tells_less || !is_built_in || !attempt.provider.get_tells_all() {
+        return response;
+    }
+    match attempt.invoke(Method::Get) {
+        Ok(Reply::State(reading)) => Response { complete: Some(reading.state), ..response },
+        _ => response,
     }
 }
 

@@ -160,6 +160,11 @@ impl JsonSchema for Seconds {
 struct Command;
 
 impl Provider for Command {
+    /// Without a command 'get', what the others printed is the state, and they do not run again.
+    fn get_tells_all(&self) -> bool {
+        false
+    }
+
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         Desired::read(input, cx).map(|_| ())
     }

@@ -81,6 +81,11 @@ impl JsonSchema for Argument {
 struct RunCommandOnSet;
 
 impl Provider for RunCommandOnSet {
+    /// Only a set tells what the program printed.
+    fn get_tells_all(&self) -> bool {
+        false
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

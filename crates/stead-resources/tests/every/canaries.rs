@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Call, Execution, Operation, Outcome, Response};
+use stead_core::call::{Call, Execution, Operation, Outcome, Response, Wanted};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::instance_path::InstancePath;
 use stead_core::value::{Object, Seal, Value};
@@ -138,7 +138,7 @@ fn shown(
         tested: None,
         pending: None,
         metadata: None,
-        verdict_suffices: false,
+        wanted: Wanted::Reported,
     };
     let answer = carry_out(&call, &*built_in.provider, vault, &cx);
     let traced = world.trace.lock().unwrap().join("\n");

@@ -134,7 +134,8 @@ pub(super) static TABLE: &[Builtin] = &[
         .returns(&[Array, Object])
         .says(
             "union(<array | object>, <array | object>, ...)",
-            "The elements or members of all of the arguments, each once.",
+            "The elements or members of all of the arguments, each once: of a member that several have, the value of the last counts as a \
+             whole. stead.merge() merges objects within objects.",
         )
         .if_only("The arguments are all arrays or all objects."),
     function("contains", Pure(array::contains), &["array", "object", "string"])
