@@ -191,7 +191,12 @@ impl Thing {
             if self.job.as_ref().is_some_and(|job| job.is_detached && job.left == 0) {
                 self.actual = Some(overlaid(&before, desired, &Rules::default()));
             }
-            return Response { outcome: Outcome::Pending(Box::new(pending)), metadata: None, restarts: Vec::new(), complete: None };
+            return Response {
+                outcome: Outcome::Pending(Box::new(pending)),
+                metadata: None,
+                restarts: Vec::new(),
+                complete: None,
+            };
         }
         self.set(call.execution, desired, before)
     }
