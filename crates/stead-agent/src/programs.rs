@@ -4,18 +4,20 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use stead_host::process::{Environment, Exit, Limits, Program, run};
+use stead_host::process::{Environment, Executable, Exit, Limits, Program, run};
 use stead_host::provider::Cancel;
 
 /// Runs a program with arguments, found in the PATH of this process. An error is a sentence.
 pub(crate) fn run_command(command: &[String]) -> Result<(), String> {
     let (program, arguments) = command.split_first().ok_or("the command is empty")?;
     let environment = Environment::of_this_process(&[]);
-    let path = environment.find(program, Path::new("/")).ok_or_else(|| format!("there is no program '{program}'"))?;
+    let found = Executable::find(program, Path::new("/"), &environment);
+    let executable = found.ok_or_else(|| format!("there is no program '{program}'"))?;
+    let executable = executable.map_err(|refused| format!("the program '{program}' {}", refused.reason()))?;
+    let path = executable.path();
     let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
     let program = Program {
-        path: &path,
-        image: None,
+        executable: &executable,
         arguments: &arguments,
         directory: Path::new("/"),
         environment: &environment,

@@ -139,7 +139,7 @@ impl Calls for SessionCalls {
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
         let claims = self.claims_of(&call.manifest, &Plain::covered(&call.desired))?;
-        let footprint = Footprint::new(claims, &response.outcome, |path| self.context.resolve(path));
+        let footprint = Footprint::new(claims, &response.outcome, |path| self.context.resolve(path).into());
         Some(footprint.with_other_paths(|path| self.real_paths.of(path)))
     }
 

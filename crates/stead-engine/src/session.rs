@@ -27,7 +27,7 @@ use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
-use stead_host::fs::{FsError, Writes};
+use stead_host::fs::{FsError, SystemRoot, Writes};
 use stead_host::lock::Locks;
 use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
@@ -546,7 +546,7 @@ impl Session {
             cancel: self.cancel.clone(),
             writes: self.writes.clone(),
             trace: Arc::clone(&self.trace),
-            system_root: self.system_root.clone(),
+            system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
             inherited: Arc::clone(&self.inherited),
             ..Context::new(Arc::clone(&self.root))
         }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use stead_host::process::{self, Environment, Limits, Program};
+use stead_host::process::{self, Environment, Executable, Limits, Program};
 use stead_host::provider::Cancel;
 
 const ROUNDS: u32 = 1000;
@@ -24,9 +24,9 @@ fn bare_with_pipes() {
 }
 
 fn runner(environment: &Environment) {
+    let executable = Executable::open("/bin/true".into(), &Environment::default()).expect("a program");
     let program = Program {
-        path: Path::new("/bin/true"),
-        image: None,
+        executable: &executable,
         arguments: &[],
         directory: Path::new("/"),
         environment,

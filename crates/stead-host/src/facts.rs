@@ -13,6 +13,8 @@ use jiff::Timestamp;
 use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
+use crate::fs::SystemRoot;
+
 /// The largest document that can be included. A document is written by users; what is larger is something else.
 const LARGEST_DOCUMENT: u64 = 16 * 1024 * 1024;
 
@@ -114,8 +116,8 @@ impl Machine {
 
     fn context(&self) -> Value {
         let security = if self.elevated { "elevated" } else { "restricted" };
-        let release = text_of(&self.system_root.join("etc/os-release"))
-            .or_else(|| text_of(&self.system_root.join("usr/lib/os-release")));
+        let system = SystemRoot::below(&self.system_root);
+        let release = ["etc/os-release", "usr/lib/os-release"].iter().find_map(|path| text_of(&system, path));
         let members = [("os", operating_system(&release.unwrap_or_default())), ("security", Value::from(security))];
         Value::Object(members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
@@ -144,9 +146,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The text of a small file of the system; `None` where there is none that can be read.
-fn text_of(path: &Path) -> Option<String> {
-    let file = open(path).ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
-    limited(file).ok().flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+fn text_of(system: &SystemRoot, path: &str) -> Option<String> {
+    system.text(path, LARGEST_DOCUMENT)
 }
 
 /// What is in a file, unless it is too much. Its size is not asked for: a file may grow while it is read.

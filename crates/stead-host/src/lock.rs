@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, ftruncate,
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::fs::{self, FsError, Place, Status, Writes};
+use crate::fs::{self, FsError, Place, Status, SystemPath, Writes};
 use crate::process::{end_left_behind, mark};
 use crate::provider::Cancel;
 use crate::store;
@@ -151,7 +151,7 @@ impl Locks {
     /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended. What a run
     /// that was killed left running is ended before this returns, so that no program of another run is beside it.
     pub fn lock_root(&self, root: &Path, command: &str, wait: Wait<'_>) -> Result<Lock, LockError> {
-        let opened = fs::open_directory(root).map_err(LockError::Directory)?;
+        let opened = fs::open_directory(&SystemPath::here(root)).map_err(LockError::Directory)?;
         let opened = opened.ok_or_else(|| LockError::NoRoot(root.to_owned()))?;
         let (device, inode) = status(&opened, root)?.identity.inode();
         let name = format!("root-{device}-{inode}");
@@ -196,11 +196,11 @@ impl Locks {
 }
 
 fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
-    if let Some(found) = fs::open(path, DIRECTORY)? {
+    if let Some(found) = fs::open(&SystemPath::here(path), DIRECTORY)? {
         return Ok(found);
     }
     // A new home has no cache directory, and a new store is not there at all.
-    if let (None, Some(parent)) = (Place::find(path, &Writes::unrecorded())?, path.parent()) {
+    if let (None, Some(parent)) = (Place::find(&SystemPath::here(path), &Writes::unrecorded())?, path.parent()) {
         open_or_create(parent)?;
     }
     create(path)
@@ -208,7 +208,7 @@ fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
 
 fn create(path: &Path) -> Result<OwnedFd, FsError> {
     let absent = || FsError::System { doing: "open", path: path.to_owned(), source: Errno::NOENT.into() };
-    let place = Place::find(path, &Writes::unrecorded())?.ok_or_else(absent)?;
+    let place = Place::find(&SystemPath::here(path), &Writes::unrecorded())?.ok_or_else(absent)?;
     match place.make_directory() {
         // Another process may have been faster.
         Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {

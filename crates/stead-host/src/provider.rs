@@ -13,7 +13,7 @@ use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
-use crate::fs::{Writes, below_root};
+use crate::fs::{SystemPath, SystemRoot, Writes};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -280,8 +280,8 @@ pub struct Context {
     pub cancel: Cancel,
     /// The directory of the document. [`Context::resolve`] says what a path means.
     pub root: Arc<Path>,
-    /// The root of the operating system that is managed, if it is not the running one.
-    pub system_root: Option<Arc<Path>>,
+    /// The operating system that is managed.
+    pub system_root: SystemRoot,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
     /// Names of variables of the environment that programs are given besides those that all are.
@@ -309,7 +309,7 @@ impl Context {
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),
-            system_root: None,
+            system_root: SystemRoot::running(),
             trace: Arc::new(|_, _| {}),
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
@@ -318,34 +318,30 @@ impl Context {
 
     /// Whether the system that is managed is the one that runs, so that what its kernel and its services have counts.
     pub fn manages_running_system(&self) -> bool {
-        self.system_root.as_deref().is_none_or(|root| root == Path::new("/"))
-    }
-
-    /// The root of the system that is managed.
-    pub fn managed_root(&self) -> &Path {
-        self.system_root.as_deref().unwrap_or(Path::new("/"))
+        self.system_root.is_running()
     }
 
     /// Where relative paths start: at the root of the operating system if another one than the running one is managed, else
     /// at the directory of the document.
-    pub fn directory(&self) -> &Path {
-        if self.manages_running_system() { &self.root } else { self.managed_root() }
+    pub fn directory(&self) -> SystemPath {
+        if self.manages_running_system() { SystemPath::here(&*self.root) } else { self.system_root.at("") }
     }
 
     /// What a path of an instance means.
     ///
     /// Guarantees: where another operating system than the running one is managed, every path is below its root; neither `..`
-    /// nor a link in front of its last component leads out of it.
-    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.meant(path.as_ref()).into_owned()
+    /// nor a link leads out of it, whenever it is placed.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> SystemPath {
+        let path = path.as_ref();
+        if self.manages_running_system() { SystemPath::here(self.root.join(path)) } else { self.system_root.at(path) }
     }
 
-    /// The same as [`Self::resolve`], without a copy of a path that means itself.
+    /// The same for comparisons, without a copy of a path that means itself.
     pub fn meant<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
-        if self.manages_running_system() {
-            return if path.is_absolute() { path.into() } else { self.root.join(path).into() };
+        if self.manages_running_system() && path.is_absolute() {
+            return path.into();
         }
-        below_root(self.managed_root(), path).into()
+        PathBuf::from(self.resolve(path)).into()
     }
 }
 
@@ -413,17 +409,17 @@ mod tests {
     #[test]
     fn the_running_system_is_the_same_whether_its_root_is_given_or_not() {
         let with = |root: Option<&str>| Context {
-            system_root: root.map(|root| Path::new(root).into()),
+            system_root: root.map_or_else(SystemRoot::running, |root| SystemRoot::below(Path::new(root))),
             ..Context::new(Path::new("/document"))
         };
         for root in [None, Some("/")] {
             let cx = with(root);
             assert!(cx.manages_running_system());
-            assert_eq!(cx.resolve("f"), Path::new("/document/f"));
-            assert_eq!((cx.directory(), cx.managed_root()), (Path::new("/document"), Path::new("/")));
+            assert_eq!(&*cx.resolve("f"), Path::new("/document/f"));
+            assert_eq!(&*cx.directory(), Path::new("/document"));
         }
         let other = with(Some("/mnt"));
-        assert_eq!((other.resolve("f"), other.resolve("/a/../../b")), ("/mnt/f".into(), "/mnt/b".into()));
-        assert_eq!(other.directory(), Path::new("/mnt"));
+        assert_eq!((&*other.resolve("f"), &*other.resolve("/a/../../b")), (Path::new("/mnt/f"), Path::new("/mnt/b")));
+        assert_eq!(&*other.directory(), Path::new("/mnt"));
     }
 }

@@ -9,17 +9,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
-use stead_host::process::{self, Environment, Finished, Limits, ProcessError, Program};
+use stead_host::process::{self, Environment, Executable, Finished, Limits, ProcessError, Program};
 use stead_host::provider::Cancel;
 use stead_testkit::{skip, times};
 
 /// How long a flood takes that is cut off, on a busy machine. By itself it takes a fraction of a second.
 const SOON: Duration = Duration::from_secs(10);
 
+fn shell() -> Executable {
+    Executable::open("/bin/sh".into(), &Environment::default()).expect("a shell")
+}
+
 fn play(body: &str) -> Result<Finished, ProcessError> {
     let program = Program {
-        path: Path::new("/bin/sh"),
-        image: None,
+        executable: &shell(),
         arguments: &[OsString::from("-c"), OsString::from(body)],
         directory: Path::new("/"),
         environment: &Environment::of_this_process(&[]),

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;
-use stead_host::fs::{Former, Ownership, Place, Replacement, Writes};
+use stead_host::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
 
 const LIST: &str = "system.posix_acl_access";
 
@@ -44,7 +44,7 @@ fn access_lists_and_attributes_of_users_stay() {
         }
     }
 
-    let place = Place::find(&path, &Writes::unrecorded()).unwrap().unwrap();
+    let place = Place::find(&SystemPath::here(&path), &Writes::unrecorded()).unwrap().unwrap();
     let mut replacement = Replacement::begin(&place, Former::Any).unwrap();
     replacement.keep_attributes(&File::open(&path).unwrap()).unwrap();
     replacement.write(b"after").unwrap();

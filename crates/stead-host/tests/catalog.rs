@@ -93,6 +93,7 @@ impl Machine {
 
     fn discovery(&self) -> Discovery {
         let search = Search {
+            relative: Vec::new(),
             directories: self.directories.clone(),
             programs: Vec::new(),
             user: self.user,

@@ -11,7 +11,7 @@ use stead_core::diag::any_error;
 use stead_core::manifest::{Declaration, Extension, Form, Manifest, parse, unplaced};
 use stead_host::catalog::User;
 use stead_host::command::extension::{discover, import, secret};
-use stead_host::command::{CommandProvider, Settings, TrustedEntries, list_adapted};
+use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::process::Environment;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_testkit::{Case, Computed, Suite};
@@ -74,8 +74,9 @@ fn read(text: &str) -> Result<Json, String> {
 fn settings() -> Settings {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let environment = Environment::of([path], &[]);
-    let (grace, settle, trust) = (Duration::from_millis(300), Duration::from_millis(200), User::current().trust());
-    Settings { environment, grace, settle, elevated: true, trust, trusted: TrustedEntries::default() }
+    let environment = environment.trusting(User::current().trust());
+    let (grace, settle) = (Duration::from_millis(300), Duration::from_millis(200));
+    Settings { environment, grace, settle, elevated: true }
 }
 
 /// The context with the limits of the case: `deadline` in milliseconds, `limit` in bytes, and `cancelled`.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use stead_core::call::Failure;
-use stead_host::fs::{Durability, FlushTarget, Former, FsError, Ownership, Place, Replacement, Writes};
+use stead_host::fs::{Durability, FlushTarget, Former, FsError, Ownership, Place, Replacement, SystemPath, Writes};
 use stead_testkit::skip;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ fn recorded(durability: Durability) -> (Writes, Asked) {
 }
 
 fn write(directory: &Path, name: &str, writes: &Writes) {
-    let place = Place::find(&directory.join(name), writes).unwrap().unwrap();
+    let place = Place::find(&SystemPath::here(directory.join(name)), writes).unwrap().unwrap();
     let replacement = Replacement::begin(&place, Former::Any).unwrap();
     replacement.write(b"content").unwrap();
     replacement.finish(0o600, Ownership::default()).unwrap().unwrap();
@@ -51,7 +51,7 @@ fn a_file_is_flushed_before_its_directory() {
 fn each_change_of_a_name_flushes_the_directory() {
     let (directory, (writes, asked)) = (TempDir::new().unwrap(), recorded(Durability::PerFile));
     write(directory.path(), "f", &writes);
-    let place = |name| Place::find(&directory.path().join(name), &writes).unwrap().unwrap();
+    let place = |name| Place::find(&SystemPath::here(directory.path().join(name)), &writes).unwrap().unwrap();
     taken(&asked);
     let changes: [&dyn Fn(); 5] = [
         &|| assert!(place("f").keep_as("kept".as_ref()).unwrap()),
@@ -121,7 +121,7 @@ fn a_flush_that_fails_is_a_failure_once() {
     assert!(writes.flush().is_ok());
 
     let writes = Writes::with_flush(Durability::PerFile, |_, _| Err(Errno::IO));
-    let place = Place::find(&directory.path().join("g"), &writes).unwrap().unwrap();
+    let place = Place::find(&SystemPath::here(directory.path().join("g")), &writes).unwrap().unwrap();
     let replacement = Replacement::begin(&place, Former::Absent).unwrap();
     assert!(matches!(replacement.finish(0o600, Ownership::default()), Err(FsError::Flush { .. })));
     assert!(place.status().unwrap().is_none(), "what is not on the disk gets no name");
@@ -134,7 +134,7 @@ fn the_system_can_flush_what_is_given_to_it() {
         let writes = Writes::new(durability);
         write(directory.path(), "f", &writes);
         // Opened only to be looked up in, and without the right to read it.
-        let opened = stead_host::fs::open_directory(directory.path()).unwrap().unwrap();
+        let opened = stead_host::fs::open_directory(&SystemPath::here(directory.path())).unwrap().unwrap();
         writes.changed(&opened.as_fd(), directory.path()).unwrap();
         writes.flush().unwrap();
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
-use stead_host::process::{self, Environment, Exit, Finished, Limits, ProcessError, Program};
+use stead_host::process::{self, Environment, Executable, Exit, Finished, Limits, ProcessError, Program};
 use stead_host::provider::Cancel;
 use stead_testkit::times;
 
@@ -75,8 +75,7 @@ impl Stage {
         let environment = Environment::of_this_process(&[]);
         let variables = [(OsString::from(OURS), OsString::from(&self.mark))];
         let program = Program {
-            path: Path::new("/bin/sh"),
-            image: None,
+            executable: &shell(),
             arguments: &[path.into()],
             directory: self.folder.path(),
             environment: &environment,
@@ -113,6 +112,10 @@ impl Played {
 }
 
 /// The processes that carry the mark of a test in their environment and are not just waiting to be forgotten.
+fn shell() -> Executable {
+    Executable::open("/bin/sh".into(), &Environment::default()).expect("a shell")
+}
+
 fn living(mark: &str) -> Vec<String> {
     let entry = format!("{OURS}={mark}");
     let marked = |folder: &Path| {

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use stead_host::fs::{Former, Ownership, Place, Replacement, Writes};
+use stead_host::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
 use stead_testkit::times;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ fn content(round: usize) -> Vec<u8> {
 }
 
 fn replace(directory: &Path, round: usize, writes: &Writes) {
-    let place = |name| Place::find(&directory.join(name), writes).unwrap().unwrap();
+    let place = |name| Place::find(&SystemPath::here(directory.join(name)), writes).unwrap().unwrap();
     let file = place("file");
     if file.status().unwrap().is_some() {
         assert!(file.keep_as("kept".as_ref()).unwrap());

@@ -5,10 +5,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use stead_host::process::{ConversationError, Environment, Exit, Heard, Program, Session};
+use stead_host::process::{ConversationError, Environment, Executable, Exit, Heard, Program, Session};
 use stead_host::provider::Cancel;
 
 const SOON: Duration = Duration::from_mins(1);
+
+fn shell() -> Executable {
+    Executable::open("/bin/sh".into(), &Environment::default()).expect("a shell")
+}
 
 #[test]
 fn a_process_that_does_not_belong_to_the_program_is_turned_away() {
@@ -16,8 +20,7 @@ fn a_process_that_does_not_belong_to_the_program_is_turned_away() {
     let listener = UnixListener::bind(folder.path().join("s")).unwrap();
     let stranger = UnixStream::connect(folder.path().join("s")).unwrap();
     let program = Program {
-        path: Path::new("/bin/sh"),
-        image: None,
+        executable: &shell(),
         arguments: &["-c".into(), "echo printed; exit 3".into()],
         directory: Path::new("/"),
         environment: &Environment::of_this_process(&[]),

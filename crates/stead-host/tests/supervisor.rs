@@ -12,11 +12,15 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use stead_host::process::{self, Environment, Limits, Program};
+use stead_host::process::{self, Environment, Executable, Limits, Program};
 use stead_host::provider::Cancel;
 
 /// How long the supervisor may take on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
+
+fn shell() -> Executable {
+    Executable::open("/bin/sh".into(), &Environment::default()).expect("a shell")
+}
 
 fn main() {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -55,8 +59,7 @@ while :; do sleep 3600; done"#;
 
 fn run(body: &str) {
     let program = Program {
-        image: None,
-        path: Path::new("/bin/sh"),
+        executable: &shell(),
         arguments: &["-c".into(), body.into()],
         directory: Path::new("/"),
         environment: &Environment::of_this_process(&[]),
@@ -164,8 +167,7 @@ fn an_orderly_end_leaves_no_supervisor() {
     // A stray is still found, although there is a child that stays.
     let body = "(setsid env -i /bin/sh -c 'echo; exec sleep 3600 >/dev/null' &) </dev/null 2>/dev/null | read ready";
     let program = Program {
-        image: None,
-        path: Path::new("/bin/sh"),
+        executable: &shell(),
         arguments: &["-c".into(), body.into()],
         directory: Path::new("/"),
         environment: &Environment::of_this_process(&[]),

@@ -1,17 +1,15 @@
 //! What was read from files, for as long as none of them changes.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, statat};
 use rustix::time::{ClockId, clock_gettime};
-use stead_host::fs::{Identity, Status};
+use stead_host::fs::{Identity, SystemPath};
 
 /// What was last read, and from which files.
 pub(crate) struct Known<T>(Mutex<Option<(Stamp, Arc<T>)>>);
 
 /// Files, and what tells one state of them from every other. What does not exist is none.
-type Stamp = Vec<(PathBuf, Option<Identity>)>;
+type Stamp = Vec<(SystemPath, Option<Identity>)>;
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
@@ -25,10 +23,9 @@ impl<T> Known<T> {
     }
 
     /// What is read from these files. While they do not change it is read once.
-    pub(crate) fn of<E>(&self, files: Vec<PathBuf>, read: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        let identity = |path: &Path| statat(CWD, path, AtFlags::empty()).ok().map(|stat| Status::from(stat).identity);
-        let with_identity = |path: PathBuf| {
-            let identity = identity(&path);
+    pub(crate) fn of<E>(&self, files: Vec<SystemPath>, read: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let with_identity = |path: SystemPath| {
+            let identity = path.followed().map(|status| status.identity);
             (path, identity)
         };
         let stamp: Stamp = files.into_iter().map(with_identity).collect();
@@ -60,7 +57,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, known, reads) = (folder.path().join("f"), Known::new(), Cell::new(0));
         let read = || {
-            let Ok(content) = known.of(vec![file.clone()], || {
+            let Ok(content) = known.of(vec![SystemPath::here(&file)], || {
                 reads.set(reads.get() + 1);
                 Ok::<_, Infallible>(std::fs::read_to_string(&file).unwrap())
             });

@@ -1,5 +1,7 @@
 //! The resources that are built into stead, one folder each.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes"))]
+
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;

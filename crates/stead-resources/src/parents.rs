@@ -1,11 +1,11 @@
 //! Directories above what is created that do not exist either, where they are to be created with it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind, Listing};
-use stead_host::fs::{self, FsError, Ownership, Place, Writes};
+use stead_host::fs::{self, FsError, Ownership, Place, SystemPath, Writes};
 
 use crate::input::refused;
 use crate::pending;
@@ -15,24 +15,25 @@ const MODE: u32 = 0o755;
 
 /// The directories that are missing, the outermost first.
 #[derive(Debug, Default)]
-pub(crate) struct Parents(Vec<(PathBuf, String)>);
+pub(crate) struct Parents(Vec<(SystemPath, String)>);
 
 impl Parents {
     /// Those above a path, as far as they are wanted; with it the path as the instance states it.
-    pub(crate) fn above(path: &Path, stated: &str, is_wanted: bool) -> Result<Self, Failure> {
+    pub(crate) fn above(path: &SystemPath, stated: &str, is_wanted: bool) -> Result<Self, Failure> {
         let mut missing = Vec::new();
         let mut shown = Path::new(stated).ancestors().skip(1);
         for directory in path.ancestors().skip(1).take_while(|_| is_wanted) {
-            if fs::open_directory(directory)?.is_some() {
+            if fs::open_directory(&directory)?.is_some() {
                 break;
             }
-            let place = Place::find(directory, &Writes::unrecorded())?;
+            let place = Place::find(&directory, &Writes::unrecorded())?;
             if place.is_some_and(|place| place.status().is_ok_and(|status| status.is_some())) {
                 let hint = "Remove it, or create its target first";
                 return Err(refused("path", format!("'{}' is a dangling link. {hint}", directory.display())));
             }
-            let shown = shown.next().filter(|shown| !shown.as_os_str().is_empty()).unwrap_or(directory);
-            missing.push((directory.to_owned(), shown.display().to_string()));
+            let shown = shown.next().filter(|shown| !shown.as_os_str().is_empty()).unwrap_or(&directory);
+            let shown = shown.display().to_string();
+            missing.push((directory, shown));
         }
         missing.reverse();
         Ok(Self(missing))
@@ -60,7 +61,7 @@ impl Parents {
         if self.0.is_empty() {
             return effects;
         }
-        let directory = |(_, shown): &(PathBuf, String)| Item {
+        let directory = |(_, shown): &(SystemPath, String)| Item {
             path: shown.clone(),
             kind: ItemKind::Directory(Entries::default()),
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags};
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{Ownership, Place, Status, Writes};
+use stead_host::fs::{Ownership, Place, Status, SystemPath, Writes};
 
 use crate::input::{cannot, refused};
 
@@ -34,7 +34,7 @@ pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
 }
 
 /// What keeps anything from being put at a path.
-pub(crate) fn at(path: &Path) -> Result<Option<Presumed>, Failure> {
+pub(crate) fn at(path: &SystemPath) -> Result<Option<Presumed>, Failure> {
     Ok(Place::find(path, &Writes::unrecorded())?
         .map_or_else(|| Some(without_directory(path)), |place| not_writable(&place)))
 }

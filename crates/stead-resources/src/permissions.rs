@@ -44,7 +44,7 @@ impl<'a> Permissions<'a> {
         let group = account(group, Subject::Group, "group")?;
         let record = |database, account: &Option<Account<'_>>| {
             let missing = account.as_ref().filter(|account| account.id.is_none())?;
-            Some(cx.resolve(record_path(database, missing.text)))
+            Some(cx.resolve(record_path(database, missing.text)).into())
         };
         let missing = [record("passwd", &owner), record("group", &group)].into_iter().flatten().collect();
         Ok(Self { mode: mode.map(|mode| (mode.text, mode.bits)), owner, group, missing })

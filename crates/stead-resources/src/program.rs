@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::process::{self, Environment, Exit, Limits, Program};
+use stead_host::fs::SystemPath;
+use stead_host::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
 use stead_host::provider::{Context, TraceLevel};
 
 /// What a document says of a program.
@@ -18,9 +19,31 @@ pub(crate) struct Invocation {
     /// Variables besides those that programs are given anyway.
     pub(crate) environment: Vec<(String, String)>,
     /// Where it is started, and what a path of the program is relative to.
-    pub(crate) directory: PathBuf,
+    pub(crate) directory: SystemPath,
     /// How long it may take, if that is less than the call may.
     pub(crate) timeout: Option<Duration>,
+    /// Where a name is looked for, and what the program gets as `PATH`.
+    pub(crate) search: SearchPath,
+}
+
+/// Where programs are looked for.
+#[derive(Clone, Copy)]
+pub(crate) enum SearchPath {
+    /// Where this process looks for them.
+    Own,
+    /// Where the system has programs as well, those of administrators included, which are not on the path of every user.
+    System,
+}
+
+impl SearchPath {
+    fn environment(self) -> Environment {
+        let mut environment = Environment::of_this_process(&[]);
+        if let Self::System = self {
+            let own = environment.get("PATH").unwrap_or_default().to_string_lossy().into_owned();
+            environment.set("PATH", format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"));
+        }
+        environment
+    }
 }
 
 /// How a program ended.
@@ -90,45 +113,52 @@ impl Invocation {
     /// In what-if: what the program cannot be started without, as things are. A name that is not on `PATH` is not reported:
     /// where an earlier instance will put the program is not known.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
-        let missing = self.locate(&Environment::of_this_process(&[])).err()?;
+        let missing = self.locate(&self.search.environment()).err()?;
         (!missing.paths.is_empty()).then_some(missing)
     }
 
-    /// The path of the program, or what is missing.
+    /// The program, judged, or what is missing.
     ///
     /// A path is relative to the directory; a name is looked for on `PATH` only: the working directory may be one in which
     /// others write.
-    fn locate(&self, environment: &Environment) -> Result<PathBuf, Presumed> {
+    fn locate(&self, environment: &Environment) -> Result<Executable, Presumed> {
         let Self { program, directory, .. } = self;
-        let own_path = program.contains('/').then(|| directory.join(program));
-        if !directory.is_dir() {
+        let own_path = program.contains('/').then(|| Path::new(directory.as_os_str()).join(program));
+        let Ok(Some(start)) = directory.real_directory() else {
             let message = format!("the working directory '{}' does not exist", directory.display());
             let failure = Failure::new(FailureKind::System, message);
             // A program that lies in it is missing as well, whoever creates the directory.
-            let within = own_path.filter(|path| path.starts_with(directory));
-            return Err(Presumed { failure, paths: vec![within.unwrap_or_else(|| directory.clone())] });
-        }
-        let start = if own_path.is_some() { directory } else { Path::new("/dev/null") };
-        environment.find(program, start).ok_or_else(|| {
+            let within = own_path.filter(|path| path.starts_with(&**directory));
+            return Err(Presumed { failure, paths: vec![within.unwrap_or_else(|| directory.to_path_buf())] });
+        };
+        let start = if own_path.is_some() { &*start } else { Path::new("/dev/null") };
+        let found = Executable::find(program, start, environment).ok_or_else(|| {
             let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));
             Presumed { failure, paths: own_path.into_iter().collect() }
-        })
+        })?;
+        found.map_err(|refused| not_run(program, &refused))
     }
+}
+
+/// That a program is not run as root. An earlier instance may give it to root.
+fn not_run(program: &str, refused: &Refused) -> Presumed {
+    let message = format!("the program '{program}' {}", refused.reason());
+    Presumed { failure: Failure::new(FailureKind::Start, message), paths: vec![refused.path().to_owned()] }
 }
 
 /// Runs a program to its end. Each line of its standard error becomes a message.
 pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<Ended, Failure> {
-    let mut environment = Environment::of_this_process(&[]);
+    let mut environment = invocation.search.environment();
     environment.add_of_this_process(&cx.inherited);
-    let path = invocation.locate(&environment).map_err(|missing| missing.failure)?;
+    let executable = invocation.locate(&environment).map_err(|missing| missing.failure)?;
     let arguments: Vec<OsString> = invocation.arguments.iter().map(OsString::from).collect();
     let variables: Vec<(OsString, OsString)> =
         invocation.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let directory = invocation.directory.real_directory()?.unwrap_or_else(|| invocation.directory.to_path_buf());
     let program = Program {
-        path: &path,
-        image: None,
+        executable: &executable,
         arguments: &arguments,
-        directory: &invocation.directory,
+        directory: &directory,
         environment: &environment,
         variables: &variables,
         input: None,
@@ -196,35 +226,35 @@ pub(crate) struct SystemProgram {
 impl SystemProgram {
     /// In what-if: that there is no such program.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
-        self.find().err().map(|failure| Presumed { failure, paths: Vec::new() })
+        self.find().err()
     }
 
-    /// Its path, or the failure that there is none.
-    pub(crate) fn find(&self) -> Result<PathBuf, Failure> {
-        let mut environment = Environment::of_this_process(&[]);
-        environment.set("PATH", search_path());
-        environment.find_on_path(self.name).ok_or_else(|| {
+    /// Its path, or that there is none, or that somebody else than root could change it.
+    pub(crate) fn find(&self) -> Result<PathBuf, Presumed> {
+        let found = Executable::find(self.name, Path::new("/dev/null"), &SearchPath::System.environment());
+        let found = found.ok_or_else(|| {
             let message = format!("there is no program '{}'. Install the package {}", self.name, self.package);
-            Failure::new(FailureKind::Start, message)
-        })
+            Presumed { failure: Failure::new(FailureKind::Start, message), paths: Vec::new() }
+        })?;
+        found.map(|executable| executable.path().to_owned()).map_err(|refused| not_run(self.name, &refused))
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_missing(&self) -> bool {
+        SearchPath::System.environment().find_on_path(self.name).is_none()
     }
 
     /// Runs it to its end, and returns what it printed.
     pub(crate) fn run(&self, cx: &Context, arguments: &[&str]) -> Result<String, Failure> {
         let invocation = Invocation {
-            program: self.find()?.to_string_lossy().into_owned(),
+            program: self.find().map_err(|presumed| presumed.failure)?.to_string_lossy().into_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-            environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PATH".to_owned(), search_path())],
-            directory: PathBuf::from("/"),
+            environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
+            directory: SystemPath::here("/"),
             timeout: None,
+            search: SearchPath::System,
         };
         let ended = run(cx, &invocation, self.name)?;
         if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(self.name)) }
     }
-}
-
-/// Where programs are looked for, those of administrators included, which are not on the path of every user.
-pub(crate) fn search_path() -> String {
-    let own = std::env::var("PATH").unwrap_or_default();
-    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
 }

@@ -2,6 +2,7 @@
 //!
 //! `STEAD_STATES=10000` tries so many systems; `STEAD_CUT_CHANGES=5` cuts all changes off at every system call, in place of one.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod support;
@@ -12,6 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
+use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain};
 use support::{World, provider};
 
@@ -195,7 +197,7 @@ file home/bob/f 0644 "f"
 
 fn set(root: &std::path::Path, type_name: &str, state: &str) -> Result<(), String> {
     let cx = stead_host::provider::Context {
-        system_root: Some(root.into()),
+        system_root: SystemRoot::below(root),
         writes: stead_host::fs::Writes::default(),
         ..stead_host::provider::Context::new(root.to_owned())
     };
@@ -276,7 +278,7 @@ fn owners_are_those_of_the_system_that_is_managed() {
         ("Stead/Directory", json!({"path": "/h"})),
         ("Stead/Symlink", json!({"path": "/i", "target": "f"})),
     ] {
-        let cx = Context { system_root: Some(world.root.path().into()), ..world.context() };
+        let cx = Context { system_root: SystemRoot::below(world.root.path()), ..world.context() };
         let mut state = state;
         state.as_object_mut().unwrap().extend(owner.as_object().unwrap().clone());
         let (provider, input) = (provider(type_name), Plain::new(state.clone()));

@@ -1,9 +1,12 @@
 //! What holds for every built-in resource.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 #[path = "every/canaries.rs"]
 mod canaries;
+#[path = "every/roots.rs"]
+mod roots;
 mod support;
 
 use std::fs;

@@ -1,5 +1,6 @@
 //! Working trees of Git, from repositories of the test's own.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 #[path = "git/laws.rs"]

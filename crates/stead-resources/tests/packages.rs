@@ -1,5 +1,6 @@
 //! Packages of a root of the test's own, by the apt and dpkg of this machine: its own packages stay as they are.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 #[path = "support/packages.rs"]

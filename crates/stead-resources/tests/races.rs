@@ -7,6 +7,7 @@
 //! `STEAD_APPLIERS=100` has processes edit one file so often, in place of 5 times.
 
 #![expect(clippy::print_stdout, reason = "it says how often was attacked")]
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod support;

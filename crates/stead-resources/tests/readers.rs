@@ -4,6 +4,7 @@
 //! `STEAD_READERS=1000` tries so many values of each format. A reader that is not installed is skipped; Debian has them in the
 //! packages apt, cron, kmod, openssh-client, python3, python3-yaml, sudo, systemd and util-linux.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod support;

@@ -5,6 +5,7 @@
 //! `STEAD_BOOTS=1 cargo test -p stead-resources --test services` makes the Debian once, in the target directory. The test
 //! is copied into it and started there again, and never touches the services of the machine that runs it.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 #[expect(dead_code, reason = "the tests of the agent use more of it")]

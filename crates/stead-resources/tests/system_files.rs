@@ -4,6 +4,7 @@
 //! `STEAD_CUT_CHANGES=13` cuts all changes off at every system call, in place of one of each resource.
 //! `STEAD_MOUNTS=1000` tries so many states of mounts.
 
+#![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 #[path = "support/kills.rs"]

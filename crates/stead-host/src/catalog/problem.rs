@@ -1,7 +1,9 @@
 //! What was wrong while the machine was searched. None of it ends the search.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::{Diagnostic, Severity, any_error};
@@ -32,6 +34,8 @@ pub enum Reason {
     Encoding,
     /// Others than root could change it, or something on the way to it.
     Untrusted(Untrusted),
+    /// Root was to search a directory by a relative path: what that means now, and whose it is.
+    Relative(PathBuf, u32),
     /// There are findings about its text. Where none is an error, it is used all the same.
     Invalid {
         /// The text; source 0 of the findings.
@@ -58,6 +62,13 @@ impl Problem {
         Self { path: path.to_owned(), reason }
     }
 
+    /// That root does not search a directory that is relative; `None` where there is none.
+    pub fn relative(path: &Path) -> Option<Self> {
+        let means = std::path::absolute(path).ok()?.canonicalize().ok()?;
+        let owner = means.metadata().ok().filter(Metadata::is_dir)?.uid();
+        Some(Self::new(path, Reason::Relative(means, owner)))
+    }
+
     /// Whether something was left out because of it.
     pub fn is_error(&self) -> bool {
         if let Reason::Invalid { findings, .. } = &self.reason { any_error(findings) } else { true }
@@ -77,6 +88,7 @@ impl Problem {
             | Reason::TooLarge(_)
             | Reason::Encoding
             | Reason::Untrusted(_)
+            | Reason::Relative(..)
             | Reason::List(..)
             | Reason::Discover(..) => true,
         }
@@ -118,6 +130,7 @@ impl Problem {
     pub fn help(&self) -> Option<String> {
         match &self.reason {
             Reason::Untrusted(untrusted) => Some(untrusted.help()),
+            Reason::Relative(means, _) => Some(format!("write '{}'", means.display())),
             Reason::Invalid { findings, .. } => findings.iter().find_map(|finding| finding.help.clone()),
             Reason::Adapter(_, adapter) => {
                 Some(format!("install the adapter '{adapter}', or add its directory to the search path"))
@@ -137,6 +150,10 @@ impl fmt::Display for Problem {
             Reason::TooLarge(limit) => write!(f, "{path} is larger than {limit} bytes"),
             Reason::Encoding => write!(f, "{path} is not UTF-8"),
             Reason::Untrusted(untrusted) => write!(f, "{path} is not trusted: {untrusted}"),
+            Reason::Relative(means, owner) => {
+                let means = means.display();
+                write!(f, "'{path}' is relative, and not searched as root: it means '{means}', owned by user {owner}")
+            }
             Reason::Invalid { source, findings } => write_findings(f, source, findings),
             Reason::Condition(name, message) => write!(f, "{path}: the condition of '{name}' {message}"),
             Reason::Adapter(name, adapter) => write!(f, "{path}: '{name}' needs the adapter '{adapter}'"),

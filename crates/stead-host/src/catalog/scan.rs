@@ -32,6 +32,7 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
     let older = search.cache.as_deref().map(|cache| Index::load(cache, search.user)).unwrap_or_default();
     let mut scanner = Scanner { search, now, older: &older, newer: Index::default(), scan: Scan::default() };
     let mut seen = BTreeSet::new();
+    scanner.scan.problems.extend(search.relative.iter().filter_map(|path| Problem::relative(path)));
     for directory in &search.directories {
         tracing::debug!("Searching for manifests in {}", directory.display());
         scanner.directory(directory, &mut seen);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::fs::User;
+use crate::fs::{Trust, User};
 use crate::settings::ResourcePath;
 
 /// Where to look, on whose behalf, and where to remember what was found.
@@ -14,6 +14,9 @@ pub struct Search {
     pub directories: Vec<PathBuf>,
     /// The directories of programs: what resources are run with as `PATH`, and where `tryWhich` looks.
     pub programs: Vec<PathBuf>,
+    /// Directories of manifests that were left out because they are relative, which root does not trust: what they are depends
+    /// on where somebody stands.
+    pub relative: Vec<PathBuf>,
     /// Who runs.
     pub user: User,
     /// The directory of the index. `None`: everything is read every time.
@@ -55,9 +58,14 @@ impl Search {
             (None, Some(stated)) => stated,
             (None, None) => by_setting(),
         };
+        let is_relative = |directory: &PathBuf| directory.is_relative() && !directory.as_os_str().is_empty();
+        let elevated = user.trust() == Trust::Root;
+        let relative = directories.iter().filter(|directory| elevated && is_relative(directory)).cloned().collect();
+        let current = environment.current_directory.filter(|_| !elevated);
         Self {
-            directories: distinct(directories, environment.current_directory),
-            programs: distinct(restricted.unwrap_or(programs), environment.current_directory),
+            directories: distinct(directories, current),
+            programs: distinct(restricted.unwrap_or(programs), current),
+            relative,
             user,
             cache: None,
         }
@@ -90,6 +98,18 @@ mod tests {
         let search = Search::new(environment, setting, User { id: 1 });
         let joined = |paths: &[PathBuf]| std::env::join_paths(paths).unwrap().into_string().unwrap();
         format!("{} | {}", joined(&search.directories), joined(&search.programs))
+    }
+
+    #[test]
+    fn root_looks_in_no_relative_directories() {
+        let environment = SearchEnvironment {
+            path: Some(OsStr::new("/a:rel::.")),
+            current_directory: Some(Path::new("/here")),
+            ..SearchEnvironment::default()
+        };
+        let search = Search::new(&environment, &ResourcePath::default(), User { id: 0 });
+        assert_eq!((search.directories, search.programs), (vec!["/a".into()], vec!["/a".into()]));
+        assert_eq!(search.relative, [Path::new("rel"), Path::new(".")]);
     }
 
     #[test]

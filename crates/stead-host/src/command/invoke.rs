@@ -10,11 +10,9 @@ use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
 use super::output::{self, Expected, Garbage, Problem};
-use super::program::{Executable, TrustedEntries};
 use super::secrets::Secrets;
 use super::stderr::Listener;
-use crate::fs::{Trust, User};
-use crate::process::{self, Environment, Exit, Limits, ProcessError, Program};
+use crate::process::{self, Environment, Executable, Exit, Limits, ProcessError, Program};
 use crate::provider::Context;
 
 /// What the programs of resources are run with, besides what each call says.
@@ -28,10 +26,6 @@ pub struct Settings {
     pub settle: Duration,
     /// Whether they run as root.
     pub elevated: bool,
-    /// Whose programs are run.
-    pub trust: Trust,
-    /// What of `PATH` was found trusted.
-    pub trusted: TrustedEntries,
 }
 
 impl Settings {
@@ -39,20 +33,7 @@ impl Settings {
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
         let elevated = rustix::process::geteuid().is_root();
-        let trust = User::current().trust();
-        Self {
-            environment: Environment::of_this_process(&[]),
-            grace,
-            settle,
-            elevated,
-            trust,
-            trusted: TrustedEntries::default(),
-        }
-    }
-
-    /// The variable `PATH` of programs, without directories that are not trusted.
-    pub(super) fn path(&self) -> Option<(OsString, OsString)> {
-        Some(("PATH".into(), self.trusted.path(self.environment.get("PATH")?, self.trust)))
+        Self { environment: Environment::of_this_process(&[]), grace, settle, elevated }
     }
 }
 
@@ -73,11 +54,8 @@ impl Origin<'_> {
     /// The program, judged. The first of that name counts: another in its place would be a surprise.
     fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
         let path = self.find(executable, operation)?;
-        Executable::open(path, self.settings.trust).map_err(|refused| {
-            let why = with_causes(&refused);
-            let help = refused.help().map(|help| format!("; {help}")).unwrap_or_default();
-            let message =
-                format!("the program '{executable}' of operation '{operation}' is not run as root: {why}{help}");
+        Executable::open(path, &self.settings.environment).map_err(|refused| {
+            let message = format!("the program '{executable}' of operation '{operation}' {}", refused.reason());
             Failure::new(FailureKind::Start, message)
         })
     }
@@ -161,14 +139,11 @@ impl Invocation<'_> {
     /// Runs the program and returns what it printed, if it ended well.
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Printed, Failure> {
         let executable = self.origin.open(self.executable, self.operation)?;
-        let image = executable.image();
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
-        let path = self.origin.settings.path();
-        let variables: Vec<_> = std::iter::once(root).chain(path).chain(prepared.variables.iter().cloned()).collect();
+        let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {
-            path: executable.path(),
-            image: Some(&image),
+            executable: &executable,
             arguments: &prepared.arguments,
             directory: self.origin.directory(),
             environment: &self.origin.settings.environment,

@@ -25,13 +25,11 @@ use secrets::Secrets;
 use shape::Shape;
 
 pub use invoke::Settings;
-pub use program::{Executable, Refused, TrustedEntries};
 
 pub mod extension;
 mod input;
 mod invoke;
 pub mod output;
-mod program;
 pub mod reconcile;
 pub mod secrets;
 mod shape;

@@ -1,7 +1,6 @@
 //! Reconcilers and pending rules that are programs: found and trusted like manifests, asked in lines of JSON.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -11,11 +10,10 @@ use stead_core::run::policy::{Attempt, Pace, Policy, Verdict};
 use stead_core::run::reconcile::{PendingRule, Reconciler};
 
 use super::invoke::{Settings, with_causes, with_words};
-use super::program::{Executable, Refused};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::catalog::Search;
-use crate::process::{Conversation, ConversationError, ProcessError, Program, is_program};
+use crate::process::{Conversation, ConversationError, Executable, ProcessError, Program, Refused, is_program};
 use crate::provider::Context;
 
 /// How long a program may take to answer, unless programs of resources have less time.
@@ -118,7 +116,7 @@ impl DecisionProgram {
         let path = search.directories.iter().map(|directory| directory.join(&file)).find(|path| is_program(path));
         let path = path.ok_or(FindError::NotFound(file))?;
         let executable =
-            Executable::open(path.clone(), settings.trust).map_err(|refused| not_trusted(path, &refused))?;
+            Executable::open(path.clone(), &settings.environment).map_err(|refused| not_trusted(path, &refused))?;
         let (pace, state) = (OnceLock::new(), Mutex::new(State::Idle));
         Ok(Self { role, executable, settings, context, pace, state })
     }
@@ -191,13 +189,11 @@ impl DecisionProgram {
     }
 
     fn start(&self, listener: &mut Listener<'_>) -> Result<Conversation, AskError> {
-        let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), self.context.root.as_os_str().to_owned());
-        let variables: Vec<_> = std::iter::once(root).chain(self.settings.path()).collect();
+        let variables = [("DSC_CONFIG_ROOT".into(), self.context.root.as_os_str().to_owned())];
         let path = self.executable.path();
         tracing::info!("Starting the {} '{}'", self.role.word(), path.display());
         let mut conversation = Conversation::start(&Program {
-            path,
-            image: Some(&self.executable.image()),
+            executable: &self.executable,
             arguments: &[],
             directory: path.parent().unwrap_or(Path::new("/")),
             environment: &self.settings.environment,

@@ -12,7 +12,7 @@ use nix::sys::socket::{LinkAddr, SockaddrIn, SockaddrIn6};
 use stead_core::value::{Object, Value};
 
 use super::{release_field, text_of};
-use crate::fs::{Names, Subject};
+use crate::fs::{Names, Subject, SystemRoot};
 
 /// The names of distributions that are written otherwise than in `ID` of os-release.
 const DISTRIBUTIONS: &[(&str, &str)] = &[
@@ -75,6 +75,7 @@ const HYPERVISORS: &[(&str, &str)] = &[
 
 /// The facts of the running machine, and of the system below a root.
 pub(super) fn facts(root: &Path) -> Value {
+    let root = &SystemRoot::below(root);
     let system = System { root };
     let release = system.text("etc/os-release").or_else(|| system.text("usr/lib/os-release")).unwrap_or_default();
     let kernel = rustix::system::uname();
@@ -114,20 +115,20 @@ fn listed<'t>(table: &[(&str, &'t str)], wanted: &str) -> Option<&'t str> {
 
 /// A system whose files are below a root.
 struct System<'r> {
-    root: &'r Path,
+    root: &'r SystemRoot,
 }
 
 impl System<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        text_of(&self.root.join(path))
+        text_of(self.root, path)
     }
 
     fn has(&self, path: &str) -> bool {
-        self.root.join(path).exists()
+        self.root.status(path).is_some()
     }
 
     fn is_running(&self) -> bool {
-        self.root == Path::new("/")
+        self.root.is_running()
     }
 
     fn operating_system(&self, release: &str, hardware: &str) -> Option<Value> {
@@ -203,7 +204,7 @@ impl System<'_> {
 
     /// The zone by its name, such as `Europe/Berlin`.
     fn timezone(&self) -> Option<String> {
-        let target = std::fs::read_link(self.root.join("etc/localtime")).ok();
+        let target = self.root.at("etc/localtime").link_target();
         let linked = target.as_deref().and_then(Path::to_str).and_then(|path| Some(path.split_once("zoneinfo/")?.1));
         let linked = linked.map(str::to_owned);
         linked.or_else(|| self.text("etc/timezone").map(|text| text.trim().to_owned())).filter(|name| !name.is_empty())
@@ -308,7 +309,7 @@ fn dmi() -> Option<Value> {
 
 /// What the machine runs in: a container, a hypervisor, or `physical`.
 fn virtualization() -> String {
-    let stated = text_of(Path::new("/run/systemd/container")).map(|text| text.trim().to_owned());
+    let stated = text_of(&SystemRoot::running(), "run/systemd/container").map(|text| text.trim().to_owned());
     let container = stated.filter(|name| !name.is_empty());
     let container = container.or_else(|| Path::new("/.dockerenv").exists().then(|| "docker".to_owned()));
     let container = container.or_else(|| Path::new("/run/.containerenv").exists().then(|| "podman".to_owned()));

@@ -68,6 +68,9 @@ pub enum FsError {
         /// What the system said.
         source: io::Error,
     },
+    /// A program that is called with the root of a system would leave it through a link.
+    #[error("a symbolic link on the way to '{}' leads out of the system root for a program that opens it", .0.display())]
+    LeavesRoot(PathBuf),
     /// Something is mounted where it should be removed.
     #[error("'{}' is a mount point", .0.display())]
     MountPoint(PathBuf),
@@ -101,6 +104,7 @@ impl From<FsError> for Failure {
             FsError::WrongKind { found: Kind::Symlink, wanted: Kind::File, .. } => {
                 format!("{error}. Name the path that it leads to")
             }
+            FsError::LeavesRoot(_) => format!("{error}. Make the link relative, to a place below the root"),
             FsError::MountPoint(_) => format!("{error}. Unmount it first"),
             _ => error.to_string(),
         };

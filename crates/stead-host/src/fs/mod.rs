@@ -1,11 +1,13 @@
 //! File work that is safe to do as root in directories that belong to others.
 //!
 //! A path is resolved once, to an open directory and a last name ([`Place`]); everything after that goes through the
-//! directory's descriptor, so that whoever exchanges a component in the meantime reaches nothing.
+//! directory's descriptor, so that whoever exchanges a component in the meantime reaches nothing. What is opened is named by a
+//! [`SystemPath`], which knows the root of its system.
 //!
 //! Guarantees
 //! - The last component of a path is never followed when it is a symbolic link.
 //! - A link in front of it is followed only when nobody but root and the user who runs this could have placed it.
+//! - Links of another system than the running one lead to what is below its root ([`SystemRoot`]).
 //! - Nothing that is not a regular file is ever waited for: FIFOs and devices are opened without blocking, or not at all.
 //! - New content appears under its name at once, complete, and with its final owner and mode; until then it is in a
 //!   file without a name that only its owner can open. Where there are no such files it has a name like `.stead-…`.
@@ -25,6 +27,7 @@ mod place;
 mod read;
 mod replace;
 mod status;
+mod system;
 mod temporary;
 mod tree;
 mod trust;
@@ -36,13 +39,14 @@ pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
 pub use names::{Names, NamesByRoot, Subject};
 pub use place::Place;
-pub use read::{Content, open_within, read, read_open, read_within};
+pub use read::{Content, read, read_open};
 pub use replace::{Former, Ownership, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
+pub use system::{SystemPath, SystemRoot};
 pub use temporary::remove_abandoned;
 pub use tree::{Coverage, Patience, entries, entries_up_to, open_below, remove_tree};
 pub use trust::may_change_in_place;
-pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
+pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User, judge};
 pub use walk::{below_root, open, open_directory};
 pub use zone::LocalZone;
 

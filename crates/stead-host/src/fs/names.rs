@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::error::FsError;
-use super::read::read_within;
+use super::system::SystemRoot;
 use crate::provider::Context;
 
 /// Whose names.
@@ -35,7 +34,7 @@ impl Subject {
 #[derive(Default)]
 pub struct NamesByRoot {
     running: Arc<Names>,
-    others: Mutex<BTreeMap<PathBuf, Arc<Names>>>,
+    others: Mutex<BTreeMap<SystemRoot, Arc<Names>>>,
 }
 
 impl NamesByRoot {
@@ -44,7 +43,7 @@ impl NamesByRoot {
         if cx.manages_running_system() {
             return Arc::clone(&self.running);
         }
-        let root = cx.managed_root().to_owned();
+        let root = cx.system_root.clone();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Names { root: Some(root.clone()), ..Names::default() });
         Arc::clone(others.entry(root.clone()).or_insert_with(new))
@@ -59,7 +58,7 @@ impl NamesByRoot {
 #[derive(Default)]
 pub struct Names {
     /// Where another system than the running one is.
-    root: Option<PathBuf>,
+    root: Option<SystemRoot>,
     by_name: Mutex<Remembered<String, u32>>,
     by_id: Mutex<Remembered<u32, Option<String>>>,
 }
@@ -112,14 +111,18 @@ impl Names {
 }
 
 /// The first name and number that `is_it` picks from the database below a root. Everywhere, 0 is root.
-fn recorded(root: &Path, subject: Subject, is_it: impl Fn(&str, u32) -> bool) -> io::Result<Option<(String, u32)>> {
+fn recorded(
+    root: &SystemRoot,
+    subject: Subject,
+    is_it: impl Fn(&str, u32) -> bool,
+) -> io::Result<Option<(String, u32)>> {
     /// That of a million accounts.
     const MAX_SIZE: u64 = 64 << 20;
     let database = match subject {
         Subject::User => "etc/passwd",
         Subject::Group => "etc/group",
     };
-    let content = read_within(root, Path::new(database), MAX_SIZE).map_err(|error| match error {
+    let content = root.read(database, MAX_SIZE).map_err(|error| match error {
         FsError::System { source, .. } => source,
         other => io::Error::other(other.to_string()),
     })?;
@@ -134,6 +137,8 @@ fn recorded(root: &Path, subject: Subject, is_it: impl Fn(&str, u32) -> bool) ->
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -144,7 +149,7 @@ mod tests {
             .unwrap();
         std::fs::write(root.path().join("etc/group"), "ann:x:4713:\n").unwrap();
         let all = NamesByRoot::default();
-        let below = Context { system_root: Some(root.path().into()), ..Context::new(root.path()) };
+        let below = Context { system_root: SystemRoot::below(root.path()), ..Context::new(root.path()) };
         let names = all.of(&below);
         let id = |subject, name: &str| names.id(subject, name).unwrap();
         assert_eq!((id(Subject::User, "ann"), id(Subject::Group, "ann")), (Some(4711), Some(4713)));

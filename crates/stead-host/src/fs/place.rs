@@ -11,6 +11,7 @@ use rustix::process::geteuid;
 use super::durability::Writes;
 use super::error::FsError;
 use super::status::{Kind, Status};
+use super::system::SystemPath;
 use super::walk::open_directory;
 
 /// In a directory with this bit only the owner of a file may take its name away.
@@ -29,13 +30,14 @@ pub struct Place {
 impl Place {
     /// Resolves all but the last component; `None` when the directory is not there. What is written there is recorded in
     /// `writes`.
-    pub fn find(path: &Path, writes: &Writes) -> Result<Option<Self>, FsError> {
+    pub fn find(path: &SystemPath, writes: &Writes) -> Result<Option<Self>, FsError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(FsError::NoName(path.to_owned()));
+            return Err(FsError::NoName(path.to_path_buf()));
         };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let found = open_directory(parent)?;
-        Ok(found.map(|directory| Self { directory, name: name.into(), path: path.to_owned(), writes: writes.clone() }))
+        let parent = if parent.as_os_str().is_empty() { SystemPath::here(".") } else { parent };
+        let found = open_directory(&parent)?;
+        let place = |directory| Self { directory, name: name.into(), path: path.to_path_buf(), writes: writes.clone() };
+        Ok(found.map(place))
     }
 
     /// A name in a directory that is open. Fails when it is not a single name.

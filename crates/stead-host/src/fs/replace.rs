@@ -349,10 +349,10 @@ mod tests {
     use std::fs::{read_dir, read_to_string, write};
 
     use super::*;
-    use crate::fs::Writes;
+    use crate::fs::{SystemPath, Writes};
 
     fn place_in(directory: &tempfile::TempDir) -> Place {
-        Place::find(&directory.path().join("f"), &Writes::default()).unwrap().unwrap()
+        Place::find(&SystemPath::here(directory.path().join("f")), &Writes::default()).unwrap().unwrap()
     }
 
     fn names_in(directory: &tempfile::TempDir) -> usize {

@@ -1,6 +1,6 @@
 //! What is known of a file without reading it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
 
@@ -98,6 +98,18 @@ impl Identity {
 }
 
 impl Status {
+    /// The time of the last change of content.
+    pub fn modified_at(&self) -> Option<SystemTime> {
+        let nanoseconds = u32::try_from(self.modified.1).ok()?;
+        UNIX_EPOCH.checked_add(Duration::new(u64::try_from(self.modified.0).ok()?, nanoseconds))
+    }
+
+    /// When anything of it last changed, since 1970.
+    pub fn changed_at(&self) -> Duration {
+        let (seconds, nanoseconds) = self.identity.changed;
+        Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanoseconds).unwrap_or_default())
+    }
+
     /// The time of the last change of content, as RFC 3339 text in UTC.
     pub fn modified(&self) -> Option<String> {
         let nanoseconds = i32::try_from(self.modified.1).ok()?;

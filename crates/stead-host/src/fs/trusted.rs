@@ -245,7 +245,7 @@ impl TrustedDirectory {
         let opened = if is_plain { openat(&*self.file, name, flags, Mode::empty()) } else { Err(Errno::LOOP) };
         let file = File::from(opened.map_err(failed)?);
         let metadata = file.metadata().map_err(|source| OpenError::System { path: path.clone(), source })?;
-        judge(&metadata, &path, self.trust)?;
+        judge_entry(&metadata, &path, self.trust)?;
         judge_name(self, &metadata, &path)?;
         Ok((file, metadata, path))
     }
@@ -347,6 +347,14 @@ enum Found {
     File(TrustedFile),
 }
 
+/// Judges every component of a path, as far as there is something.
+pub fn judge(path: &Path, trust: Trust) -> Result<(), OpenError> {
+    match find(path, trust) {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn find(path: &Path, trust: Trust) -> Result<Found, OpenError> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|source| OpenError::System { path: path.to_owned(), source })?;
@@ -397,7 +405,7 @@ impl Walk {
         let failed = |errno| OpenError::system(&path, errno);
         let file = File::from(openat(&*self.at.file, &name, STEP, Mode::empty()).map_err(failed)?);
         let metadata = file.metadata().map_err(|source| OpenError::System { path: path.clone(), source })?;
-        judge(&metadata, &path, self.at.trust)?;
+        judge_entry(&metadata, &path, self.at.trust)?;
         judge_name(&self.at, &metadata, &path)?;
         if metadata.is_symlink() {
             self.follow(&file, &path)?;
@@ -426,12 +434,12 @@ fn root(trust: Trust) -> Result<TrustedDirectory, OpenError> {
     let path = PathBuf::from("/");
     let file = File::from(openat(CWD, "/", STEP, Mode::empty()).map_err(|errno| OpenError::system(&path, errno))?);
     let metadata = file.metadata().map_err(|source| OpenError::System { path: path.clone(), source })?;
-    judge(&metadata, &path, trust)?;
+    judge_entry(&metadata, &path, trust)?;
     Ok(TrustedDirectory { file: Arc::new(file), path, metadata, trust })
 }
 
 /// Judges what a name leads to by its own owner and mode.
-fn judge(entry: &Metadata, path: &Path, trust: Trust) -> Result<(), Untrusted> {
+fn judge_entry(entry: &Metadata, path: &Path, trust: Trust) -> Result<(), Untrusted> {
     if trust == Trust::Root && entry.uid() != 0 {
         return Err(Untrusted { component: path.to_owned(), reason: Distrust::Owner(entry.uid()) });
     }

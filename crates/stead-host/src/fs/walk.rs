@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::error::FsError;
 use super::status::{Kind, Status};
+use super::system::SystemPath;
 use super::trust::distrust;
 
 /// As many as the kernel follows.
@@ -18,10 +19,13 @@ const MAX_LINKS: usize = 40;
 /// A directory that names are looked up in; needs no right to list it.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// The root of a system, by whatever path it was named.
+const ROOT: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
 /// Opens what a path leads to; `None` when nothing is there.
 ///
 /// Guarantees: those of the module. With `O_PATH` a link as the last component is opened itself, else it is an error.
-pub fn open(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+pub fn open(path: &SystemPath, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
     let opened = match open_without_links(path, flags) {
         // Links on the way are rare; so is a kernel or a sandbox without the call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => return open_by_steps(path, flags),
@@ -31,7 +35,7 @@ pub fn open(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
 }
 
 /// Opens a directory to look names up in; `None` when nothing is there.
-pub fn open_directory(path: &Path) -> Result<Option<OwnedFd>, FsError> {
+pub fn open_directory(path: &SystemPath) -> Result<Option<OwnedFd>, FsError> {
     match open_without_links(path, STEP) {
         // A link as the last component is "no directory" as well; here it may be followed.
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM) => Walk::run(path),
@@ -39,9 +43,15 @@ pub fn open_directory(path: &Path) -> Result<Option<OwnedFd>, FsError> {
     }
 }
 
-fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_without_links(path: &SystemPath, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    open_resolved(&CWD, path.as_os_str(), flags | OFlags::NOFOLLOW, resolve)
+    match path.in_root() {
+        None => open_resolved(&CWD, path.as_os_str(), flags | OFlags::NOFOLLOW, resolve),
+        Some((root, within)) => {
+            let root = rustix::fs::open(root, ROOT, Mode::empty())?;
+            open_resolved(&root, within.as_os_str(), flags | OFlags::NOFOLLOW, resolve | ResolveFlags::IN_ROOT)
+        }
+    }
 }
 
 /// openat2(2). The kernel asks to try again where something was renamed or mounted meanwhile.
@@ -58,12 +68,14 @@ pub(super) fn open_resolved(
     std::iter::repeat_with(open).take(TRIES).find(is_final).unwrap_or(Err(Errno::AGAIN))
 }
 
-fn open_by_steps(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+fn open_by_steps(path: &SystemPath, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Walk::run(path) };
-    let Some(parent) = Walk::run(parent)? else { return Ok(None) };
+    let Some(parent) = Walk::run(&parent)? else { return Ok(None) };
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(parent, name, flags, Mode::empty()) {
-        Err(Errno::LOOP) => Err(FsError::WrongKind { path: path.to_owned(), found: Kind::Symlink, wanted: Kind::File }),
+        Err(Errno::LOOP) => {
+            Err(FsError::WrongKind { path: path.to_path_buf(), found: Kind::Symlink, wanted: Kind::File })
+        }
         opened => found(opened, path, "open"),
     }
 }
@@ -121,8 +133,10 @@ fn trusted_link(directory: &Path, name: &OsStr) -> Option<PathBuf> {
 
 /// One component after the other, so that each link can be judged by where it is.
 struct Walk<'a> {
-    path: &'a Path,
+    path: &'a SystemPath,
     at: OwnedFd,
+    /// In a root: the root, and the directories on the way from it.
+    above: Option<Vec<OwnedFd>>,
     /// Where that is, for messages.
     place: PathBuf,
     /// What is still to be walked, last first.
@@ -131,10 +145,19 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn run(path: &'a Path) -> Result<Option<OwnedFd>, FsError> {
-        let at = openat(CWD, ".", STEP, Mode::empty()).map_err(|errno| FsError::system("open", path, errno))?;
-        let mut walk = Self { path, at, place: PathBuf::new(), rest: Vec::new(), links: 0 };
-        walk.push(path);
+    fn run(path: &'a SystemPath) -> Result<Option<OwnedFd>, FsError> {
+        let failed = |errno| FsError::system("open", path, errno);
+        let at = match path.in_root() {
+            None => openat(CWD, ".", STEP, Mode::empty()),
+            Some((root, _)) => openat(CWD, root, ROOT, Mode::empty()),
+        };
+        let at = at.map_err(failed)?;
+        let (above, place, rest) = match path.in_root() {
+            None => (None, PathBuf::new(), &**path),
+            Some((root, within)) => (Some(Vec::new()), root.to_owned(), within),
+        };
+        let mut walk = Self { path, at, above, place, rest: Vec::new(), links: 0 };
+        walk.push(rest);
         while let Some(name) = walk.rest.pop() {
             match walk.step(&name) {
                 Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -152,15 +175,37 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, name: &OsString) -> Result<(), FsError> {
+        if self.above.is_some() && (name == ".." || name == "/") {
+            self.go_up(name == "/");
+            return Ok(());
+        }
         self.place.push(name);
         match openat(&self.at, name, STEP, Mode::empty()) {
             Ok(next) => {
-                self.at = next;
+                let former = std::mem::replace(&mut self.at, next);
+                if let Some(above) = &mut self.above {
+                    above.push(former);
+                }
                 Ok(())
             }
             // Which of the two it is for a link depends on the kernel.
             Err(Errno::NOTDIR | Errno::LOOP) => self.follow(name),
             Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    /// To the directory above, or to the root, which is above itself.
+    fn go_up(&mut self, to_the_root: bool) {
+        let (Some(above), Some((root, _))) = (&mut self.above, self.path.in_root()) else { return };
+        if to_the_root {
+            above.truncate(1);
+            self.place = root.join("_");
+        }
+        if let Some(directory) = above.pop() {
+            self.at = directory;
+        }
+        if self.place != root {
+            self.place.pop();
         }
     }
 
@@ -177,7 +222,7 @@ impl<'a> Walk<'a> {
         }
         self.links += 1;
         if self.links > MAX_LINKS {
-            return Err(FsError::TooManyLinks(self.path.to_owned()));
+            return Err(FsError::TooManyLinks(self.path.to_path_buf()));
         }
         let target = readlinkat(&link, "", Vec::new()).map_err(|errno| self.failed(errno))?;
         self.place.pop();

@@ -1,9 +1,12 @@
 //! What a program is given of the environment of this process, and how programs are found.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::executable::TrustedEntries;
 use super::os::Account;
+use crate::fs::{OpenError, Trust, User, judge};
 
 /// A variable that programs are given although nobody asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -53,12 +56,24 @@ pub const INHERITED: &[Inherited] = &[
 /// What a login sets.
 const LOGIN: [&str; 4] = ["HOME", "USER", "LOGNAME", "SHELL"];
 
+/// Those that name directories and files from which programs read settings, or which they run.
+const NAME_FILES: [&str; 4] = ["HOME", "SHELL", "DOTNET_ROOT", "XDG_*"];
+
 /// The environment that programs are started with.
 ///
-/// Guarantees: it holds nothing but what [`INHERITED`], the settings, the document and the caller name.
-#[derive(Clone, Default)]
+/// Guarantees: it holds nothing but what [`INHERITED`], the settings, the document and the caller name. Where only root is trusted,
+/// programs get a `PATH` without directories in which others could place programs: shells and `/usr/bin/env` look there.
+#[derive(Clone)]
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
+    trust: Trust,
+    trusted: TrustedEntries,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self::of([], &[])
+    }
 }
 
 impl Environment {
@@ -67,7 +82,7 @@ impl Environment {
     /// `DSC_RESTRICTED_PATH` takes the place of `PATH`, as the protocol has it.
     /// Where a user is not logged in, as in a service of the system, what a login would set is that of the account.
     pub fn of_this_process(more: &[&str]) -> Self {
-        let mut kept = Self::of(std::env::vars_os(), more);
+        let mut kept = Self::of(std::env::vars_os(), more).trusting(User::current().trust()).without_others();
         if LOGIN.iter().any(|name| kept.get(name).is_none())
             && let Some(account) = Account::of_this_process()
         {
@@ -85,13 +100,43 @@ impl Environment {
         }
     }
 
-    /// The same of any variables.
+    /// Without what would make root's programs read settings, or run programs, that others can change.
+    fn without_others(mut self) -> Self {
+        let is_others = |value: &OsStr| {
+            let judged =
+                std::env::split_paths(value).filter(|path| path.is_absolute()).map(|path| judge(&path, self.trust));
+            judged.into_iter().any(|judged| matches!(judged, Err(OpenError::Untrusted(_))))
+        };
+        let names_files =
+            |name: &OsStr| name.to_str().is_some_and(|name| NAME_FILES.iter().any(|each| fits(name, each)));
+        let others = self.variables.iter().filter(|(name, value)| names_files(name) && is_others(value));
+        let others: Vec<OsString> = others.map(|(name, _)| name.clone()).collect();
+        self.variables.retain(|(name, _)| !others.contains(name));
+        for name in others {
+            tracing::info!("'{}' of another user is not handed on to programs of root", name.display());
+        }
+        self
+    }
+
+    /// The same, for a user who trusts these.
+    #[must_use]
+    pub fn trusting(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Whose programs are run.
+    pub fn trust(&self) -> Trust {
+        self.trust
+    }
+
+    /// The same of any variables, for a user who trusts everybody.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>, more: &[&str]) -> Self {
         let allowed = |name: &OsStr| {
             let mut patterns = INHERITED.iter().map(|each| each.name).chain(more.iter().copied());
             name.to_str().is_some_and(|name| patterns.any(|pattern| fits(name, pattern)))
         };
-        let mut kept = Self { variables: variables.into_iter().filter(|(name, _)| allowed(name)).collect() };
+        let variables = variables.into_iter().filter(|(name, _)| allowed(name)).collect();
+        let mut kept = Self { variables, trust: Trust::Everyone, trusted: TrustedEntries::default() };
         if let Some(restricted) = kept.get("DSC_RESTRICTED_PATH").map(OsStr::to_owned) {
             kept.set("PATH", restricted);
         }
@@ -122,9 +167,12 @@ impl Environment {
         self.variables.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// Every variable and its value.
-    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    /// Every variable and its value, as programs get them.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, Cow<'_, OsStr>)> {
+        self.variables.iter().map(|(name, value)| match name.to_str() {
+            Some("PATH") => (name.as_os_str(), self.trusted.path(value, self.trust).into()),
+            _ => (name.as_os_str(), value.as_os_str().into()),
+        })
     }
 
     /// Finds a program: beside `directory` first, then on `PATH`.
@@ -143,9 +191,18 @@ impl Environment {
 
     /// The program of that name in the first directory of `PATH` that has one; absolute.
     pub fn find_on_path(&self, name: &str) -> Option<PathBuf> {
-        let entries = std::env::split_paths(self.get("PATH")?).filter(|entry| entry.is_absolute());
-        entries.map(|entry| entry.join(name)).find(|candidate| is_program(candidate))
+        on_path(self.get("PATH")?, OsStr::new(name))
     }
+
+    /// The same on the `PATH` that programs get.
+    pub(super) fn find_trusted(&self, name: &OsStr) -> Option<PathBuf> {
+        on_path(&self.trusted.path(self.get("PATH")?, self.trust), name)
+    }
+}
+
+fn on_path(path: &OsStr, name: &OsStr) -> Option<PathBuf> {
+    let entries = std::env::split_paths(path).filter(|entry| entry.is_absolute());
+    entries.map(|entry| entry.join(name)).find(|candidate| is_program(candidate))
 }
 
 fn fits(name: &str, pattern: &str) -> bool {
@@ -197,6 +254,23 @@ mod tests {
         let found = ["HOME", "USER", "LOGNAME", "SHELL"].map(|name| environment.get(name).unwrap().to_str().unwrap());
         assert_eq!(found, ["/root", "somebody", "root", "/bin/bash"]);
         assert_eq!(Account::find(accounts, 8), None);
+    }
+
+    #[test]
+    fn the_home_of_somebody_else_is_not_roots() {
+        if !stead_testkit::is_root("the_home_of_somebody_else_is_not_roots") {
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let names = || {
+            let variables =
+                ["HOME", "XDG_CONFIG_HOME", "SHELL", "TMPDIR"].map(|name| (name.into(), home.path().into()));
+            let kept = Environment::of(variables, &[]).trusting(Trust::Root).without_others();
+            kept.iter().map(|(name, _)| name.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names().len(), 4);
+        std::os::unix::fs::chown(home.path(), Some(12345), None).unwrap();
+        assert_eq!(names(), ["TMPDIR"], "a login sets the others");
     }
 
     #[test]

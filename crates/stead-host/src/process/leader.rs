@@ -30,7 +30,7 @@ impl Leader {
         supervisor::ensure();
         let mut tree = Tree::new();
         let mut child = os::spawn(program, (MARKER, &tree.marker()))
-            .map_err(|source| ProcessError::Start { path: program.path.to_owned(), source })?;
+            .map_err(|source| ProcessError::Start { path: program.executable.path().to_owned(), source })?;
         tree.set_leader(child.id());
         let supervised = Supervised::enter(child.id());
         match os::watch(&child) {

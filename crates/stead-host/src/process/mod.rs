@@ -16,6 +16,7 @@ use crate::provider::Cancel;
 
 mod conversation;
 mod environment;
+mod executable;
 mod leader;
 mod os;
 mod pump;
@@ -27,6 +28,7 @@ mod tree;
 pub use conversation::{Conversation, ConversationError};
 pub(crate) use environment::is_program;
 pub use environment::{Environment, INHERITED, Inherited};
+pub use executable::{Executable, Refused};
 pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
 pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, mark, start_supervision, supervise};
@@ -35,10 +37,8 @@ pub use tree::{MARKER, Resident};
 /// What is run.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
-    /// The file, absolute.
-    pub path: &'a Path,
-    /// Another path to the same file, which the kernel is given; the program does not see it.
-    pub image: Option<&'a Path>,
+    /// The program, judged.
+    pub executable: &'a Executable,
     /// What it is called with, without its own name.
     pub arguments: &'a [OsString],
     /// The directory that it is started in.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use stead_host::fs::{Trust, User};
 use stead_host::process::Environment;
 
 use super::{Call, Failed, Limits, Module, Record, Reply, Worker, start};
@@ -17,8 +16,6 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// The executable of PowerShell, absolute.
     pub executable: PathBuf,
-    /// Whose programs are run.
-    pub trust: Trust,
     /// What workers are given of the environment.
     pub environment: Environment,
     /// The directories of modules. Root's workers see those alone that nobody else can change.
@@ -38,7 +35,6 @@ impl Settings {
     pub fn new(executable: PathBuf, environment: Environment, width: usize) -> Self {
         Self {
             executable,
-            trust: User::current().trust(),
             environment,
             module_path: Vec::new(),
             width,

@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
-use stead_host::command::{Executable, Refused};
 use stead_host::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User};
-use stead_host::process::{ConversationError, Heard, Program, Session};
+use stead_host::process::{ConversationError, Executable, Heard, Program, Refused, Session};
 
 use super::printed::Printed;
 use super::protocol::{Line, Message, VERSION};
@@ -93,8 +92,9 @@ impl StartError {
 
 /// Starts PowerShell and waits until it can be called.
 pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, StartError> {
-    let executable = Executable::open(settings.executable.clone(), settings.trust).map_err(StartError::Refused)?;
-    let (path, image) = (executable.path(), executable.image());
+    let executable =
+        Executable::open(settings.executable.clone(), &settings.environment).map_err(StartError::Refused)?;
+    let path = executable.path();
     let socket = Socket::create()?;
     let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
     let mut variables: Vec<(OsString, OsString)> =
@@ -102,8 +102,7 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
     variables.push((ENDPOINT.into(), socket.path().into()));
     variables.extend(trusted_modules(settings).map(|value| (MODULES.into(), value)));
     let program = Program {
-        path,
-        image: Some(&image),
+        executable: &executable,
         arguments: &arguments,
         directory: Path::new("/"),
         environment: &settings.environment,
@@ -130,7 +129,7 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
     });
     match (greeted, hello) {
         (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
-            own_modules(&hello.home, settings.trust)?;
+            own_modules(&hello.home, settings.environment.trust())?;
             Ok(Worker::new(session))
         }
         (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
@@ -148,7 +147,7 @@ fn own_modules(home: &Path, trust: Trust) -> Result<(), StartError> {
 
 /// The directories of modules that nobody but root can change; `None` where whoever runs may use all.
 fn trusted_modules(settings: &Settings) -> Option<OsString> {
-    (settings.trust == Trust::Root).then(|| {
+    (settings.environment.trust() == Trust::Root).then(|| {
         let is_trusted = |folder: &&PathBuf| TrustedDirectory::open(folder, Trust::Root).is_ok();
         // Never empty: an empty variable is none to PowerShell.
         let mut joined = OsString::from(":");

@@ -1,16 +1,17 @@
 //! The databases of users and groups: passwd(5), shadow(5), group(5) and gshadow(5), under the lock of shadow-utils.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, fcntl_lock, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement};
+use stead_host::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
 use stead_host::provider::Context;
 
 use crate::edit::{Cache, Content, Text};
@@ -28,8 +29,8 @@ pub(crate) use table::{Record, Table};
 static TABLES: Cache<Arc<Table>> = Cache::new();
 
 /// A path of the system that a call is about.
-pub(crate) fn path(cx: &Context, path: &str) -> PathBuf {
-    cx.managed_root().join(path)
+pub(crate) fn path(cx: &Context, path: &str) -> SystemPath {
+    cx.system_root.at(path)
 }
 
 /// What an account is claimed as: a database is like a directory of its records, and a group one of its members.
@@ -57,9 +58,15 @@ impl Content for Arc<Table> {
     }
 }
 
+/// Whether this user may not read what is at a path.
+fn is_closed(path: &SystemPath) -> bool {
+    let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+    matches!(opened, Err(FsError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied)
+}
+
 /// One database, as it was read and as it is to be.
 struct Database {
-    path: PathBuf,
+    path: SystemPath,
     former: Option<Arc<Text<Arc<Table>>>>,
     table: Arc<Table>,
 }
@@ -69,8 +76,10 @@ impl Database {
     fn read(cx: &Context, file: &str, is_secret: bool) -> Result<Self, Failure> {
         let path = path(cx, file);
         let may_be_hidden = is_secret && !rustix::process::geteuid().is_root();
-        let is_hidden = may_be_hidden && accessat(CWD, &path, Access::READ_OK, AtFlags::EACCESS) == Err(Errno::ACCESS);
-        let former = if is_hidden { None } else { TABLES.look(&path)? };
+        let former = match TABLES.look(&path) {
+            Err(_) if may_be_hidden && is_closed(&path) => None,
+            looked => looked?,
+        };
         let table = former.as_ref().map(|text| Arc::clone(&text.content)).unwrap_or_default();
         Ok(Self { path, former, table })
     }

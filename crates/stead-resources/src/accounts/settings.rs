@@ -1,10 +1,8 @@
 //! How new accounts are made: login.defs(5) and the defaults of useradd(8).
 
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 use stead_core::call::Failure;
-use stead_host::fs;
 use stead_host::provider::Context;
 
 /// Far more than the settings of any system.
@@ -20,7 +18,7 @@ impl Settings {
     /// Those of the system that a call is about. What is missing has the value that shadow-utils take.
     pub(crate) fn of(cx: &Context) -> Result<Self, Failure> {
         let text = |path: &str| -> Result<String, Failure> {
-            let content = fs::read_within(cx.managed_root(), Path::new(path), MAX_SIZE)?;
+            let content = cx.system_root.read(path, MAX_SIZE)?;
             Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()).unwrap_or_default())
         };
         Ok(Self { login: text("/etc/login.defs")?, useradd: text("/etc/default/useradd")? })

@@ -1,6 +1,6 @@
 //! `Stead/AptRepository`: a repository that apt takes packages from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::{Capabilities, SecretForm};
 use stead_core::value::{Object, REDACTED, Value};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, Writes};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::path;
@@ -150,10 +150,9 @@ impl Provider for Repositories {
     }
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
-        let entries = std::fs::read_dir(path(cx, SOURCES)).into_iter().flatten().flatten();
-        let name = |file: std::fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".sources")?.to_owned());
-        let mut names: Vec<String> = entries.filter_map(name).collect();
-        names.sort();
+        let entries = cx.system_root.entries(SOURCES).unwrap_or_default().into_keys();
+        let names: Vec<String> =
+            entries.filter_map(|name| Some(name.to_str()?.strip_suffix(".sources")?.to_owned())).collect();
         // A file with several repositories is none of a single instance.
         let stanza = |name: &String| Some((name.clone(), Found::read(cx, name).ok()?.stanza?));
         let exported = |(name, stanza): (String, Stanza)| {
@@ -198,7 +197,7 @@ const MAX_SIZE: u64 = 1 << 20;
 
 /// A file as it was read.
 struct OnDisk {
-    path: PathBuf,
+    path: SystemPath,
     content: Option<(Status, Vec<u8>)>,
 }
 
@@ -210,7 +209,7 @@ struct Found {
 }
 
 impl OnDisk {
-    fn read(path: PathBuf) -> Result<Self, Failure> {
+    fn read(path: SystemPath) -> Result<Self, Failure> {
         let content = fs::read(&path, MAX_SIZE)?.map(|content| (content.status, content.bytes));
         Ok(Self { path, content })
     }
@@ -312,7 +311,7 @@ struct Change {
 
 /// One file that is written or removed.
 struct Step {
-    path: PathBuf,
+    path: SystemPath,
     former: Option<Status>,
     /// `None` where it is removed.
     content: Option<(Vec<u8>, u32)>,
@@ -408,7 +407,7 @@ impl Properties<'_> {
                 let Source { file, line, .. } = other;
                 let what = format!("'{file}', line {line}, has the same repository with another '{property}'");
                 let failure = refused(property, format!("{what}, for which apt refuses all sources. {hint}"));
-                return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file)] }));
+                return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file).into()] }));
             }
         }
         Ok(None)
@@ -497,7 +496,7 @@ impl Step {
     fn carry_out(&self, cx: &Context) -> Result<(), Failure> {
         let is_key = self.path.parent().is_some_and(|parent| parent.ends_with(KEYRINGS));
         if is_key && self.content.is_some() {
-            make_directory(cx, self.path.parent().unwrap_or(&self.path))?;
+            make_directory(cx, &self.path.parent().unwrap_or_else(|| self.path.clone()))?;
         }
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let Some((content, mode)) = &self.content else { return Ok(place.remove().map(|_| ())?) };
@@ -511,7 +510,7 @@ impl Step {
 }
 
 /// The directory of keys, which older systems do not have.
-fn make_directory(cx: &Context, directory: &Path) -> Result<(), Failure> {
+fn make_directory(cx: &Context, directory: &SystemPath) -> Result<(), Failure> {
     let Some(place) = Place::find(directory, &cx.writes)? else { return Err(pending::no_directory(directory)) };
     if place.status()?.is_none() {
         place.make_directory_with(0o755, Ownership::default())?;
@@ -525,8 +524,8 @@ impl Change {
             let missing = Place::find(&step.path, &Writes::unrecorded())?.is_none();
             let is_key = step.path.parent().is_some_and(|parent| parent.ends_with(KEYRINGS));
             // The directory of keys is made.
-            let path = if missing && is_key { step.path.parent().unwrap_or(&step.path) } else { &step.path };
-            if let Some(presumed) = pending::at(path)? {
+            let directory = step.path.parent().filter(|_| missing && is_key);
+            if let Some(presumed) = pending::at(directory.as_ref().unwrap_or(&step.path))? {
                 return Ok(Some(presumed));
             }
         }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use stead_core::call::Failure;
-use stead_host::fs;
 use stead_host::provider::Context;
 
 use super::{MAX_SIZE, SOURCES, is_yes};
@@ -54,8 +53,7 @@ pub(super) fn all(cx: &Context) -> Result<Vec<Source>, Failure> {
             Some("sources") => of_stanzas,
             _ => continue,
         };
-        let content = fs::read_within(cx.managed_root(), Path::new(&file), MAX_SIZE).ok().flatten();
-        all.extend(content.iter().flat_map(|content| read(&file, &String::from_utf8_lossy(&content.bytes))));
+        all.extend(cx.system_root.text(&file, MAX_SIZE).iter().flat_map(|text| read(&file, text)));
     }
     Ok(all)
 }

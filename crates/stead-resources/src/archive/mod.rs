@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{OFlags, fstat};
@@ -15,7 +15,9 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Identity, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
+use stead_host::fs::{
+    self, FsError, Identity, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath,
+};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::checksum::Checksum;
@@ -249,9 +251,9 @@ impl Look {
 
 struct Desired<'a> {
     path_text: &'a str,
-    path: PathBuf,
+    path: SystemPath,
     source_text: &'a str,
-    source: PathBuf,
+    source: SystemPath,
     checksum: Option<ChecksumText<'a>>,
     selection: Selection,
     creates: Option<&'a str>,
@@ -353,7 +355,7 @@ impl<'a> Desired<'a> {
             return Err(failure);
         }
         let created = self.open_top()?.is_none();
-        let missing = Some(Presumed { failure, paths: vec![self.source.clone()] });
+        let missing = Some(Presumed { failure, paths: vec![self.source.to_path_buf()] });
         let presumed = Presumed::all([missing, self.permissions.presumed()]);
         let differing = if created { "_exist" } else { "source" };
         Ok(SetReply { presumed, ..self.reply(created, &[differing], None) })
@@ -367,7 +369,7 @@ impl<'a> Desired<'a> {
         let refused = match top {
             None => pending::at(&self.path)?,
             Some(top) => {
-                let within = self.path.join("entry");
+                let within = self.path.join("entry").into();
                 pending::not_writable(&Place::within(top, "entry".as_ref(), within, &cx.writes)?)
             }
         };
@@ -502,7 +504,7 @@ mod tests {
         let input = Plain::new(json!({"path": "d", "source": "a.tar"}));
         let desired = Desired::read(&cx, &input, &names).unwrap();
         archive("one", b"");
-        let (file, status) = open_source(&path).unwrap();
+        let (file, status) = open_source(&SystemPath::here(&path)).unwrap();
         assert!(listings.of(&cx, &desired, &file, &status).is_ok());
         archive("two", &[0; 513]);
         let failure = listings.of(&cx, &desired, &file, &status).err().unwrap();

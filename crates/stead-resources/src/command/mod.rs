@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +13,11 @@ use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_host::fs::SystemPath;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{NonEmpty, PathText, ReadOnly, read, required};
-use crate::program::{self, Ended, Invocation};
+use crate::program::{self, Ended, Invocation, SearchPath};
 use crate::{BuiltIn, NOTHING, Profile, schema};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -260,16 +260,16 @@ fn could_not_run(ended: &Ended) -> bool {
 }
 
 /// A link counts by itself, wherever it leads: it was created.
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
+fn exists(path: &SystemPath) -> bool {
+    path.status().is_some()
 }
 
 /// The properties of one instance.
 struct Desired<'a> {
     stated: Properties<'a>,
     properties: &'a Value,
-    directory: PathBuf,
-    creates: Option<PathBuf>,
+    directory: SystemPath,
+    creates: Option<SystemPath>,
 }
 
 impl<'a> Desired<'a> {
@@ -281,22 +281,19 @@ impl<'a> Desired<'a> {
 
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
-        let directory = stated.working_directory.map_or_else(|| cx.directory().to_path_buf(), |path| path.resolve(cx));
-        let resolve = |NonEmpty(path): NonEmpty<'_>| {
-            if Path::new(path).is_absolute() { cx.resolve(path) } else { directory.join(path) }
-        };
-        let creates = stated.creates.map(resolve);
+        let directory = stated.working_directory.map_or_else(|| cx.directory(), |path| path.resolve(cx));
+        let creates = stated.creates.map(|NonEmpty(path)| directory.join(path));
         Ok(Self { stated, properties: input.expose(), directory, creates })
     }
 
     /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
     fn is_created(&self) -> bool {
-        self.stated.test.is_none() && self.creates.as_deref().is_some_and(exists)
+        self.stated.test.is_none() && self.creates.as_ref().is_some_and(exists)
     }
 
     /// The properties that differ, as far as that is known without running anything.
     fn differing(&self) -> Vec<&'static str> {
-        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
+        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some("creates");
         // Nothing says whether it needs to run, so it does.
         let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
         let always = (unguarded && self.stated.set.is_some()).then_some("set");
@@ -325,6 +322,7 @@ impl<'a> Desired<'a> {
             environment: variables.map(|(name, value)| (owned(name), owned(value))).collect(),
             directory: self.directory.clone(),
             timeout: self.stated.timeout.as_ref().map(|seconds| seconds.0),
+            search: SearchPath::Own,
         })
     }
 
@@ -342,7 +340,7 @@ impl<'a> Desired<'a> {
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
     fn state_after(&self, found: &Ended) -> Object {
-        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
+        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some("creates");
         self.state(Some(found), &[&["test"], missing.as_slice()].concat())
     }
 }

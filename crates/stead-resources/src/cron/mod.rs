@@ -203,8 +203,9 @@ impl<'a> Stated<'a> for Properties<'a> {
         // Cron ignores a crontab with another owner or mode, and looks for changes where the directory was changed, which it
         // is when the file is replaced.
         let missing = Missing::Enforce { mode: 0o600, ownership };
-        let absent =
-            account.err().map(|failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", user.0))] });
+        let absent = account
+            .err()
+            .map(|failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", user.0)).into()] });
         // A crontab of nobody is still a crontab from which a job can be removed.
         let absent = absent.filter(|_| self.exist);
         Ok(Location { shown: shown.into(), path, missing, directory: None, absent })

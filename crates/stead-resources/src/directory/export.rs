@@ -46,7 +46,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let base = filter.relative_to.map(|base| base.resolve(cx));
     let outside = || invalid("relativeTo", "'path' must be below 'relativeTo'");
     let shown = match &base {
-        Some(base) => path.strip_prefix(base).map_err(|_| outside())?.to_owned(),
+        Some(base) => path.strip_prefix(&**base).map_err(|_| outside())?.to_owned(),
         None => PathBuf::from(text),
     };
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };

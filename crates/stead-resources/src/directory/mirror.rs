@@ -13,7 +13,9 @@ use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind};
-use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
+use stead_host::fs::{
+    self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
+};
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
@@ -116,7 +118,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// Compares or copies. Where there is no target yet, everything is missing.
-    pub(super) fn run(mut self, source: &Path, target: Option<&OwnedFd>, path: &Path) -> Result<Drift, Failure> {
+    pub(super) fn run(mut self, source: &SystemPath, target: Option<&OwnedFd>, path: &Path) -> Result<Drift, Failure> {
         let source_fd = open_source(source)?;
         if let Some(target) = target {
             self.top = Some(status(target, path)?.identity.inode());
@@ -409,11 +411,11 @@ pub(super) fn inherited_ownership(original: &Status) -> Ownership {
 }
 
 /// The status of the source itself.
-pub(super) fn source_status(source: &Path) -> Result<Status, Failure> {
+pub(super) fn source_status(source: &SystemPath) -> Result<Status, Failure> {
     status(&open_source(source)?, source)
 }
 
-fn open_source(source: &Path) -> Result<OwnedFd, Failure> {
+fn open_source(source: &SystemPath) -> Result<OwnedFd, Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     match fs::open(source, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(Some(fd)) => Ok(fd),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{OFlags, fstat};
@@ -14,7 +14,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
+use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::set_mode;
@@ -221,9 +221,9 @@ struct Current {
 #[expect(clippy::struct_excessive_bools, reason = "each is a property that is stated or not")]
 struct Desired<'a> {
     path_text: &'a str,
-    path: PathBuf,
+    path: SystemPath,
     exist: bool,
-    source: Option<(&'a str, PathBuf)>,
+    source: Option<(&'a str, SystemPath)>,
     /// The names that belong into the directory.
     entries: Option<BTreeSet<&'a str>>,
     purge: bool,

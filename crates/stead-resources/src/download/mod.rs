@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{NamesByRoot, Replacement, Status};
+use stead_host::fs::{NamesByRoot, Replacement, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use url::Url;
 
@@ -244,7 +244,7 @@ impl Downloads {
 /// Where the content is.
 enum Source {
     Http(Url),
-    File(PathBuf),
+    File(SystemPath),
 }
 
 impl Source {
@@ -330,7 +330,7 @@ impl Remote<'_> {
 }
 
 /// Opens the file that a URL names.
-fn open_local(path: &Path) -> Result<(File, Status), Failure> {
+fn open_local(path: &SystemPath) -> Result<(File, Status), Failure> {
     open_source(path).map_err(|failure| Failure { property: Some("/url".to_owned()), ..failure })
 }
 
@@ -350,7 +350,7 @@ impl FileContent for Remote<'_> {
             Ok((_, status)) if status.size > self.max_size => refused("url", "the file has more bytes than 'maxSize'"),
             Ok((file, _)) => self.check(&file, path).err()?,
         };
-        Some(Presumed { failure, paths: vec![path.clone()] })
+        Some(Presumed { failure, paths: vec![path.to_path_buf()] })
     }
 
     fn echo(&self, state: &mut Object) {

@@ -6,11 +6,11 @@
 //! Guarantees: it is read through a descriptor, without following a link, and believed only when nobody but root and the
 //! user who runs this can have written it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 use stead_host::provider::Context;
 
 use crate::checksum::Checksum;
@@ -24,7 +24,7 @@ const MAX_SIZE: u64 = 4096;
 
 /// The pin of a file.
 pub(super) struct Pin {
-    path: PathBuf,
+    path: SystemPath,
     /// The name of the file that it is about.
     name: String,
     /// The path as the instance states it.
@@ -35,7 +35,7 @@ pub(super) struct Pin {
 
 impl Pin {
     /// The pin of the file at a path, which the instance states like that.
-    pub(super) fn of(path: &Path, stated: &str) -> Result<Self, Failure> {
+    pub(super) fn of(path: &SystemPath, stated: &str) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.with_file_name(format!("{name}{SUFFIX}"));
         let shown = format!("{stated}{SUFFIX}");
@@ -75,7 +75,7 @@ impl Pin {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Checksum>, Failure> {
+fn read(path: &SystemPath) -> Result<Option<Checksum>, Failure> {
     let Some(content) = fs::read(path, MAX_SIZE)? else { return Ok(None) };
     let shown = path.display();
     if let Some(problem) = distrust(&content.status) {

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, OFlags, statat};
+use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_host::fs::{self, FsError, Place, Status};
+use stead_host::fs::{self, FsError, Place, Status, SystemPath};
 
 use crate::input::refused;
 
@@ -82,9 +82,9 @@ impl<T> Cache<T> {
 
 impl<T: Content> Cache<T> {
     /// The text at a path; `None` when nothing is there. A text that has not changed is not read again.
-    pub(crate) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
+    pub(crate) fn look(&self, path: &SystemPath) -> Result<Option<Arc<Text<T>>>, Failure> {
         // Asking by path is enough here: only what was opened safely under this path can be found again.
-        let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
+        let now = path.status();
         if let Some(text) = now.and_then(|status| self.known(path, &status)) {
             return Ok(Some(text));
         }

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::fstat;
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 use stead_host::lock::LockError;
 use stead_host::provider::{Context, Plain};
 
@@ -82,7 +82,7 @@ impl<T: Content> Files<T> {
     }
 
     /// The text at a path; `None` when nothing is there.
-    pub(crate) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
+    pub(crate) fn look(&self, path: &SystemPath) -> Result<Option<Arc<Text<T>>>, Failure> {
         self.cache.look(path)
     }
 
@@ -153,17 +153,19 @@ pub(crate) fn files_in(cx: &Context, folder: &str) -> Result<Vec<String>, Failur
 
 /// What is in a folder of the system that is managed, as that system finds it.
 pub(crate) fn entries_in(cx: &Context, folder: &str) -> Result<BTreeMap<OsString, fs::Kind>, Failure> {
-    let opened = fs::open_within(cx.managed_root(), Path::new(folder), OFlags::RDONLY | OFlags::DIRECTORY)?;
-    let entries = opened.map(|directory| fs::entries(&directory, &cx.resolve(folder))).transpose()?;
-    Ok(entries.unwrap_or_default())
+    Ok(cx.system_root.entries(folder)?)
 }
 
 /// In what-if: what is not there yet without which the file at a path cannot be edited.
-pub(crate) fn presumed<T>(path: &Path, text: Option<&Text<T>>, missing: Missing) -> Result<Option<Presumed>, Failure> {
+pub(crate) fn presumed<T>(
+    path: &SystemPath,
+    text: Option<&Text<T>>,
+    missing: Missing,
+) -> Result<Option<Presumed>, Failure> {
     // A file that is replaced is to belong to the owner of the former one.
     let ownership = match (text, missing) {
         (None, Missing::Refuse) => {
-            return Ok(Some(Presumed { failure: no_file(path), paths: vec![path.to_owned()] }));
+            return Ok(Some(Presumed { failure: no_file(path), paths: vec![path.to_path_buf()] }));
         }
         (None, Missing::Create { ownership, .. }) | (_, Missing::Enforce { ownership, .. }) => ownership,
         (Some(text), _) => owner_of(&text.status),

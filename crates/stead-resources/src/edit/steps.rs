@@ -1,11 +1,10 @@
 //! Several text files that one instance edits.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::Place;
+use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::Context;
 
 use super::{Edit, Files, Missing, Outcome, Text, presumed};
@@ -25,7 +24,7 @@ pub(crate) struct Steps<'e>(Vec<Step<'e>>);
 
 struct Step<'e> {
     edit: FileEdit<'e>,
-    at: PathBuf,
+    at: SystemPath,
     former: Option<Arc<Text<String>>>,
     /// The size afterwards.
     size: u64,

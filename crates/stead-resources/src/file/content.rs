@@ -3,7 +3,7 @@
 use std::convert;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Replacement, Status};
+use stead_host::fs::{self, Kind, Replacement, Status, SystemPath};
 use stead_host::provider::Context;
 
 use super::{Current, Properties};
@@ -35,7 +35,7 @@ pub(crate) enum Content<'a> {
     /// That of another file.
     Source {
         text: &'a str,
-        path: PathBuf,
+        path: SystemPath,
     },
 }
 
@@ -170,7 +170,7 @@ impl FileContent for Content<'_> {
 
     fn presumed(&self) -> Option<Presumed> {
         let Self::Source { path, .. } = self else { return None };
-        open_source(path).err().map(|failure| Presumed { failure, paths: vec![path.clone()] })
+        open_source(path).err().map(|failure| Presumed { failure, paths: vec![path.to_path_buf()] })
     }
 
     fn echo(&self, state: &mut Object) {
@@ -259,7 +259,7 @@ impl FileContent for Content<'_> {
 }
 
 /// Opens the regular file that 'source' names.
-pub(crate) fn open_source(path: &Path) -> Result<(File, Status), Failure> {
+pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let opened = opened.map_err(|error| about_source(error.into()))?;
@@ -274,7 +274,7 @@ pub(crate) fn open_source(path: &Path) -> Result<(File, Status), Failure> {
 }
 
 /// The text of the file that 'source' names, of at most so many bytes, and its status.
-pub(crate) fn source_text(path: &Path, max: u64) -> Result<(String, Status), Failure> {
+pub(crate) fn source_text(path: &SystemPath, max: u64) -> Result<(String, Status), Failure> {
     let (file, status) = open_source(path)?;
     let mut text = String::new();
     if status.size > max {

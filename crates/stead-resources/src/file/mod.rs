@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{OFlags, fchmod, fstat};
@@ -15,7 +15,9 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status};
+use stead_host::fs::{
+    self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status, SystemPath,
+};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
@@ -221,7 +223,7 @@ fn not_a_file(found: Kind) -> Failure {
 /// The desired state of a file whose content comes from anywhere: what resources that write whole files have in common.
 pub(crate) struct Desired<'a, C> {
     pub(crate) path_text: &'a str,
-    pub(crate) path: PathBuf,
+    pub(crate) path: SystemPath,
     pub(crate) exist: bool,
     pub(crate) content: C,
     /// Its content as it is shown, once that was needed: it may take reading a large file.

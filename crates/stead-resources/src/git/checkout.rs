@@ -32,7 +32,7 @@ impl Desired<'_> {
             }
         }
         // Again: where nothing was, anybody may have made something by now.
-        self.check_trusted()?;
+        self.check_trusted(cx)?;
         if plan.creates || plan.differing.contains(&"repository") {
             let tracked = "+refs/heads/*:refs/remotes/origin/*";
             git.must(&["config", "--replace-all", "remote.origin.fetch", tracked])?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{Patience, Place};
+use stead_host::fs::{Kind, Patience, Place, SystemPath};
 use stead_host::provider::Context;
 
 use super::program::Git;
@@ -61,7 +61,7 @@ impl Losses {
     }
 
     /// The files of a working tree, which the instance states like that, whose content is discarded.
-    pub(super) fn items(&self, cx: &Context, tree: &Path, stated: &str) -> Result<Vec<Item>, Failure> {
+    pub(super) fn items(&self, cx: &Context, tree: &SystemPath, stated: &str) -> Result<Vec<Item>, Failure> {
         let patience = Patience::of(cx);
         let names: BTreeSet<&String> = self.modified.iter().chain(&self.untracked).collect();
         let item = |name: &String| {
@@ -115,13 +115,13 @@ enum Obstacle {
     Itself,
 }
 
-fn first_in_the_way(tree: &Path, name: &Path) -> Option<(String, Obstacle)> {
+fn first_in_the_way(tree: &SystemPath, name: &Path) -> Option<(String, Obstacle)> {
     let mut at = PathBuf::new();
     for part in name {
         at.push(part);
-        let metadata = tree.join(&at).symlink_metadata().ok()?;
+        let found = tree.join(&at).status()?.kind;
         let shown = || at.to_string_lossy().into_owned();
-        match (metadata.is_dir(), at == name) {
+        match (found == Kind::Directory, at == name) {
             (true, false) => {}
             (true, true) => return Some((shown(), Obstacle::Directory)),
             (false, false) => return Some((shown(), Obstacle::Above)),

@@ -12,7 +12,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Patience, Place};
+use stead_host::fs::{self, Kind, Patience, Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
@@ -234,7 +234,7 @@ impl Plan {
 
 struct Desired<'a> {
     path_text: &'a str,
-    path: PathBuf,
+    path: SystemPath,
     remote: Option<Remote>,
     revision: Option<&'a str>,
     user: Option<AsUser<'a>>,
@@ -280,7 +280,7 @@ impl<'a> Desired<'a> {
             if depth == Depth::Test {
                 return Ok(plan);
             }
-            self.check_trusted()?;
+            self.check_trusted(cx)?;
             return self.with_target(cx, plan);
         };
         let mut plan = Plan::default();
@@ -293,14 +293,14 @@ impl<'a> Desired<'a> {
         let moves = plan.commit.is_some() && plan.commit != found.head;
         plan.differing.extend((moves || !is_checked_out).then_some("revision"));
         if self.force || depth == Depth::Set && !plan.differing.is_empty() {
-            self.check_trusted()?;
+            self.check_trusted(cx)?;
         }
         let discards = self.force || depth == Depth::Set && plan.checks_out();
         if discards { self.with_losses(cx, found, plan) } else { Ok(plan) }
     }
 
-    fn check_trusted(&self) -> Result<(), Failure> {
-        trust::check(&self.path, self.user.as_ref()).map_err(|presumed| presumed.failure)
+    fn check_trusted(&self, cx: &Context) -> Result<(), Failure> {
+        trust::check(&self.git(cx)).map_err(|presumed| presumed.failure)
     }
 
     /// With what is lost when something is checked out, and that changed files are to be discarded.
@@ -326,7 +326,7 @@ impl<'a> Desired<'a> {
         let Some(found) = found else { return Ok(Plan::default()) };
         let mut plan = Plan { differing: vec!["_exist"], ..Plan::default() };
         if depth == Depth::Set && !self.force && found.has_objects()? {
-            self.check_trusted()?;
+            self.check_trusted(cx)?;
             let git = self.git(cx);
             plan.losses = Losses {
                 modified: git.modified()?,
@@ -426,11 +426,10 @@ impl<'a> Desired<'a> {
     /// write to a directory.
     fn presumed(&self, cx: &Context, found: Option<&Repository>, failure: Failure) -> Result<SetReply, Failure> {
         let directory = self.remote.as_ref().and_then(|remote| remote.directory.clone());
-        let distrusted =
-            trust::check(&self.path, self.user.as_ref()).err().filter(|presumed| presumed.failure == failure);
-        let paths = match directory.filter(|directory| !directory.exists()) {
+        let distrusted = trust::check(&self.git(cx)).err().filter(|presumed| presumed.failure == failure);
+        let paths = match directory.filter(|directory| directory.followed().is_none()) {
             _ if distrusted.is_some() => distrusted.map(|presumed| presumed.paths).unwrap_or_default(),
-            Some(directory) => vec![directory],
+            Some(directory) => vec![directory.into()],
             None if failure.kind == FailureKind::Start => vec![PathBuf::from("/usr/bin/git")],
             None => return Err(failure),
         };

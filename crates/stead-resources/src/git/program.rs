@@ -1,9 +1,9 @@
 //! Calls of git, which ask nobody, run nothing that a repository brings, and have no credentials in their arguments.
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use stead_core::call::Failure;
+use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
 use url::Url;
 
@@ -11,7 +11,7 @@ use super::repository::CHECKED_OUT;
 use super::user::AsUser;
 use crate::credentials;
 use crate::input::{refused, required};
-use crate::program::{Ended, Invocation, run};
+use crate::program::{Ended, Invocation, SearchPath, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
 const SETTINGS: [&str; 8] = [
@@ -43,7 +43,7 @@ pub(super) struct Remote {
     /// Without a password.
     pub(super) address: String,
     /// The directory that it is, where it is one of this machine.
-    pub(super) directory: Option<PathBuf>,
+    pub(super) directory: Option<SystemPath>,
     /// The setting that has the credentials: its name and its value.
     credentials: Option<(String, String)>,
 }
@@ -62,7 +62,7 @@ impl Remote {
         }
     }
 
-    fn directory(path: PathBuf) -> Self {
+    fn directory(path: SystemPath) -> Self {
         Self { address: path.display().to_string(), directory: Some(path), credentials: None }
     }
 
@@ -85,7 +85,7 @@ pub(super) struct Git<'a> {
     /// What the instance states; without it only what needs no other repository can be called.
     pub(super) remote: Option<&'a Remote>,
     /// The working tree.
-    pub(super) path: &'a Path,
+    pub(super) path: &'a SystemPath,
     /// Whom it runs as, if that is not the user who runs stead.
     pub(super) user: Option<&'a AsUser<'a>>,
     /// When all calls together must have ended.
@@ -117,8 +117,9 @@ impl Git<'_> {
             program,
             arguments: before.into_iter().chain(arguments).collect(),
             environment: self.environment(),
-            directory: PathBuf::from("/"),
+            directory: SystemPath::here("/"),
             timeout: self.until.map(|until| until.saturating_duration_since(Instant::now())),
+            search: SearchPath::Own,
         };
         run(self.cx, &invocation, "git")
     }

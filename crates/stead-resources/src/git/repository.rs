@@ -1,10 +1,8 @@
 //! What a repository on the disk says of itself, read from its files: no program of the repository's runs.
 
-use std::path::{Path, PathBuf};
-
 use rustix::fs::{OFlags, fstat};
 use stead_core::call::Failure;
-use stead_host::fs::{self, FsError, Kind, Status};
+use stead_host::fs::{self, FsError, Kind, Status, SystemPath};
 
 use crate::input::{cannot, refused};
 
@@ -22,7 +20,7 @@ pub(super) fn record_of(revision: &str) -> String {
 
 /// A repository with a working tree.
 pub(super) struct Repository {
-    git: PathBuf,
+    git: SystemPath,
     /// The commit that is checked out; `None` before the first.
     pub(super) head: Option<String>,
     packed: String,
@@ -31,7 +29,7 @@ pub(super) struct Repository {
 impl Repository {
     /// The repository whose working tree is at a path; `None` where there is none. It belongs to root, the user who runs stead,
     /// or the one whom git runs as.
-    pub(super) fn at(path: &Path, user: Option<u32>) -> Result<Option<Self>, Failure> {
+    pub(super) fn at(path: &SystemPath, user: Option<u32>) -> Result<Option<Self>, Failure> {
         let Some(tree) = examine(path)? else { return Ok(None) };
         match tree.kind {
             Kind::Directory => {}
@@ -122,12 +120,12 @@ pub(super) fn is_commit(text: &str) -> bool {
 }
 
 /// What is at a path, a link itself.
-fn examine(path: &Path) -> Result<Option<Status>, Failure> {
+fn examine(path: &SystemPath) -> Result<Option<Status>, Failure> {
     let Some(opened) = present(fs::open(path, OFlags::PATH))? else { return Ok(None) };
     fstat(&opened).map(|stat| Some(stat.into())).map_err(|errno| cannot("examine", path, errno))
 }
 
-fn read(path: &Path) -> Result<Option<String>, Failure> {
+fn read(path: &SystemPath) -> Result<Option<String>, Failure> {
     let content = match present(fs::read(path, MAX_FILE)) {
         Err(FsError::WrongKind { found: Kind::Directory, .. }) => None,
         content => content?,

@@ -1,9 +1,7 @@
 //! The user whom git runs as, in directories that this user, and not root alone, can write.
 
-use std::path::Path;
-
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::Ownership;
+use stead_host::fs::{Ownership, SystemPath};
 use stead_host::provider::Context;
 
 use crate::accounts::{Account, record_path};
@@ -25,7 +23,7 @@ pub(super) struct AsUser<'a> {
 
 impl<'a> AsUser<'a> {
     pub(super) fn find(cx: &Context, name: &'a str) -> Result<Self, Failure> {
-        let missing = |failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", name))] };
+        let missing = |failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", name)).into()] };
         let account = Account::find(cx, name, "user")?.map_err(missing);
         let groups = if cx.manages_running_system() { "--init-groups" } else { "--clear-groups" };
         Ok(Self { name, account, groups })
@@ -46,13 +44,14 @@ impl<'a> AsUser<'a> {
     }
 
     /// Refuses to call git where it could not run as the user, or would find what is another one's.
-    pub(super) fn check(&self, tree: &Path) -> Result<(), Presumed> {
+    pub(super) fn check(&self, tree: &SystemPath) -> Result<(), Presumed> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
         if !rustix::process::geteuid().is_root() && !self.is_caller() {
             let failure = refused("user", "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
-        let owner = |path: &Path| Some((path.to_owned(), stead_host::fs::open(path, rustix::fs::OFlags::PATH).ok()??));
+        let owner =
+            |path: &SystemPath| Some((path.to_path_buf(), stead_host::fs::open(path, rustix::fs::OFlags::PATH).ok()??));
         let Some((path, opened)) = owner(&tree.join(".git")).or_else(|| owner(tree)) else { return Ok(()) };
         if rustix::fs::fstat(&opened).is_ok_and(|status| status.st_uid == account.uid) {
             return Ok(());
@@ -66,8 +65,11 @@ impl<'a> AsUser<'a> {
     /// terminal of root's.
     pub(super) fn command(&self) -> Result<(String, Vec<String>), Failure> {
         let account = self.account.as_ref().map_err(|presumed| presumed.failure.clone())?;
-        let [setsid, setpriv, git] =
-            [SETSID.find()?, SETPRIV.find()?, GIT.find()?].map(|path| path.display().to_string());
+        let find = |program: SystemProgram| match program.find() {
+            Ok(path) => Ok(path.display().to_string()),
+            Err(presumed) => Err(presumed.failure),
+        };
+        let [setsid, setpriv, git] = [find(SETSID)?, find(SETPRIV)?, find(GIT)?];
         if self.is_caller() {
             return Ok((git, Vec::new()));
         }

@@ -11,7 +11,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, required_if};
+use crate::input::{FilePath, PathText, refused, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{Address, SingleLine, Word};
@@ -115,6 +115,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        self.check_first(text)?;
         let line = entry(text, InForce::First, |line| self.is_own(line));
         let Some(found) = line.and_then(|line| Entry::of(line.text)) else { return Ok(None) };
         let mut properties = found.properties();
@@ -153,7 +154,27 @@ impl Properties<'_> {
             (None, _) => true,
             (_, Err(_)) => false,
         };
-        Entry::of(line).is_some_and(|entry| entry.name == self.name.0 && same_kind(entry.ip))
+        Entry::of(line).is_some_and(|entry| entry.name.eq_ignore_ascii_case(self.name.0) && same_kind(entry.ip))
+    }
+
+    /// Refuses a name that an earlier line has as an alias of another address: that line is the one that counts.
+    fn check_first(&self, text: &str) -> Result<(), Failure> {
+        let Some(ip) = self.ip.filter(|_| self.exist) else { return Ok(()) };
+        let before = lines(text).into_iter().take_while(|line| !self.is_own(line.text));
+        for entry in before.filter_map(|line| Entry::of(line.text)) {
+            let is_alias = entry.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(self.name.0));
+            let other = entry
+                .ip
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_ipv4() == ip.address.is_ipv4() && address != ip.address);
+            if is_alias && other {
+                let hint = "Remove the alias there, or name that entry";
+                let message =
+                    format!("'{}' is an alias of '{}' ({}), which comes first", self.name.0, entry.name, entry.ip);
+                return Err(refused("name", format!("{message}. {hint}")));
+            }
+        }
+        Ok(())
     }
 }
 

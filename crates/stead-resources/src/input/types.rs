@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use stead_core::value::Value;
-use stead_host::fs::parse_mode;
+use stead_host::fs::{SystemPath, parse_mode};
 use stead_host::provider::Context;
 use url::Url;
 
@@ -42,7 +41,7 @@ impl<'a> Text<'a> for PathText<'a> {
 
 impl PathText<'_> {
     /// The path that is meant.
-    pub(crate) fn resolve(self, cx: &Context) -> PathBuf {
+    pub(crate) fn resolve(self, cx: &Context) -> SystemPath {
         cx.resolve(self.0)
     }
 }

@@ -46,7 +46,7 @@ impl ConfigFile {
 /// The files with the names of modules that are loaded at boot.
 pub(super) fn of_boot(cx: &Context) -> Result<Vec<ConfigFile>, Failure> {
     let mut files = in_folders(cx, &BOOT_FOLDERS)?;
-    let debian = std::fs::symlink_metadata(cx.resolve(DEBIAN)).is_ok_and(|found| found.is_file());
+    let debian = cx.resolve(DEBIAN).status().is_some_and(|found| found.kind == fs::Kind::File);
     let is_linked = |file: &ConfigFile| file.path == format!("{BOOT}/modules.conf");
     if let (true, Some(text)) = (debian, read(cx, DEBIAN)?) {
         // The link to it has the same content, and only the file itself can be edited.
@@ -79,7 +79,7 @@ fn in_folders(cx: &Context, folders: &[&str]) -> Result<Vec<ConfigFile>, Failure
 
 fn read(cx: &Context, path: &str) -> Result<Option<String>, Failure> {
     // A link to /dev/null in place of a file switches it off.
-    match fs::read_within(cx.managed_root(), Path::new(path), MAX_SIZE) {
+    match cx.system_root.read(path, MAX_SIZE) {
         Err(fs::FsError::WrongKind { .. }) => Ok(None),
         content => Ok(content?.map(|content| String::from_utf8_lossy(&content.bytes).into_owned())),
     }

@@ -1,9 +1,11 @@
 //! Modules of the running kernel.
 
+#![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
+
 use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs;
+use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
 
 use super::files::same_module;
@@ -34,7 +36,7 @@ fn is_built_in(name: &str) -> bool {
 fn listed(list: &str, name: &str) -> bool {
     let release = rustix::system::uname();
     let path = Path::new("/lib/modules").join(release.release().to_string_lossy().as_ref()).join(list);
-    let Ok(Some(content)) = fs::read_within(Path::new("/"), &path, MAX_SIZE) else { return false };
+    let Ok(Some(content)) = SystemRoot::running().read(&path, MAX_SIZE) else { return false };
     let text = String::from_utf8_lossy(&content.bytes);
     let stem = |line: &str| {
         let path = line.split(':').next().unwrap_or(line);

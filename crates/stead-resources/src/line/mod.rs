@@ -1,6 +1,5 @@
 //! `Stead/Line`: one line of a text file.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,7 +8,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
-use stead_host::fs::Place;
+use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
@@ -179,7 +178,7 @@ impl LineProvider {
 
 struct Desired<'a> {
     path_text: &'a str,
-    path: PathBuf,
+    path: SystemPath,
     wanted: Wanted<'a>,
     line_text: Option<&'a str>,
     match_text: Option<&'a str>,

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use rustix::fs::OFlags;
 use stead_core::call::Failure;
-use stead_host::fs;
 use stead_host::provider::Context;
 
 use crate::edit::entries_in;
@@ -17,7 +15,7 @@ const FOLDER: &str = "/usr/lib/locale";
 /// The locales of a system, by their [`normalized`] names.
 pub(super) fn generated(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
-    let open = |path: String, flags| fs::open_within(cx.managed_root(), Path::new(&path), flags);
+    let open = |path: String, flags| cx.system_root.open(&path, flags);
     for name in entries_in(cx, FOLDER)?.into_keys().filter_map(|name| name.into_string().ok()) {
         if open(format!("{FOLDER}/{name}/LC_CTYPE"), OFlags::PATH)?.is_some() {
             names.insert(normalized(&name));
@@ -102,7 +100,7 @@ fn number(bytes: &[u8], index: usize) -> Option<u32> {
 pub(super) fn supported(cx: &Context) -> Result<Vec<(String, String)>, Failure> {
     const LIST: &str = "/usr/share/i18n/SUPPORTED";
     const MAX_SIZE: u64 = 1 << 20;
-    let list = fs::read_within(cx.managed_root(), Path::new(LIST), MAX_SIZE)?;
+    let list = cx.system_root.read(LIST, MAX_SIZE)?;
     let text = list.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()).unwrap_or_default();
     let pair = |line: &str| line.split_once(' ').map(|(name, codeset)| (name.to_owned(), codeset.trim().to_owned()));
     Ok(text.lines().filter_map(pair).collect())

@@ -155,9 +155,9 @@ impl Locales {
 fn settings_path(cx: &Context) -> &'static str {
     const DEBIAN: &str = "/etc/default/locale";
     const OTHERS: &str = "/etc/locale.conf";
-    let status = |path: &str| std::fs::symlink_metadata(cx.resolve(path)).ok();
+    let status = |path: &str| cx.resolve(path).status();
     match (status(DEBIAN), status(OTHERS)) {
-        (Some(found), _) if found.is_file() => DEBIAN,
+        (Some(found), _) if found.kind == stead_host::fs::Kind::File => DEBIAN,
         (None, None) if status("/etc/debian_version").is_some() && status("/etc/default").is_some() => DEBIAN,
         _ => OTHERS,
     }

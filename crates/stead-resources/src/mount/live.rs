@@ -1,5 +1,7 @@
 //! What is mounted on the running system, and changing it.
 
+#![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
+
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -250,7 +252,7 @@ pub(super) fn presumed(
     let hint = "Create it with a Stead/Directory that this instance depends on";
     let point = is_missing.then(|| Presumed {
         failure: refused("path", format!("there is no directory '{}'. {hint}", wanted.path)),
-        paths: vec![cx.resolve(&wanted.path)],
+        paths: vec![cx.resolve(&wanted.path).into()],
     });
     let path = source::path(&wanted.device);
     let is_missing = match &path {

@@ -1,6 +1,5 @@
 //! `Stead/Mount`: a file system in fstab(5), and mounted.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -10,7 +9,7 @@ use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::Place;
+use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
@@ -203,7 +202,7 @@ impl Provider for Mounts {
     }
 }
 
-fn table_path(cx: &Context) -> PathBuf {
+fn table_path(cx: &Context) -> SystemPath {
     cx.resolve(TABLE)
 }
 

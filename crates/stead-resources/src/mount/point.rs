@@ -1,5 +1,7 @@
 //! Mount points, by paths that nobody else can make lead elsewhere.
 
+#![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
+
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -7,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use stead_core::call::Failure;
-use stead_host::fs::{FsError, open_directory};
+use stead_host::fs::{FsError, SystemPath, open_directory};
 
 use crate::input::cannot;
 
@@ -57,7 +59,7 @@ pub(super) fn by_descriptor(opened: &OwnedFd) -> PathBuf {
 
 /// A directory, and its path without links.
 fn directory_at(path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, Failure> {
-    let opened = match open_directory(path) {
+    let opened = match open_directory(&SystemPath::here(path)) {
         Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
         opened => opened?,
     };

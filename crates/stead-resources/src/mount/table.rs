@@ -28,7 +28,7 @@ impl Entry {
         let number = |at: usize| rest.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
         Some(Self {
             device: device.clone(),
-            path: if fstype == "swap" { NO_PATH.to_owned() } else { path.clone() },
+            path: if fstype == "swap" { NO_PATH.to_owned() } else { without_slash(path).to_owned() },
             fstype: fstype.clone(),
             options: rest.first().cloned().unwrap_or_else(|| super::options::DEFAULTS.to_owned()),
             dump: number(1),
@@ -80,6 +80,12 @@ pub(super) fn without(text: &str, is_own: impl Fn(&Entry) -> bool) -> String {
     without_entry(text, |line| Entry::of(line).is_some_and(|entry| is_own(&entry)))
 }
 
+/// A mount point as the kernel names it.
+fn without_slash(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() && !path.is_empty() { "/" } else { trimmed }
+}
+
 /// A line with other values, in its columns.
 fn edited(line: &str, new: &Entry) -> String {
     let ranges = fields(line);
@@ -93,7 +99,8 @@ fn edited(line: &str, new: &Entry) -> String {
         edited.push_str(text);
     }
     for (range, text) in ranges.iter().zip(&texts).rev() {
-        let is_same = line.get(range.clone()).is_some_and(|old| decoded(old) == decoded(text));
+        let same = |old: &str| without_slash(&decoded(old)) == without_slash(&decoded(text));
+        let is_same = line.get(range.clone()).is_some_and(same);
         if !is_same {
             edited = replaced(&edited, range, text);
         }

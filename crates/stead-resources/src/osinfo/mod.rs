@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -17,6 +16,9 @@ use crate::input::read;
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 /// Where distributions describe themselves; the first one that is there counts.
+/// Far more than such a file.
+const MAX_SIZE: u64 = 1 << 20;
+
 const OS_RELEASE: &[&str] = &["/etc/os-release", "/usr/lib/os-release"];
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -157,7 +159,7 @@ fn text<'a>(state: &'a Object, property: &str) -> &'a str {
 }
 
 fn machine_state(cx: &Context) -> Result<Object, Failure> {
-    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(cx.resolve(path)).ok()).unwrap_or_default();
+    let release = OS_RELEASE.iter().find_map(|path| cx.system_root.text(path, MAX_SIZE)).unwrap_or_default();
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
     let family = match std::env::consts::OS {
         "linux" => "Linux",

@@ -1,20 +1,22 @@
 //! Debian's packages: dpkg's database, and apt-get to change it.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::call::Failure;
+use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
 
 use super::dpkg;
-use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, are_stale};
+use super::manager::{
+    Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, are_stale, names_in,
+};
 use super::version::{Order, debian_order};
-use crate::accounts::path;
 use crate::input::refused;
 use crate::known::Known;
-use crate::program::{self, Invocation, search_path};
+use crate::program::{self, Invocation, SearchPath};
 
 /// apt and dpkg.
 #[derive(Default)]
@@ -58,9 +60,13 @@ impl PackageManager for Apt {
 
     fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
         let lists = ["var/lib/apt/lists", "var/lib/apt/lists/partial", "var/lib/apt/periodic/update-success-stamp"];
-        let lists = lists.iter().filter(|_| has_lists(cx)).map(|name| path(cx, name));
-        let sources = ["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"];
-        are_stale(lists, sources.map(|name| path(cx, name)), maximum)
+        let lists = lists.into_iter().filter(|_| has_lists(cx)).map(str::to_owned);
+        are_stale(
+            &cx.system_root,
+            lists,
+            &["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"],
+            maximum,
+        )
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
@@ -79,7 +85,7 @@ impl PackageManager for Apt {
 
     fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure> {
         if dpkg::is_interrupted(cx) {
-            let own = dpkg_options(cx);
+            let own = other_root(cx)?.map(dpkg_options).unwrap_or_default();
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
             run(cx, "dpkg", &[&own, &["--force-confdef", "--force-confold", "--configure", "-a"][..]].concat())?;
         }
@@ -127,19 +133,17 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
 
 /// Runs a program of apt to its end, and returns what it printed.
 fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> {
-    let settings = other_root(cx).map(|root| settings(cx, root)).transpose()?;
-    let mut environment = vec![
-        ("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()),
-        ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
-        ("PATH".to_owned(), search_path()),
-    ];
+    let settings = other_root(cx)?.map(settings).transpose()?;
+    let mut environment =
+        vec![("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
     environment.extend(settings.as_ref().map(|settings| ("APT_CONFIG".to_owned(), settings.path())));
     let invocation = Invocation {
         program: name.to_owned(),
         arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
         environment,
-        directory: PathBuf::from("/"),
+        directory: SystemPath::here("/"),
         timeout: None,
+        search: SearchPath::System,
     };
     let ended = program::run(cx, &invocation, name)?;
     if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(name)) }
@@ -148,35 +152,59 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
 /// Settings of apt for another root than that of this system.
 ///
 /// Snippets of settings are not read: their hooks are commands for the system that they are in, and would be run in this one.
-fn settings(cx: &Context, root: &Path) -> Result<Settings, Failure> {
+fn settings(root: &Path) -> Result<Settings, Failure> {
     let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
     let quoted = quoted.ok_or_else(|| {
         refused("", "apt cannot use a system root whose path contains quotes, backslashes or newlines")
     })?;
     let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
     text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";
-    for option in dpkg_options(cx) {
+    for option in dpkg_options(root) {
         let _ = writeln!(text, "DPkg::Options {{ \"{option}\"; }};");
     }
     Settings::of(&text)
 }
 
+/// What apt and dpkg open below the root of another system, by paths that they put together.
+const OPENED: [&str; 21] = [
+    "etc/apt",
+    "etc/apt/apt.conf.d",
+    "etc/apt/auth.conf.d",
+    "etc/apt/keyrings",
+    "etc/apt/preferences.d",
+    "etc/apt/sources.list.d",
+    "etc/apt/trusted.gpg.d",
+    "usr/share/keyrings",
+    "var/cache/apt",
+    "var/cache/apt/archives",
+    "var/cache/apt/archives/partial",
+    "var/lib/apt",
+    "var/lib/apt/lists",
+    "var/lib/apt/lists/partial",
+    "var/lib/apt/periodic",
+    "var/lib/dpkg",
+    "var/lib/dpkg/info",
+    "var/lib/dpkg/triggers",
+    "var/lib/dpkg/updates",
+    "var/log",
+    "var/log/apt",
+];
+
 /// The root of the system that is managed, if it is not the running one.
-fn other_root(cx: &Context) -> Option<&Path> {
-    (!cx.manages_running_system()).then(|| cx.managed_root())
+fn other_root(cx: &Context) -> Result<Option<&Path>, Failure> {
+    Ok(cx.system_root.for_program(&OPENED)?)
 }
 
-fn dpkg_options(cx: &Context) -> Vec<String> {
-    let Some(root) = other_root(cx) else { return Vec::new() };
+fn dpkg_options(root: &Path) -> Vec<String> {
     let root = root.display();
     vec![format!("--root={root}"), format!("--log={root}/var/log/dpkg.log")]
 }
 
 /// Whether the lists of any repository are there.
 fn has_lists(cx: &Context) -> bool {
-    let is_list = |name: &std::ffi::OsStr| !["lock", "partial", "auxfiles"].iter().any(|other| name == *other);
-    let entries = std::fs::read_dir(path(cx, "var/lib/apt/lists"));
-    entries.is_ok_and(|entries| entries.flatten().any(|entry| is_list(&entry.file_name())))
+    names_in(&cx.system_root, "var/lib/apt/lists")
+        .iter()
+        .any(|name| !["lock", "partial", "auxfiles"].contains(&name.as_str()))
 }
 
 /// Reads what `apt-cache policy` prints.

@@ -1,16 +1,16 @@
 //! Packages of Fedora, Red Hat and their relatives: rpm's database, and dnf to change it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::Place;
+use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::Context;
 
 use super::locks;
 use super::manager::{
     Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, are_stale,
+    names_in,
 };
 use super::rpm;
 use super::version::{Order, rpm_order};
@@ -18,7 +18,7 @@ use crate::accounts::path;
 use crate::edit::{Edit, FileLocks, Files, Missing, Outcome};
 use crate::known::Known;
 use crate::pending;
-use crate::program::{self, Ended, Invocation, SystemProgram, search_path};
+use crate::program::{self, Ended, Invocation, SearchPath, SystemProgram};
 
 /// dnf and rpm.
 pub(super) struct Dnf {
@@ -33,6 +33,23 @@ const CACHE: &str = "var/cache/dnf";
 
 /// What is in the lists that were read is what counts, however old they are.
 const AS_LISTED: &str = "--setopt=*.metadata_expire=-1";
+
+/// What dnf and rpm open below the root of another system, by paths that they put together.
+const OPENED: [&str; 13] = [
+    "etc/dnf",
+    "etc/dnf/vars",
+    "etc/pki/rpm-gpg",
+    "etc/rpm",
+    "etc/yum",
+    "etc/yum.repos.d",
+    "usr/lib/sysimage/rpm",
+    "usr/share/dnf",
+    CACHE,
+    "var/lib/dnf",
+    "var/lib/dnf/history",
+    "var/lib/rpm",
+    "var/log",
+];
 
 /// Locks hide the versions that they exclude.
 const UNLOCKED: &str = "--disableplugin=versionlock";
@@ -88,11 +105,12 @@ impl PackageManager for Dnf {
     }
 
     fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
-        let repositories = std::fs::read_dir(path(cx, CACHE)).into_iter().flatten().flatten();
-        let lists =
-            repositories.flat_map(|entry| std::fs::read_dir(entry.path().join("repodata")).into_iter().flatten());
-        let lists = lists.flatten().map(|entry| entry.path());
-        are_stale(lists, ["etc/yum.repos.d", "etc/dnf/dnf.conf"].map(|name| path(cx, name)), maximum)
+        let root = &cx.system_root;
+        let folders = names_in(root, CACHE).into_iter().map(|repository| format!("{CACHE}/{repository}/repodata"));
+        let in_folder = |folder: String| {
+            names_in(root, &folder).into_iter().map(move |name| format!("{folder}/{name}")).collect::<Vec<_>>()
+        };
+        are_stale(root, folders.flat_map(in_folder), &["etc/yum.repos.d", "etc/dnf/dnf.conf"], maximum)
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
@@ -175,18 +193,19 @@ fn spec(name: &str) -> String {
 /// would act on this one. What is not signed is installed there only from a repository that says so itself.
 fn run(cx: &Context, arguments: impl IntoIterator<Item = String>) -> Result<Ended, Failure> {
     let (mut own, mut settings) = (Vec::new(), None);
-    if !cx.manages_running_system() {
+    if let Some(root) = cx.system_root.for_program(&OPENED)? {
         rpm::check_place(cx)?;
         let handed = settings.insert(Settings::of("[main]\ngpgcheck=True\n")?);
-        own.push(format!("--installroot={}", cx.managed_root().display()));
+        own.push(format!("--installroot={}", root.display()));
         own.extend([format!("--config={}", handed.path()), "--noplugins".to_owned()]);
     }
     let invocation = Invocation {
-        program: DNF.find()?.to_string_lossy().into_owned(),
+        program: DNF.find().map_err(|presumed| presumed.failure)?.to_string_lossy().into_owned(),
         arguments: own.into_iter().chain(arguments).collect(),
-        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PATH".to_owned(), search_path())],
-        directory: PathBuf::from("/"),
+        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
+        directory: SystemPath::here("/"),
         timeout: None,
+        search: SearchPath::System,
     };
     program::run(cx, &invocation, "dnf")
 }

@@ -1,11 +1,9 @@
 //! The database of dpkg, read without a program: its status, what an interrupted dpkg left beside it, and apt's marks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
 
 use stead_core::call::Failure;
-use stead_host::fs;
+use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
 
 use super::manager::{Installed, Package, Presence, native};
@@ -18,34 +16,27 @@ const NATIVE: &str = "var/lib/dpkg/arch";
 const MARKS: &str = "var/lib/apt/extended_states";
 
 /// The files that tell one state of the database from every other.
-pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
+pub(super) fn files(cx: &Context) -> Vec<SystemPath> {
     [STATUS, UPDATES, MARKS].iter().map(|name| path(cx, name)).collect()
 }
 
 /// Whether dpkg was broken off while it changed packages.
 pub(super) fn is_interrupted(cx: &Context) -> bool {
-    updates(&path(cx, UPDATES)).is_ok_and(|files| !files.is_empty())
+    !updates(cx).is_empty()
 }
 
 /// What was to be written to the status, in order.
-fn updates(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    Ok(files)
+fn updates(cx: &Context) -> Vec<String> {
+    let names = cx.system_root.entries(UPDATES).unwrap_or_default().into_keys();
+    let names = names.filter_map(|name| name.into_string().ok());
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }
 
 /// What is installed.
 pub(super) fn installed(cx: &Context) -> Result<Installed, Failure> {
     let automatic = automatic(&contents(cx, MARKS)?);
     let mut packages = packages(&contents(cx, STATUS)?);
-    for update in updates(&path(cx, UPDATES)).unwrap_or_default() {
-        let name = update.file_name().unwrap_or_default().to_string_lossy();
+    for name in updates(cx) {
         for newer in self::packages(&contents(cx, &format!("{UPDATES}/{name}"))?) {
             packages.retain(|older| (&older.name, &older.architecture) != (&newer.name, &newer.architecture));
             packages.push(newer);
@@ -71,7 +62,7 @@ const MAX_SIZE: u64 = 1 << 30;
 
 /// The content of a file, which is empty when there is none.
 fn contents(cx: &Context, name: &str) -> Result<Vec<u8>, Failure> {
-    let content = fs::read_within(cx.managed_root(), Path::new(name), MAX_SIZE)?;
+    let content = cx.system_root.read(name, MAX_SIZE)?;
     Ok(content.map(|content| content.bytes).unwrap_or_default())
 }
 

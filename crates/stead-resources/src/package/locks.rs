@@ -1,9 +1,6 @@
 //! The list of the plugin of dnf that keeps packages at their versions.
 
-use std::path::Path;
-
 use stead_core::call::Failure;
-use stead_host::fs;
 use stead_host::provider::Context;
 
 use super::manager::Installed;
@@ -42,7 +39,7 @@ impl Lock {
 }
 
 fn text(cx: &Context, name: &str) -> Result<Option<String>, Failure> {
-    let content = fs::read_within(cx.managed_root(), Path::new(name), MAX_SIZE)?;
+    let content = cx.system_root.read(name, MAX_SIZE)?;
     Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()))
 }
 

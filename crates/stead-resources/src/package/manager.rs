@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind};
+use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
 
 use super::version::Order;
@@ -70,23 +70,27 @@ impl Settings {
 
 /// Whether the lists of packages are older than this, or than a repository that they are of.
 pub(super) fn are_stale(
-    lists: impl Iterator<Item = PathBuf>,
-    repositories: impl IntoIterator<Item = PathBuf>,
+    root: &SystemRoot,
+    lists: impl Iterator<Item = String>,
+    repositories: &[&str],
     maximum: Duration,
 ) -> bool {
-    let modified = |path: PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let modified = |path: String| root.status(path)?.modified_at();
     let Some(updated) = lists.filter_map(modified).max() else { return true };
-    let changed = repositories.into_iter().flat_map(with_entries).filter_map(modified).max();
+    let changed = repositories.iter().flat_map(|path| with_entries(root, path)).filter_map(modified).max();
     let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
     is_old || changed.is_some_and(|changed| changed >= updated)
 }
 
 /// A path, and those of what is in it if it is a directory.
-fn with_entries(path: PathBuf) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(&path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let mut all: Vec<PathBuf> = entries.unwrap_or_default();
-    all.push(path);
-    all
+fn with_entries(root: &SystemRoot, path: &str) -> Vec<String> {
+    names_in(root, path).into_iter().map(|name| format!("{path}/{name}")).chain([path.to_owned()]).collect()
+}
+
+/// The names in a directory; none where there is no such directory.
+pub(super) fn names_in(root: &SystemRoot, path: &str) -> Vec<String> {
+    let names = root.entries(path).unwrap_or_default().into_keys();
+    names.filter_map(|name| name.into_string().ok()).collect()
 }
 
 /// The architecture of a system: that of a package that every system has, or else of any.

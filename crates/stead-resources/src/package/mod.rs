@@ -12,7 +12,6 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::accounts::path;
 use crate::input::{PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, read, refused, required};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -138,19 +137,17 @@ struct Packages {
 impl Packages {
     /// The package manager of a system. That dpkg, or rpm, is there to look into packages makes none of it.
     fn manager(&self, cx: &Context) -> Result<&dyn PackageManager, Failure> {
-        let status = path(cx, dpkg::STATUS).metadata();
-        if status.as_ref().is_ok_and(|status| status.len() > 0) {
+        let status = cx.system_root.status(dpkg::STATUS);
+        if status.is_some_and(|status| status.size > 0) {
             return Ok(&self.apt);
         }
-        if let Some((_, other)) = OTHERS.iter().find(|(place, _)| path(cx, place).exists()) {
+        if let Some((_, other)) = OTHERS.iter().find(|(place, _)| cx.system_root.status(place).is_some()) {
             return Err(refused("", format!("the package manager {other} is not supported, only apt and dnf")));
         }
         match (rpm::exists(cx), status) {
             (true, _) => Ok(&self.dnf),
-            (false, Ok(_)) => Ok(&self.apt),
-            (false, Err(_)) => {
-                Err(refused("", "no package database found. Supported package managers are apt and dnf"))
-            }
+            (false, Some(_)) => Ok(&self.apt),
+            (false, None) => Err(refused("", "no package database found. Supported package managers are apt and dnf")),
         }
     }
 

@@ -1,8 +1,7 @@
 //! The database of rpm, which comes in several formats: the program reads it, once for all instances.
 
-use std::path::PathBuf;
-
 use stead_core::call::Failure;
+use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
 
 use super::manager::{Installed, Package, Presence, native};
@@ -26,15 +25,17 @@ pub(super) fn exists(cx: &Context) -> bool {
 }
 
 fn folder(cx: &Context) -> Option<&'static str> {
-    FOLDERS.into_iter().find(|folder| FILES.iter().any(|file| path(cx, &format!("{folder}/{file}")).exists()))
+    FOLDERS
+        .into_iter()
+        .find(|folder| FILES.iter().any(|file| path(cx, &format!("{folder}/{file}")).followed().is_some()))
 }
 
 /// Refuses another root whose database is not where the rpm of this system, which dnf uses, would look for it.
 pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
     let expected = RPM.run(cx, &["--eval", "%{_dbpath}"])?;
     let Some(folder) = folder(cx) else { return Ok(()) };
-    let place = |path: PathBuf| path.canonicalize().ok();
-    if place(path(cx, expected.trim_start_matches('/'))) == place(path(cx, folder)) {
+    let place = |path: &str| Some(cx.system_root.status(path)?.identity.inode());
+    if place(&expected) == place(folder) {
         return Ok(());
     }
     let message =
@@ -43,7 +44,7 @@ pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
 }
 
 /// The files of which one has changed when the database has.
-pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
+pub(super) fn files(cx: &Context) -> Vec<SystemPath> {
     let files =
         FOLDERS.iter().flat_map(|folder| FILES.iter().chain([&LOG]).map(move |file| format!("{folder}/{file}")));
     files.map(|file| path(cx, &file)).collect()
@@ -51,7 +52,7 @@ pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
 
 /// What is installed.
 pub(super) fn installed(cx: &Context, is_held: impl Fn(&str) -> bool) -> Result<Installed, Failure> {
-    let root = (!cx.manages_running_system()).then(|| format!("--root={}", cx.managed_root().display()));
+    let root = cx.system_root.for_program(&FOLDERS)?.map(|root| format!("--root={}", root.display()));
     let query = ["-qa", "--qf", "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\n"];
     let place = folder(cx).map(|folder| format!("--dbpath=/{folder}"));
     let arguments: Vec<&str> = root.as_deref().into_iter().chain(place.as_deref()).chain(query).collect();

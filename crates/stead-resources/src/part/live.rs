@@ -1,5 +1,7 @@
 //! Values of the running kernel that a file keeps for its next start.
 
+#![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -11,7 +10,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
-use stead_host::fs::Place;
+use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Text};
@@ -124,7 +123,7 @@ pub(crate) trait Stated<'a>: Properties<'a> {
 pub(crate) struct Location<'a> {
     /// As the instance states it, for states and lists.
     pub(crate) shown: Cow<'a, str>,
-    pub(crate) path: PathBuf,
+    pub(crate) path: SystemPath,
     pub(crate) missing: Missing,
     /// The mode of its directory, which is then created with the owner of a new file.
     pub(crate) directory: Option<u32>,
@@ -157,11 +156,11 @@ impl Location<'_> {
             // A directory alone would not help.
             (_, Missing::Refuse) => return Err(edit::no_file(&self.path)),
         };
-        let above = self.path.parent().map(|above| Place::find(above, &cx.writes)).transpose()?.flatten();
-        let above = above.ok_or_else(|| pending::no_directory(self.path.parent().unwrap_or(&self.path)))?;
+        let parent = self.path.parent().unwrap_or_else(|| self.path.clone());
+        let above = Place::find(&parent, &cx.writes)?.ok_or_else(|| pending::no_directory(&parent))?;
         let directory = above.make_directory_with(mode, ownership)?;
         let name = self.path.file_name().unwrap_or_default();
-        Ok(Place::within(&directory, name, self.path.clone(), &cx.writes)?)
+        Ok(Place::within(&directory, name, self.path.to_path_buf(), &cx.writes)?)
     }
 }
 
@@ -421,7 +420,7 @@ impl<'a, P: Part> Desired<'a, P> {
             _ if outcome.edited.is_none() => Ok(None),
             (Some(absent), _) => Ok(Some(absent.clone())),
             (None, Some(above)) if directory.is_some() && self.location.lacks_directory(cx)? => {
-                edit::presumed::<String>(above, None, *missing)
+                edit::presumed::<String>(&above, None, *missing)
             }
             _ => edit::presumed(path, text, *missing),
         }

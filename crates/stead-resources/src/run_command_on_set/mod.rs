@@ -14,7 +14,7 @@ use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 
 use crate::input::{NonEmpty, ReadOnly, read};
-use crate::program::{self, Invocation};
+use crate::program::{self, Invocation, SearchPath};
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -133,7 +133,8 @@ fn invocation(stated: Properties<'_>, cx: &Context) -> Invocation {
         program: stated.executable.0.to_owned(),
         arguments: stated.arguments.into_iter().flatten().map(|argument| argument.0).collect(),
         environment: Vec::new(),
-        directory: cx.directory().to_path_buf(),
+        directory: cx.directory(),
         timeout: None,
+        search: SearchPath::Own,
     }
 }

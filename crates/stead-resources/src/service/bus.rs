@@ -1,12 +1,12 @@
 //! The running systemd, over D-Bus.
 
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stead_core::call::{Failure, FailureKind};
+use stead_host::fs::{Kind, SystemRoot};
 use stead_host::provider::Context;
 use zbus::{Connection, DynamicType, Message, OwnedObjectPath, OwnedVariant, Type, Variant};
 
@@ -89,7 +89,7 @@ type Listed = (String, String, String, String, String, String, OwnedObjectPath, 
 impl Systemd {
     /// Whether systemd is the service manager of the running system.
     pub(super) fn is_running() -> bool {
-        Path::new("/run/systemd/system").is_dir()
+        SystemRoot::running().status("run/systemd/system").is_some_and(|found| found.kind == Kind::Directory)
     }
 
     /// What a unit is doing. One that systemd has not loaded is read by it for this.

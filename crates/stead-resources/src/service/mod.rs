@@ -11,6 +11,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_host::fs::{SystemPath, SystemRoot};
 use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
 
 use crate::input::{PathText, exclusive, read, read_each, refused};
@@ -142,7 +143,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 
 /// The unit file of that name in the administrator's directory.
 pub(crate) fn own_unit_file(cx: &Context, name: &str) -> Option<String> {
-    let fragment = Unit::find(cx.managed_root(), name).fragment?;
+    let fragment = Unit::find(&cx.system_root, name).fragment?;
     fragment.is_own().then_some(fragment.text)
 }
 
@@ -153,18 +154,18 @@ pub(crate) fn own_unit_path(name: &str) -> String {
 
 /// Where the unit file of that name is, relative to the root, if it is not the administrator's.
 pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
-    let fragment = Unit::find(cx.managed_root(), name).fragment?;
+    let fragment = Unit::find(&cx.system_root, name).fragment?;
     (!fragment.is_own()).then_some(fragment.path)
 }
 
 /// Whether a unit with this unit file is enabled, or can be.
 pub(crate) fn can_be_enabled(cx: &Context, name: &str, text: &str) -> bool {
-    !unit::Install::of(text, name).links.is_empty() || !Unit::find(cx.managed_root(), name).links.is_empty()
+    !unit::Install::of(text, name).links.is_empty() || !Unit::find(&cx.system_root, name).links.is_empty()
 }
 
 /// The names of the timers whose unit files are in the administrator's directory.
 pub(crate) fn own_timers(cx: &Context) -> BTreeSet<String> {
-    let mut names = unit::configured(cx.managed_root(), ".timer");
+    let mut names = unit::configured(&cx.system_root, ".timer");
     names.retain(|name| own_unit_file(cx, name).is_some());
     names
 }
@@ -226,7 +227,7 @@ impl Provider for Services {
     }
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
-        let (root, mut names) = (cx.managed_root(), BTreeSet::new());
+        let (root, mut names) = (&cx.system_root, BTreeSet::new());
         if is_live(cx) {
             names.extend(self.systemd.running("*.service")?);
         }
@@ -277,21 +278,23 @@ pub(crate) fn is_live(cx: &Context) -> bool {
 }
 
 /// Whether a system is started by the init of System V.
-fn has_other_init(root: &Path) -> bool {
-    let exists = |path: &str| root.join(path).exists();
+fn has_other_init(root: &SystemRoot) -> bool {
+    let exists = |path: &str| root.at(path).followed().is_some();
     exists("etc/inittab") && !exists("usr/lib/systemd/systemd") && !exists("lib/systemd/systemd")
 }
 
 impl Services {
     fn find(&self, cx: &Context, desired: &Properties<'_>) -> Result<Found, Failure> {
-        let (root, name) = (cx.managed_root(), desired.name.whole());
+        let (root, name) = (&cx.system_root, desired.name.whole());
         if has_other_init(root) {
             // Unit files and links, which packages bring anyway, start nothing there.
             return Err(refused("name", "this system uses sysvinit; only systemd services are supported"));
         }
         let read = |path: &str| unit::text_of(root, path);
+        let unit = Unit::find(root, &name);
         let mut found = Found {
-            unit: Unit::find(root, &name),
+            // A unit file that is stated takes the place of a link by that name.
+            unit: if desired.unit.is_some() { unit.named(root, &name) } else { unit },
             is_running: None,
             is_stopped: true,
             is_outdated: false,
@@ -312,7 +315,7 @@ impl Services {
 
     fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<Change, Failure> {
         let found = self.find(cx, desired)?;
-        let change = desired.change(cx.managed_root(), &found)?;
+        let change = desired.change(&cx.system_root, &found)?;
         if execution == Execution::WhatIf {
             let presumed = change.presumed.clone().or_else(|| change.not_writable(cx));
             return Ok(Change { presumed, ..change });
@@ -444,11 +447,11 @@ impl Properties<'_> {
     }
 
     /// The files that count for whether a service that runs is outdated, where they are.
-    fn files_read_at_start(&self, cx: &Context, root: &Path) -> Vec<std::path::PathBuf> {
+    fn files_read_at_start(&self, cx: &Context, root: &SystemRoot) -> Vec<SystemPath> {
         let mut files: Vec<_> = self.restarted_after.iter().map(|path| path.resolve(cx)).collect();
         if self.state == Some(Activity::Running) {
-            files.extend(self.unit.map(|_| root.join(self.unit_path())));
-            files.extend(self.drop_in_paths().map(|(path, _)| root.join(path)));
+            files.extend(self.unit.map(|_| root.at(self.unit_path())));
+            files.extend(self.drop_in_paths().map(|(path, _)| root.at(path)));
         }
         files
     }
@@ -519,7 +522,7 @@ impl Properties<'_> {
     }
 
     /// What a set does.
-    fn change(&self, root: &Path, found: &Found) -> Result<Change, Failure> {
+    fn change(&self, root: &SystemRoot, found: &Found) -> Result<Change, Failure> {
         let mut change = Change { differing: self.differing(found), ..Change::default() };
         if change.differing.is_empty() {
             return Ok(change);
@@ -531,7 +534,7 @@ impl Properties<'_> {
         Ok(change)
     }
 
-    fn reach(&self, root: &Path, found: &Found, change: &mut Change) -> Result<(), Failure> {
+    fn reach(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
         let (name, differing) = (self.name.whole(), self.differing_properties(found));
         let differs = |property: &str| differing.contains(&property);
         if differs("masked") && self.masked == Some(false) {
@@ -553,8 +556,8 @@ impl Properties<'_> {
                 change.presume(steps::no_unit(&name, is_to_run || !is_unwanted), root, &self.unit_path());
             }
             Some(fragment) if differs("enabled") => match self.enabled {
-                Some(true) => steps::enable(root, &name, &fragment, change)?,
-                _ => steps::disable(root, &name, &fragment, change),
+                Some(true) => steps::enable(root, &found.unit.name, &fragment, change)?,
+                _ => steps::disable(root, &found.unit.name, &fragment, change),
             },
             Some(_) | None => {}
         }
@@ -563,9 +566,14 @@ impl Properties<'_> {
                 let hint = "Remove it first, with an instance whose '_exist' is false";
                 return Err(refused("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
             }
-            if std::fs::symlink_metadata(root.join(self.unit_path())).is_ok() {
-                let hint = "Remove the link first, with `systemctl disable`";
-                return Err(refused("masked", format!("'/{}' is a link to a unit file. {hint}", self.unit_path())));
+            if root.at(self.unit_path()).status().is_some() {
+                let hint = if found.unit.name == name {
+                    "Remove the link first, with `systemctl disable`"
+                } else {
+                    "Name that"
+                };
+                let of = if found.unit.name == name { "a unit file" } else { &found.unit.name };
+                return Err(refused("masked", format!("'/{}' is a link to {of}. {hint}", self.unit_path())));
             }
             change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
         }
@@ -599,7 +607,7 @@ impl Properties<'_> {
         (is_running && (has_new_file || is_due)).then_some(Job::Restart)
     }
 
-    fn remove(&self, root: &Path, found: &Found, change: &mut Change) -> Result<(), Failure> {
+    fn remove(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
         let name = self.name.whole();
         if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
             let hint = "Remove its package, or use 'masked'";

@@ -1,14 +1,12 @@
 //! What is done to the files of a unit: decided first, then shown or carried out.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_host::fs::{Former, FsError, Kind, Ownership, Place, Replacement};
+use stead_host::fs::{Former, FsError, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 use stead_host::provider::Context;
 
 use super::bus::Job;
@@ -37,13 +35,13 @@ pub(super) enum Step {
 }
 
 impl Step {
-    pub(super) fn write(root: &Path, path: String, text: &str) -> Self {
-        let former = kind_at(&root.join(&path));
+    pub(super) fn write(root: &SystemRoot, path: String, text: &str) -> Self {
+        let former = kind_at(&root.at(&path));
         Self::Write { path, text: text.to_owned(), former }
     }
 
-    pub(super) fn remove(root: &Path, path: String) -> Self {
-        let kind = kind_at(&root.join(&path)).unwrap_or(ItemKind::File { size: 0 });
+    pub(super) fn remove(root: &SystemRoot, path: String) -> Self {
+        let kind = kind_at(&root.at(&path)).unwrap_or(ItemKind::File { size: 0 });
         Self::Remove { path, kind }
     }
 
@@ -66,7 +64,7 @@ impl Step {
     }
 
     pub(super) fn take(&self, cx: &Context) -> Result<(), Failure> {
-        let path = cx.resolve(Path::new("/").join(self.path()));
+        let path = cx.system_root.at(self.path());
         match self {
             Self::Write { text, .. } => {
                 write(&place(cx, &path)?, text)?;
@@ -83,9 +81,9 @@ impl Step {
 }
 
 /// What is at a path: a link is not followed.
-fn kind_at(path: &Path) -> Option<ItemKind> {
-    let size = fs::symlink_metadata(path).ok()?.len();
-    let target = fs::read_link(path).ok().map(|target| target.to_string_lossy().into_owned());
+fn kind_at(path: &SystemPath) -> Option<ItemKind> {
+    let size = path.status()?.size;
+    let target = path.link_target().map(|target| target.to_string_lossy().into_owned());
     Some(target.map_or(ItemKind::File { size }, |target| ItemKind::Symlink { target }))
 }
 
@@ -106,12 +104,12 @@ fn write(place: &Place, text: &str) -> Result<(), Failure> {
 }
 
 /// The place of a path, whose directories are made where they are missing.
-fn place(cx: &Context, path: &Path) -> Result<Place, Failure> {
+fn place(cx: &Context, path: &SystemPath) -> Result<Place, Failure> {
     if let Some(place) = Place::find(path, &cx.writes)? {
         return Ok(place);
     }
     let Some(parent) = path.parent() else { return Err(pending::no_directory(path)) };
-    place(cx, parent)?.make_directory_with(0o755, Ownership::default())?;
+    place(cx, &parent)?.make_directory_with(0o755, Ownership::default())?;
     Place::find(path, &cx.writes)?.ok_or_else(|| pending::no_directory(path))
 }
 
@@ -144,15 +142,15 @@ impl Change {
     }
 
     /// Notes what is missing, unless something else is.
-    pub(super) fn presume(&mut self, failure: Failure, root: &Path, missing: &str) {
-        self.presumed.get_or_insert_with(|| Presumed { failure, paths: vec![root.join(missing)] });
+    pub(super) fn presume(&mut self, failure: Failure, root: &SystemRoot, missing: &str) {
+        self.presumed.get_or_insert_with(|| Presumed { failure, paths: vec![root.at(missing).into()] });
     }
 
     /// What keeps the files from being written.
     pub(super) fn not_writable(&self, cx: &Context) -> Option<Presumed> {
         self.steps.iter().find_map(|step| {
-            let path = cx.resolve(Path::new("/").join(step.path()));
-            let mut places = path.ancestors().map(|path| Place::find(path, &cx.writes));
+            let path = cx.system_root.at(step.path());
+            let mut places = path.ancestors().map(|path| Place::find(&path, &cx.writes));
             let nearest = places.find_map(Result::transpose)?;
             match nearest {
                 Ok(place) => pending::not_writable(&place),
@@ -163,7 +161,7 @@ impl Change {
 }
 
 /// Lets the links that a unit file asks for lead to it, and those of the units that belong to it.
-pub(super) fn enable(root: &Path, name: &str, fragment: &Fragment, change: &mut Change) -> Result<(), Failure> {
+pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change: &mut Change) -> Result<(), Failure> {
     let install = Install::of(&fragment.text, name);
     if install.has_odd_names {
         let what = "names something in its section [Install] that is not the whole name of a unit";
@@ -177,7 +175,7 @@ pub(super) fn enable(root: &Path, name: &str, fragment: &Fragment, change: &mut 
         ));
     }
     let mut add = |install: Install, target: &str| {
-        let missing = install.links.into_iter().filter(|link| fs::symlink_metadata(root.join(link)).is_err());
+        let missing = install.links.into_iter().filter(|link| root.at(link).status().is_none());
         change.steps.extend(missing.map(|path| Step::Link { path, target: format!("/{target}") }));
     };
     for other in install.also.iter().filter(|other| *other != name) {
@@ -190,7 +188,7 @@ pub(super) fn enable(root: &Path, name: &str, fragment: &Fragment, change: &mut 
 }
 
 /// Removes the links that enable a unit, and those of the units that belong to it.
-pub(super) fn disable(root: &Path, name: &str, fragment: &Fragment, change: &mut Change) {
+pub(super) fn disable(root: &SystemRoot, name: &str, fragment: &Fragment, change: &mut Change) {
     let also = Install::of(&fragment.text, name).also;
     let names = also.iter().map(String::as_str).filter(|other| *other != name).chain([name]);
     let links = names.flat_map(|name| Unit::find(root, name).links);
@@ -207,22 +205,17 @@ pub(super) fn unmasked(path: &str) -> Result<Step, Failure> {
 }
 
 /// Removes the drop-ins of a unit.
-pub(super) fn remove_drop_ins(root: &Path, unit: &str) -> Vec<Step> {
+pub(super) fn remove_drop_ins(root: &SystemRoot, unit: &str) -> Vec<Step> {
     let folder = format!("{unit}.d");
-    let entries = fs::read_dir(root.join(&folder)).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    let files = names.into_iter().filter(|name| Path::new(name).extension() == Some(OsStr::new("conf")));
+    let entries = root.entries(&folder).unwrap_or_default();
+    let names = entries.into_keys().filter_map(|name| name.into_string().ok());
+    let files = names.filter(|name| Path::new(name).extension() == Some(OsStr::new("conf")));
     files.map(|name| Step::remove(root, format!("{folder}/{name}"))).collect()
 }
 
 /// When a file was last changed, in microseconds since 1970.
-pub(super) fn changed_at(path: &Path) -> Option<u64> {
-    let metadata = fs::metadata(path).ok()?;
-    u64::try_from(metadata.ctime())
-        .ok()?
-        .checked_mul(1_000_000)?
-        .checked_add(u64::try_from(metadata.ctime_nsec()).ok()? / 1000)
+pub(super) fn changed_at(path: &SystemPath) -> Option<u64> {
+    u64::try_from(path.followed()?.changed_at().as_micros()).ok()
 }
 
 /// The failure that there is no such unit, which is to run or not.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use stead_host::fs::{Kind, SystemPath, SystemRoot};
 
 use crate::known::Known;
 use crate::text::{NAMES, assignments, is_whole_name};
@@ -34,6 +34,8 @@ pub(super) const MASK: &str = "/dev/null";
 
 /// A unit, as the files below a root say.
 pub(super) struct Unit {
+    /// Its own name, where the one that was looked for is another name of it.
+    pub(super) name: String,
     /// Its unit file, if it has one besides a mask.
     pub(super) fragment: Option<Fragment>,
     /// Where it is masked, relative to the root.
@@ -59,13 +61,23 @@ impl Fragment {
 
 impl Unit {
     /// The unit of that name.
-    pub(super) fn find(root: &Path, name: &str) -> Self {
+    pub(super) fn find(root: &SystemRoot, name: &str) -> Self {
         let own = named(root, name);
         let template =
             || template(name).and_then(|template| named(root, &template).iter().find_map(|at| read(root, at)));
         let fragment = own.iter().find_map(|at| read(root, at)).or_else(template);
+        let stated = format!("{ADMINISTRATOR}/{name}");
+        let name = own.iter().find_map(|at| at.real_name(name)).unwrap_or_else(|| name.to_owned());
         let masks = own.into_iter().filter(|at| at.target.as_deref() == Some(Path::new(MASK)));
-        Self { fragment, masks: masks.map(|at| at.path).collect(), links: links(root, name) }
+        let masks = masks.map(|at| at.path).collect();
+        // The link by which it was found starts nothing, and is needed to find it again.
+        let links = links(root, &name).into_iter().filter(|link| *link != stated).collect();
+        Self { name, fragment, masks, links }
+    }
+
+    /// The same as a unit of that name, whatever it leads to.
+    pub(super) fn named(self, root: &SystemRoot, name: &str) -> Self {
+        Self { links: links(root, name), name: name.to_owned(), ..self }
     }
 
     /// Whether anything is known of it.
@@ -74,8 +86,8 @@ impl Unit {
     }
 }
 
-fn is_mask(path: &Path) -> bool {
-    fs::read_link(path).is_ok_and(|target| target == Path::new(MASK))
+fn is_mask(path: &SystemPath) -> bool {
+    path.link_target().is_some_and(|target| target == Path::new(MASK))
 }
 
 /// Something that has the name of a unit where unit files are looked for.
@@ -85,14 +97,22 @@ struct Named {
     target: Option<PathBuf>,
 }
 
-fn named(root: &Path, name: &str) -> Vec<Named> {
+impl Named {
+    /// The name of the unit that a link makes another name for. A link to a template makes an instance of it.
+    fn real_name(&self, name: &str) -> Option<String> {
+        let target = self.target.as_deref().filter(|target| *target != Path::new(MASK))?;
+        let real = target.file_name()?.to_str()?;
+        (is_whole_name(real) && real != name && template(name).as_deref() != Some(real)).then(|| real.to_owned())
+    }
+}
+
+fn named(root: &SystemRoot, name: &str) -> Vec<Named> {
     let at = |directory: &&str| {
         let path = format!("{directory}/{name}");
-        match fs::read_link(root.join(&path)) {
-            Ok(target) => Some(Named { path, target: Some(target) }),
-            // It is not a link.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => Some(Named { path, target: None }),
-            Err(_) => None,
+        let at = root.at(&path);
+        match at.link_target() {
+            None if at.status().is_none() => None,
+            target => Some(Named { path, target }),
         }
     };
     SEARCHED.iter().filter_map(at).collect()
@@ -106,21 +126,20 @@ fn template(name: &str) -> Option<String> {
 }
 
 /// Reads a unit file. A link leads to a unit file of another name, below the same root.
-fn read(root: &Path, Named { path, target }: &Named) -> Option<Fragment> {
+fn read(root: &SystemRoot, Named { path, target }: &Named) -> Option<Fragment> {
     let Some(target) = target else {
         return Some(Fragment { path: path.clone(), text: text_of(root, path)? });
     };
     let target = below(&Path::new(path).parent()?.join(target));
     // One step: systemd follows more, and nobody has more.
-    let is_file = fs::symlink_metadata(root.join(&target)).is_ok_and(|metadata| metadata.is_file());
+    let is_file = root.at(&target).status().is_some_and(|status| status.kind == Kind::File);
     is_file.then(|| read(root, &Named { path: target, target: None })).flatten()
 }
 
 /// The text of a unit file below a root; `None` of what is not a file, or is far larger than one.
-pub(super) fn text_of(root: &Path, path: &str) -> Option<String> {
+pub(super) fn text_of(root: &SystemRoot, path: &str) -> Option<String> {
     const MAX_SIZE: u64 = 4 << 20;
-    let content = stead_host::fs::read_within(root, Path::new(path), MAX_SIZE).ok()??;
-    Some(String::from_utf8_lossy(&content.bytes).into_owned())
+    root.text(path, MAX_SIZE)
 }
 
 /// A path within the root, relative to it.
@@ -150,19 +169,18 @@ struct Enabling {
 static ENABLING: Known<Enabling> = Known::new();
 
 impl Enabling {
-    fn of(root: &Path) -> Arc<Self> {
-        let directory = root.join(ADMINISTRATOR);
-        let Ok(read) = ENABLING.of(vec![directory.clone()], || Ok::<_, Infallible>(Self::read(&directory)));
+    fn of(root: &SystemRoot) -> Arc<Self> {
+        let Ok(read) = ENABLING.of(vec![root.at(ADMINISTRATOR)], || Ok::<_, Infallible>(Self::read(root)));
         read
     }
 
-    fn read(directory: &Path) -> Self {
+    fn read(root: &SystemRoot) -> Self {
         let mut read = Self::default();
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let (Ok(name), Ok(file_type)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
-            if file_type.is_dir() && [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end)) {
+        for (name, kind) in root.entries(ADMINISTRATOR).unwrap_or_default() {
+            let Ok(name) = name.into_string() else { continue };
+            if kind == Kind::Directory && [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end)) {
                 read.folders.push(name);
-            } else if let Some(target) = file_type.is_symlink().then(|| fs::read_link(entry.path()).ok()).flatten() {
+            } else if let Some(target) = root.at(format!("{ADMINISTRATOR}/{name}")).link_target() {
                 read.aliases.extend(target.file_name().map(|last| (name, last.to_owned())));
             }
         }
@@ -171,10 +189,10 @@ impl Enabling {
 }
 
 /// The links by which other units require or want a unit, and those that are other names of it.
-fn links(root: &Path, name: &str) -> Vec<String> {
+fn links(root: &SystemRoot, name: &str) -> Vec<String> {
     let enabling = Enabling::of(root);
     let in_folders = enabling.folders.iter().map(|folder| format!("{ADMINISTRATOR}/{folder}/{name}"));
-    let in_folders = in_folders.filter(|path| fs::read_link(root.join(path)).is_ok());
+    let in_folders = in_folders.filter(|path| root.at(path).link_target().is_some());
     let aliases =
         enabling.aliases.iter().filter(|(alias, target)| alias != name && target.as_bytes() == name.as_bytes());
     let mut links: Vec<String> =
@@ -184,15 +202,16 @@ fn links(root: &Path, name: &str) -> Vec<String> {
 }
 
 /// The names of all units below a root that are enabled or masked there and end so, without templates.
-pub(super) fn configured(root: &Path, suffix: &str) -> BTreeSet<String> {
+pub(super) fn configured(root: &SystemRoot, suffix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let mut folders = vec![(root.join(ADMINISTRATOR), false)];
+    let mut folders = vec![(ADMINISTRATOR.to_owned(), false)];
     while let Some((folder, is_inner)) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let (Ok(name), Ok(file_type)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
-            if file_type.is_dir() && !is_inner && Path::new(&name).extension() != Some("d".as_ref()) {
-                folders.push((entry.path(), true));
-            } else if name.ends_with(suffix) && (is_inner || !file_type.is_symlink() || is_mask(&entry.path())) {
+        for (name, kind) in root.entries(&folder).unwrap_or_default() {
+            let Ok(name) = name.into_string() else { continue };
+            let path = format!("{folder}/{name}");
+            if kind == Kind::Directory && !is_inner && Path::new(&name).extension() != Some("d".as_ref()) {
+                folders.push((path, true));
+            } else if name.ends_with(suffix) && (is_inner || kind != Kind::Symlink || is_mask(&root.at(&path))) {
                 names.insert(name);
             }
         }
@@ -260,5 +279,32 @@ mod tests {
         let links = ["a.target.wants/n@1.service", "b@1.target.wants/n@1.service", "x.service"];
         assert_eq!(install.links, links.map(|link| format!("{ADMINISTRATOR}/{link}")));
         assert_eq!(install.also, ["s.socket"]);
+    }
+
+    #[test]
+    fn an_alias_is_another_name_of_its_unit() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in ["usr/lib/systemd/system", "etc/systemd/system/multi-user.target.wants"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, at(path)).unwrap();
+        std::fs::write(at("usr/lib/systemd/system/ssh.service"), "[Install]\nWantedBy=multi-user.target\n").unwrap();
+        std::fs::write(at("usr/lib/systemd/system/tty@.service"), "[Service]\n").unwrap();
+        link("/usr/lib/systemd/system/ssh.service", "etc/systemd/system/sshd.service");
+        link("ssh.service", "usr/lib/systemd/system/openssh.service");
+        link("tty@.service", "usr/lib/systemd/system/tty@1.service");
+        let (system, wants) =
+            (SystemRoot::below(root.path()), format!("{ADMINISTRATOR}/multi-user.target.wants/ssh.service"));
+        assert_eq!(Unit::find(&system, "sshd.service").links, [""; 0]);
+        link("/usr/lib/systemd/system/ssh.service", &wants);
+        let found = |name: &str| Unit::find(&system, name);
+        assert_eq!(
+            (found("sshd.service").name, found("sshd.service").links),
+            ("ssh.service".into(), vec![wants.clone()])
+        );
+        assert_eq!(found("openssh.service").name, "ssh.service");
+        assert_eq!(found("ssh.service").links, [wants, format!("{ADMINISTRATOR}/sshd.service")]);
+        assert_eq!(found("tty@1.service").name, "tty@1.service");
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let (home, absent) = match user {
             Ok(user) => (user.home, None),
             Err(failure) => {
-                let paths = vec![cx.resolve(record_path("passwd", self.user.0))];
+                let paths = vec![cx.resolve(record_path("passwd", self.user.0)).into()];
                 (format!("~{}", self.user.0), Some(Presumed { failure, paths }))
             }
         };

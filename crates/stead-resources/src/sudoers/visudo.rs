@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
 
 use crate::input::{invalid, refused};
-use crate::program::{self, Invocation, SystemProgram};
+use crate::program::{self, Invocation, SearchPath, SystemProgram};
 
 const VISUDO: SystemProgram = SystemProgram { name: "visudo", package: "sudo" };
 
@@ -20,19 +21,24 @@ const USUAL: &str = "/usr/sbin/visudo";
 /// Has the `visudo` of the running system look at the content of a file that is to be at a path, without placing it there.
 /// Answers what is wrong with it, which is about the property that states it, or that it cannot be checked.
 pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> Result<Option<Presumed>, Failure> {
-    let Ok(program) = VISUDO.find() else {
+    if VISUDO.is_missing() {
         let hint = "Install sudo with an instance that this one depends on, or add 'validate: false'";
         let failure =
             Failure::new(FailureKind::Start, format!("there is no program 'visudo' to check the rules. {hint}"));
         return Ok(Some(Presumed { failure, paths: vec![USUAL.into()] }));
+    }
+    let program = match VISUDO.find() {
+        Ok(program) => program,
+        Err(distrusted) => return Ok(Some(distrusted)),
     };
     let copy = Copy::of(content).map_err(|error| refused("", format!("cannot hand the rules to visudo: {error}")))?;
     let invocation = Invocation {
         program: program.to_string_lossy().into_owned(),
         arguments: ["-c", "-f", &copy.path()].map(str::to_owned).to_vec(),
         environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
-        directory: PathBuf::from("/"),
+        directory: SystemPath::here("/"),
         timeout: None,
+        search: SearchPath::System,
     };
     let ended = program::run(cx, &invocation, "visudo")?;
     if ended.code == 0 {

@@ -1,7 +1,7 @@
 //! `Stead/Symlink`: a symbolic link.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{OFlags, fstat, readlinkat};
@@ -11,7 +11,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
+use stead_host::fs::{self, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
@@ -157,7 +157,7 @@ struct Current {
 
 struct Desired<'a> {
     path_text: &'a str,
-    path: PathBuf,
+    path: SystemPath,
     exist: bool,
     target: Option<&'a str>,
     permissions: Permissions<'a>,

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{NamesByRoot, Replacement, Status};
+use stead_host::fs::{NamesByRoot, Replacement, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::content::{self, Shown};
@@ -187,7 +187,7 @@ impl Templates {
 
 enum Template<'a> {
     Text(&'a str),
-    File(PathBuf),
+    File(SystemPath),
     /// None is stated: nothing is rendered.
     None,
 }
@@ -246,7 +246,7 @@ impl FileContent for Rendered<'_> {
     fn presumed(&self) -> Option<Presumed> {
         let failure = self.text().err()?;
         let paths = match &self.template {
-            Template::File(path) => vec![path.clone()],
+            Template::File(path) => vec![path.to_path_buf()],
             Template::Text(_) | Template::None => Vec::new(),
         };
         Some(Presumed { failure, paths })
@@ -309,12 +309,14 @@ impl FileContent for Rendered<'_> {
 mod tests {
     use serde_json::json;
 
+    use stead_host::fs::SystemRoot;
+
     use super::*;
 
     #[test]
     fn nothing_is_shown_of_what_holds_a_secret() {
         let root = tempfile::tempdir().unwrap();
-        let cx = Context { system_root: Some(root.path().into()), ..Context::new(root.path()) };
+        let cx = Context { system_root: SystemRoot::below(root.path()), ..Context::new(root.path()) };
         std::fs::write(root.path().join("f"), "former Canary").unwrap();
         std::fs::write(root.path().join("t"), "{{ a | Canary }}").unwrap();
         for stated in [

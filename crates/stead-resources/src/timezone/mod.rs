@@ -1,6 +1,5 @@
 //! `Stead/Timezone`: the time zone of the machine.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -267,7 +266,7 @@ impl Change<'_> {
 
 /// The failure that the system has no time zone of that name.
 fn without_zone(cx: &Context, name: &str) -> Result<Option<Presumed>, Failure> {
-    let read = |path: &str| fs::read_within(cx.managed_root(), Path::new(path), MAX_SIZE);
+    let read = |path: &str| cx.system_root.read(path, MAX_SIZE);
     // A directory of time zones is none.
     let is_zone = |content: &fs::Content| content.bytes.starts_with(b"TZif");
     if let Ok(Some(content)) = read(&zone_path(name))
@@ -283,7 +282,7 @@ fn without_zone(cx: &Context, name: &str) -> Result<Option<Presumed>, Failure> {
         None => String::new(),
     };
     let failure = refused("name", format!("there is no time zone '{name}'{hint}"));
-    Ok(Some(Presumed { failure, paths: vec![cx.resolve(zone_path(name))] }))
+    Ok(Some(Presumed { failure, paths: vec![cx.resolve(zone_path(name)).into()] }))
 }
 
 /// The name in the list of all time zones that was most likely meant: of that city, or the nearest one.

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, openat, renameat_with};
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement};
+use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement, SystemPath};
 use stead_host::provider::Context;
 
 use super::{HOME, UID};
@@ -19,8 +19,8 @@ use crate::{pending, removal};
 
 /// A home that is to be made or removed.
 pub(super) enum HomeStep {
-    Make { home: PathBuf, skeleton: PathBuf, mode: u32, uid: u32, gid: u32 },
-    Remove { home: PathBuf },
+    Make { home: SystemPath, skeleton: SystemPath, mode: u32, uid: u32, gid: u32 },
+    Remove { home: SystemPath },
 }
 
 /// Where a new home is made until it is complete.
@@ -28,7 +28,11 @@ const UNFINISHED: &str = ".stead-home-";
 
 /// What making a home would create, and the directory that is missing for it; `None` where there is something already,
 /// which is left as it is.
-pub(super) fn made(cx: &Context, text: &str, skeleton: &Path) -> Result<Option<(Item, Option<Presumed>)>, Failure> {
+pub(super) fn made(
+    cx: &Context,
+    text: &str,
+    skeleton: &SystemPath,
+) -> Result<Option<(Item, Option<Presumed>)>, Failure> {
     let home = cx.resolve(text);
     let place = Place::find(&home, &cx.writes)?;
     let presumed = place.is_none().then(|| pending::without_directory(&home));
@@ -45,7 +49,7 @@ pub(super) fn made(cx: &Context, text: &str, skeleton: &Path) -> Result<Option<(
 
 /// What removing the home of a user would destroy; `None` where there is none. Only a directory is removed that belongs to the
 /// user and is not above the home of another one.
-pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Option<(PathBuf, Item)>, Failure> {
+pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Option<(SystemPath, Item)>, Failure> {
     let (text, uid) = (user.get(HOME).into_owned(), user.number(UID));
     let refuse = |why: &str| Err(refused("removeHome", format!("'{text}' {why}. Remove it by itself")));
     if text.is_empty() {
@@ -90,7 +94,7 @@ impl HomeStep {
 }
 
 /// Makes a home under another name, and gives it its own when it is complete.
-fn make(cx: &Context, place: &Place, skeleton: &Path, mode: u32, ownership: Ownership) -> Result<(), Failure> {
+fn make(cx: &Context, place: &Place, skeleton: &SystemPath, mode: u32, ownership: Ownership) -> Result<(), Failure> {
     let name = format!("{UNFINISHED}{}", place.name().to_string_lossy());
     let unfinished = place.sibling(name.as_ref())?;
     fs::remove_tree(&unfinished, &Patience::of(cx))?;

@@ -294,7 +294,7 @@ impl Properties<'_> {
         for (property, name) in missing {
             presumed.push(Some(Presumed {
                 failure: no_group(property, name),
-                paths: vec![cx.resolve(record_path("group", name))],
+                paths: vec![cx.resolve(record_path("group", name)).into()],
             }));
             // Nobody has this gid, so that the user is not taken for a member already.
             let group = databases.new_group(name, u32::MAX);

@@ -9,6 +9,7 @@ use stead_core::call::{Call, Execution, Operation, Outcome, Response, Wanted};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::instance_path::InstancePath;
 use stead_core::value::{Object, Seal, Value};
+use stead_host::fs::SystemRoot;
 use stead_host::operate::carry_out;
 use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
@@ -128,7 +129,7 @@ fn shown(
 ) -> String {
     let type_name = built_in.manifest.type_name.clone();
     // Nothing of the system that runs the test can be reached.
-    let cx = Context { system_root: Some(world.root.path().into()), ..world.context() };
+    let cx = Context { system_root: SystemRoot::below(world.root.path()), ..world.context() };
     let call = Call {
         instance: InstancePath::new(None, ResourceId { type_name, name: "instance".into() }, NodeId(0)),
         manifest: Arc::clone(&built_in.manifest),

@@ -1,7 +1,6 @@
 //! What holds for resources that change nothing.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -9,6 +8,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::diff::{Rules, differing};
 use stead_core::value::{REDACTED, Value};
+use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain};
 
 use crate::support::{World, provider};
@@ -165,7 +165,7 @@ proptest! {
     fn the_operating_system_is_compared_with_what_it_says(release in os_release(), stated in os_properties()) {
         let world = World::build(&format!("file etc/os-release 0644 {release}\n"));
         let (provider, before) = (provider("Microsoft/OSInfo"), world.imprint());
-        let cx = Context { system_root: Some(Arc::from(world.root.path())), ..world.context() };
+        let cx = Context { system_root: SystemRoot::below(world.root.path()), ..world.context() };
         let desired = Plain::new(stated);
         let found = answered(provider.get(&cx, &desired))?;
         let tested = answered(provider.test(&cx, &desired))?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use stead_core::call::Execution;
-use stead_host::fs::Writes;
+use stead_host::fs::{SystemRoot, Writes};
 use stead_host::provider::Context;
 
 use crate::support::{World, plain, provider};
@@ -33,7 +33,8 @@ pub(crate) fn victim() {
 }
 
 fn set(root: &Path, type_name: &str, state: &str) {
-    let cx = Context { system_root: Some(root.into()), writes: Writes::default(), ..Context::new(root.to_owned()) };
+    let cx =
+        Context { system_root: SystemRoot::below(root), writes: Writes::default(), ..Context::new(root.to_owned()) };
     let done = provider(type_name).set(&cx, &plain(state), Execution::Actual);
     done.map_err(|failure| failure.message).unwrap();
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::Failure;
+use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain, Provider};
 use tempfile::TempDir;
 
@@ -70,8 +71,8 @@ impl World {
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn context_for(&self, type_name: &str) -> Context {
         let by_paths_alone = matches!(type_name, "Stead/File" | "Stead/Directory" | "Stead/Symlink" | "Stead/Line");
-        let system_root = (type_name.starts_with("Stead/") && type_name != "Stead/Command" && !by_paths_alone)
-            .then(|| self.root.path().into());
+        let is_below = type_name.starts_with("Stead/") && type_name != "Stead/Command" && !by_paths_alone;
+        let system_root = if is_below { SystemRoot::below(self.root.path()) } else { SystemRoot::running() };
         Context { system_root, ..self.context() }
     }
 

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, fchmod};
 use rustix::io::Errno;
 use stead_core::text::Limits;
 use stead_engine::error_chain;
-use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, Writes};
+use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use super::values::plain;
 use crate::exit::Exit;
@@ -68,7 +68,7 @@ pub(super) fn correct(path: &Path, former: &str, new: &str) -> Result<(), Exit> 
 /// stays a link. A file that does not have the former content any more stays, which is an error.
 fn rewrite(path: &Path, former: &[u8], new: &[u8]) -> Result<(), FsError> {
     let path = &linked(path)?;
-    let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let opened = fs::open(&SystemPath::here(path), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     let file = File::from(opened.ok_or_else(|| failed("write", path, Errno::NOENT))?);
     let copy = file.try_clone().map_err(|source| FsError::System { doing: "read", path: path.clone(), source })?;
     // A byte order mark may stand in front of the largest text.
@@ -92,7 +92,7 @@ fn linked(path: &Path) -> Result<PathBuf, FsError> {
 
 /// Where a file is, or will be. Its directory must exist.
 pub(super) fn place(path: &Path, writes: &Writes) -> Result<Place, FsError> {
-    Place::find(path, writes)?.ok_or_else(|| failed("write", path, Errno::NOENT))
+    Place::find(&SystemPath::here(path), writes)?.ok_or_else(|| failed("write", path, Errno::NOENT))
 }
 
 /// That the system refuses something.

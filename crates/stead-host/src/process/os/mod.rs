@@ -30,8 +30,8 @@ pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
 /// The standard library spawns with `posix_spawn` as long as nothing needs to run between fork and exec.
 pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<Child> {
     let input = if program.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    Command::new(program.image.unwrap_or(program.path))
-        .arg0(program.path)
+    Command::new(program.executable.image())
+        .arg0(program.executable.path())
         .args(program.arguments)
         .env_clear()
         .envs(program.environment.iter())

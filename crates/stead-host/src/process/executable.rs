@@ -1,12 +1,14 @@
-//! The program that a manifest names: judged before it runs, and what was judged is what runs.
+//! A program: judged before it runs, and what was judged is what runs.
 
 use std::collections::BTreeSet;
+use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Environment;
 use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 
 /// A program that may be run.
@@ -42,29 +44,61 @@ pub enum Refused {
         /// Its interpreter.
         interpreter: PathBuf,
     },
+    /// What its first line runs by `env` depends on more than that line.
+    #[error("the first line of '{}' does not name its interpreter plainly", .0.display())]
+    Unclear(PathBuf),
     /// More than the kernel follows.
     #[error("the interpreter of '{}' is a script whose interpreter is a script, and so on", .0.display())]
     TooManyInterpreters(PathBuf),
 }
 
 impl Refused {
+    /// Why, with its causes and what to do about it, in one line; to be put behind the name of the program.
+    pub fn reason(&self) -> String {
+        let causes = std::iter::successors(self.source(), |cause| (*cause).source());
+        let why = causes.fold(self.to_string(), |line, cause| format!("{line}: {cause}"));
+        let help = self.help().map(|help| format!("; {help}")).unwrap_or_default();
+        format!("is not run as root: {why}{help}")
+    }
+
+    /// What it is about: what is not trusted, or the program.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Open(OpenError::Untrusted(untrusted)) => &untrusted.component,
+            Self::Open(OpenError::System { path, .. })
+            | Self::Read { path, .. }
+            | Self::RelativeInterpreter { script: path, .. }
+            | Self::Unclear(path)
+            | Self::TooManyInterpreters(path) => path,
+        }
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Open(OpenError::Untrusted(untrusted)) => Some(untrusted.help()),
+            Self::RelativeInterpreter { .. } => Some("write its whole path".to_owned()),
+            Self::Unclear(_) => Some("write `#!/usr/bin/env NAME`, or the path of the interpreter".to_owned()),
             _ => None,
         }
     }
 }
 
 impl Executable {
-    /// Judges the program at an absolute path.
-    pub fn open(path: PathBuf, trust: Trust) -> Result<Self, Refused> {
+    /// Finds a program as [`Environment::find`] does, and judges it. The first of that name counts: another in its place would
+    /// be a surprise. `None` when there is none.
+    pub fn find(name: &str, directory: &Path, environment: &Environment) -> Option<Result<Self, Refused>> {
+        Some(Self::open(environment.find(name, directory)?, environment))
+    }
+
+    /// Judges the program at an absolute path, for whom the environment trusts.
+    pub fn open(path: PathBuf, environment: &Environment) -> Result<Self, Refused> {
+        let trust = environment.trust();
         let (Trust::Root, Some(parent), Some(name)) = (trust, path.parent(), path.file_name()) else {
             return Ok(Self { path, directory: None });
         };
         let directory = TrustedDirectory::open(parent, trust)?;
-        let is_script = judge_interpreters(&directory.file(name)?, trust)?;
+        let is_script = judge_interpreters(&directory.file(name)?, environment)?;
         // A script is opened once more by its interpreter, and must know its own path.
         Ok(Self { path, directory: Some(directory).filter(|_| !is_script) })
     }
@@ -76,7 +110,7 @@ impl Executable {
 
     /// A path to the same file for the kernel: for a binary through the directory that was judged, which keeps the name
     /// of the process.
-    pub fn image(&self) -> PathBuf {
+    pub(super) fn image(&self) -> PathBuf {
         match (&self.directory, self.path.file_name()) {
             (Some(directory), Some(name)) => directory.through_descriptor(name),
             _ => self.path.clone(),
@@ -87,11 +121,12 @@ impl Executable {
 /// As many as the kernel follows.
 const MOST_INTERPRETERS: usize = 5;
 
-/// Judges the interpreter that the first line of a script names, and that one's, and so on. Returns whether there is one.
-fn judge_interpreters(program: &TrustedFile, trust: Trust) -> Result<bool, Refused> {
-    let Some(mut next) = interpreter(program)? else { return Ok(false) };
+/// Judges all that the first line of a script makes the kernel open, and that of its interpreter, and so on. Returns whether it
+/// is a script.
+fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Result<bool, Refused> {
+    let Some(mut next) = interpreter(program, environment)? else { return Ok(false) };
     for _ in 0..MOST_INTERPRETERS {
-        match interpreter(&TrustedFile::open(&next, trust)?)? {
+        match interpreter(&TrustedFile::open(&next, environment.trust())?, environment)? {
             Some(path) => next = path,
             None => return Ok(true),
         }
@@ -99,8 +134,9 @@ fn judge_interpreters(program: &TrustedFile, trust: Trust) -> Result<bool, Refus
     Err(Refused::TooManyInterpreters(program.path()))
 }
 
-/// The interpreter that the first line of a script names; `None` for what is not a script.
-fn interpreter(program: &TrustedFile) -> Result<Option<PathBuf>, Refused> {
+/// The program that the first line of a script ends up with; `None` for what is not a script. The paths among its other words
+/// are judged: an interpreter reads them as it likes.
+fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Option<PathBuf>, Refused> {
     /// As much as the kernel looks at.
     const HEAD: u64 = 256;
     let mut head = Vec::new();
@@ -109,12 +145,81 @@ fn interpreter(program: &TrustedFile) -> Result<Option<PathBuf>, Refused> {
     let Some(line) = head.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next()) else {
         return Ok(None);
     };
-    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
-    let interpreter = Path::new(OsStr::from_bytes(words.next().unwrap_or_default())).to_owned();
-    if interpreter.is_absolute() {
-        return Ok(Some(interpreter));
+    let line = FirstLine::of(line);
+    let interpreter = Path::new(line.interpreter);
+    if !interpreter.is_absolute() {
+        return Err(relative(program, line.interpreter));
     }
-    Err(Refused::RelativeInterpreter { script: program.path(), interpreter })
+    let trust = environment.trust();
+    for word in &line.words {
+        match path_in(word) {
+            Some(path) if path.is_absolute() => crate::fs::judge(path, trust)?,
+            Some(_) => return Err(relative(program, word)),
+            None => {}
+        }
+    }
+    if interpreter.file_name() != Some(OsStr::new("env")) {
+        return Ok(Some(interpreter.to_owned()));
+    }
+    // Itself, and what it runs in its place.
+    drop(TrustedFile::open(interpreter, trust)?);
+    let command = line.command_of_env().ok_or_else(|| Refused::Unclear(program.path()))?;
+    let found = if path_in(command).is_some() { Some(command.into()) } else { environment.find_trusted(command) };
+    Ok(Some(found.unwrap_or_else(|| interpreter.to_owned())))
+}
+
+fn relative(script: &TrustedFile, interpreter: &OsStr) -> Refused {
+    Refused::RelativeInterpreter { script: script.path(), interpreter: interpreter.into() }
+}
+
+/// The first line of a script, without its `#!`.
+struct FirstLine<'a> {
+    interpreter: &'a OsStr,
+    words: Vec<&'a OsStr>,
+}
+
+impl<'a> FirstLine<'a> {
+    fn of(line: &'a [u8]) -> Self {
+        let words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r')).filter(|word| !word.is_empty());
+        let mut words = words.map(OsStr::from_bytes);
+        Self { interpreter: words.next().unwrap_or_default(), words: words.collect() }
+    }
+
+    /// What env(1) runs; `None` where that is not plain to see.
+    fn command_of_env(&self) -> Option<&'a OsStr> {
+        let is_plain =
+            |word: &&OsStr| !word.as_bytes().iter().any(|byte| matches!(byte, b'\\' | b'$' | b'\'' | b'"' | b'#'));
+        if !self.words.iter().all(is_plain) {
+            return None;
+        }
+        let is_setting = |word: &&OsStr| word.as_bytes().contains(&b'=') && !word.as_bytes().starts_with(b"PATH=");
+        let mut words = self.words.iter().copied();
+        let first = words.next()?;
+        let split = first.as_bytes().strip_prefix(b"--split-string=").or_else(|| first.as_bytes().strip_prefix(b"-S"));
+        let command = match split {
+            None if first.as_bytes().starts_with(b"-") => return None,
+            None => first,
+            Some(b"") => words.find(|word| !is_setting(word))?,
+            Some(attached) => Some(OsStr::from_bytes(attached))
+                .filter(|word| !is_setting(word))
+                .or_else(|| words.find(|word| !is_setting(word)))?,
+        };
+        let is_clear = !command.as_bytes().starts_with(b"-") && !command.as_bytes().contains(&b'=');
+        is_clear.then_some(command)
+    }
+}
+
+/// The path in a word: all of it, or what an option or an assignment has behind its name.
+fn path_in(word: &OsStr) -> Option<&Path> {
+    let bytes = word.as_bytes();
+    let slash = bytes.iter().position(|byte| *byte == b'/')?;
+    let before = bytes.get(..slash)?;
+    let start = match before.iter().rposition(|byte| *byte == b'=') {
+        Some(sign) => sign + 1,
+        None if before.starts_with(b"-") => slash,
+        None => 0,
+    };
+    Some(Path::new(OsStr::from_bytes(bytes.get(start..)?)))
 }
 
 /// The directories of `PATH` that were found trusted; clones share them.
@@ -122,7 +227,7 @@ fn interpreter(program: &TrustedFile) -> Result<Option<PathBuf>, Refused> {
 /// A directory that only root can change stays trusted until root changes it, so that it is judged once; every other is
 /// judged for each program.
 #[derive(Clone, Default)]
-pub struct TrustedEntries(Arc<Mutex<BTreeSet<PathBuf>>>);
+pub(super) struct TrustedEntries(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl TrustedEntries {
     /// A `PATH` without the directories in which others than the trusted could place programs: shells and `/usr/bin/env`
@@ -169,6 +274,10 @@ mod tests {
 
     const EVE: u32 = 12345;
 
+    fn environment() -> Environment {
+        Environment::of([("PATH".into(), "/usr/bin:/bin".into())], &[]).trusting(Trust::Root)
+    }
+
     fn exchange(nest: &Path) {
         renameat_with(CWD, nest.join("in"), CWD, nest.join("ev"), RenameFlags::EXCHANGE).unwrap();
     }
@@ -186,7 +295,7 @@ mod tests {
         fn run(&self, path: &Path, between: impl FnOnce()) -> Option<i32> {
             let (image, judged) = match self {
                 Self::Descriptor => {
-                    let judged = Executable::open(path.to_owned(), Trust::Root).ok()?;
+                    let judged = Executable::open(path.to_owned(), &environment()).ok()?;
                     (judged.image(), Some(judged))
                 }
                 Self::Path => {
@@ -273,7 +382,7 @@ mod tests {
     }
 
     fn refused(path: &Path) -> Option<String> {
-        Executable::open(path.to_owned(), Trust::Root).err().map(|refused| refused.to_string())
+        Executable::open(path.to_owned(), &environment()).err().map(|refused| refused.to_string())
     }
 
     #[test]
@@ -295,6 +404,83 @@ mod tests {
         let myself = format!("#!{}\n", at.join("loop").display());
         let why = refused(&script(at, "loop", &myself)).unwrap_or_default();
         assert!(why.contains("and so on"), "{why}");
+    }
+
+    /// What env(1) runs, and what is among the other words.
+    #[test]
+    fn indirect_interpreters_are_judged_too() {
+        if !is_root("indirect_interpreters_are_judged_too") {
+            return;
+        }
+        let (home, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, eve) = (home.path(), theirs.path().display().to_string());
+        script(theirs.path(), "sh", "#!/bin/sh\n");
+        chown(theirs.path(), Some(EVE), None).unwrap();
+        for fine in
+            ["/usr/bin/env sh", "/usr/bin/env -S sh -e", "/usr/bin/env -S A=b /bin/sh", "/bin/sh -e", "/bin/sh\t-e\r"]
+        {
+            assert_eq!(refused(&script(at, "fine", &format!("#!{fine}\n"))), None, "{fine}");
+        }
+        for theirs in [
+            "/usr/bin/env -S EVE/sh",
+            "/usr/bin/env -SEVE/sh",
+            "/usr/bin/env -S A=b EVE/sh",
+            "/bin/sh EVE/sh",
+            "/bin/sh --rcfile=EVE/gone",
+            "/usr/bin/env EVE/sh",
+            "/usr/bin/env --split-string=EVE/sh -e",
+        ] {
+            let why =
+                refused(&script(at, "theirs", &format!("#!{}\n", theirs.replace("EVE", &eve)))).unwrap_or_default();
+            assert!(why.contains("is owned by user 12345"), "{theirs}: {why}");
+        }
+        for unclear in [
+            "/usr/bin/env -S PATH=/x sh",
+            "/usr/bin/env -S \"sh\"",
+            "/usr/bin/env -i sh",
+            "/usr/bin/env",
+            "/usr/bin/env -S -i sh",
+        ] {
+            let why = refused(&script(at, "unclear", &format!("#!{unclear}\n"))).unwrap_or_default();
+            assert!(why.contains("does not name its interpreter plainly"), "{unclear}: {why}");
+        }
+        let why = refused(&script(at, "relative", "#!/bin/sh ../x\n")).unwrap_or_default();
+        assert!(why.contains("the interpreter '../x'"), "{why}");
+    }
+
+    /// An access list shows in the bits of the group, which are its mask.
+    #[test]
+    fn whoever_could_exchange_a_program_is_named() {
+        if !is_root("whoever_could_exchange_a_program_is_named") {
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let inner = home.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let program = script(&inner, "program", "#!/bin/sh\n");
+        assert_eq!(refused(&program), None);
+        chown(&inner, Some(EVE), None).unwrap();
+        assert!(refused(&program).unwrap_or_default().contains("inner' is owned by user 12345"));
+        chown(&inner, Some(0), None).unwrap();
+        fs::set_permissions(home.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(refused(&program).unwrap_or_default().contains("can be written by everyone (mode 0777)"));
+        fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
+        let list =
+            access_list(&[(1, 7, u32::MAX), (2, 7, EVE), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 5, u32::MAX)]);
+        let set = rustix::fs::setxattr(&inner, "system.posix_acl_access", &list, rustix::fs::XattrFlags::empty());
+        if set.is_err() {
+            return stead_testkit::skip("whoever_could_exchange_a_program_is_named", "there are no access lists here");
+        }
+        assert!(refused(&program).unwrap_or_default().contains("can be written by its group or an access list"));
+    }
+
+    /// In the form of the kernel: kinds of entries, rights and numbers.
+    fn access_list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+        let mut bytes = 2_u32.to_le_bytes().to_vec();
+        for (kind, rights, id) in entries {
+            bytes.extend([&kind.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat());
+        }
+        bytes
     }
 
     #[test]

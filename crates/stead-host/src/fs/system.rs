@@ -1,0 +1,326 @@
+//! What is below the root of a system, and the one way to it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::ops::Deref;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::error::FsError;
+use super::read::{Content, LOOK, read_open};
+use super::status::{Kind, Status};
+use super::tree::entries;
+use super::walk::{below_root, open, open_directory, open_resolved};
+
+/// The operating system that is managed: the running one, or the one below a directory.
+///
+/// Guarantees: nothing gives its directory to whoever works on files. What is below it is found by [`Self::at`], which opens no
+/// link of another system as one of this, or read by this type, which reads what that system itself would.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct SystemRoot(Option<Arc<Path>>);
+
+impl SystemRoot {
+    /// The system that runs.
+    pub fn running() -> Self {
+        Self(None)
+    }
+
+    /// The system below a directory; below `/` that is the running one.
+    pub fn below(root: &Path) -> Self {
+        Self((root != Path::new("/")).then(|| root.into()))
+    }
+
+    /// Whether it is the one that runs, so that what its kernel and its services have counts.
+    pub fn is_running(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn path(&self) -> &Path {
+        self.0.as_deref().unwrap_or(Path::new("/"))
+    }
+
+    /// Where a path of that system is; a relative one starts at its root.
+    ///
+    /// Guarantees: neither `..` nor a link in front of the last component leads out of the system.
+    pub fn at(&self, path: impl AsRef<Path>) -> SystemPath {
+        let path = path.as_ref();
+        let shown = match &self.0 {
+            Some(root) => below_root(root, path),
+            None => Path::new("/").join(path),
+        };
+        SystemPath { system: self.clone(), shown }
+    }
+
+    /// Opens what a path leads to as the system itself would, all links followed; `None` when nothing is there.
+    pub fn open(&self, path: impl AsRef<Path>, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+        let path = path.as_ref();
+        let within = path.strip_prefix("/").unwrap_or(path);
+        let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
+        let directory =
+            rustix::fs::open(self.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        match directory.and_then(|directory| open_resolved(&directory, within.as_os_str(), flags, resolve)) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            // A kernel or a sandbox without the call.
+            Err(Errno::NOSYS | Errno::PERM) => open(&self.at(path), flags),
+            Err(errno) => Err(FsError::system("open", &self.path().join(within), errno)),
+        }
+    }
+
+    /// Reads a file as the system itself would, all links followed; `None` when nothing is there.
+    ///
+    /// Guarantees: as of [`super::read`].
+    pub fn read(&self, path: impl AsRef<Path>, max: u64) -> Result<Option<Content>, FsError> {
+        let path = path.as_ref();
+        let shown = self.path().join(path.strip_prefix("/").unwrap_or(path));
+        self.open(path, LOOK)?.map(|file| read_open(file, &shown, max)).transpose()
+    }
+
+    /// The same of text, in which what is not UTF-8 is replaced; `None` also of what cannot be read.
+    pub fn text(&self, path: impl AsRef<Path>, max: u64) -> Option<String> {
+        let content = self.read(path, max).ok()??;
+        Some(String::from_utf8_lossy(&content.bytes).into_owned())
+    }
+
+    /// What a path leads to, all links followed; `None` when nothing can be seen there.
+    pub fn status(&self, path: impl AsRef<Path>) -> Option<Status> {
+        let opened = self.open(path, OFlags::PATH).ok()??;
+        fstat(&opened).ok().map(Status::from)
+    }
+
+    /// The names in a directory, all links to it followed, and what has them; none where there is no directory.
+    pub fn entries(&self, path: impl AsRef<Path>) -> Result<BTreeMap<OsString, Kind>, FsError> {
+        let path = path.as_ref();
+        let directory = match self.open(path, OFlags::RDONLY | OFlags::DIRECTORY) {
+            Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
+            opened => opened?,
+        };
+        directory.map_or_else(|| Ok(BTreeMap::new()), |directory| entries(&directory, self.path()))
+    }
+
+    /// The root as an argument of a program that opens paths below it by itself; `None` for the running system.
+    ///
+    /// Guarantees: of these paths, as things are, none leads out of the root by a link, nor does an entry of a directory that is
+    /// one of them.
+    pub fn for_program(&self, paths: &[&str]) -> Result<Option<&Path>, FsError> {
+        let Some(root) = self.0.as_deref() else { return Ok(None) };
+        for path in paths {
+            self.check_for_program(Path::new(path))?;
+        }
+        Ok(Some(root))
+    }
+
+    /// Fails where a program that opens a path below the root by itself, or an entry of a directory there, would leave the root.
+    fn check_for_program(&self, within: &Path) -> Result<(), FsError> {
+        let root = self.path();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open(root, flags, Mode::empty()).map_err(|errno| FsError::system("open", root, errno))?;
+        let links = self.entries(within)?.into_iter().filter(|(_, kind)| *kind == Kind::Symlink);
+        for path in links.map(|(name, _)| within.join(name)).chain([within.to_owned()]) {
+            // What is not there, or cannot be opened, is not opened by the program either.
+            let opened = open_resolved(&top, path.as_os_str(), OFlags::PATH, ResolveFlags::BENEATH);
+            if opened.is_err_and(|errno| errno == Errno::XDEV) {
+                return Err(FsError::LeavesRoot(root.join(path)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where something of a system is, or is to be.
+///
+/// As a path it is for messages, and for telling one from another. What is there is found by the functions of this module
+/// alone, all of which stay below the root of the system.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SystemPath {
+    system: SystemRoot,
+    shown: PathBuf,
+}
+
+impl SystemPath {
+    /// A path of the running system; a relative one starts at the working directory.
+    pub fn here(path: impl Into<PathBuf>) -> Self {
+        Self { system: SystemRoot::running(), shown: path.into() }
+    }
+
+    /// A path below it. An absolute one takes its place, as one of the same system.
+    #[must_use]
+    pub fn join(&self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        if path.is_absolute() {
+            return self.system.at(path);
+        }
+        Self { system: self.system.clone(), shown: self.shown.join(path) }
+    }
+
+    /// Another name in the same directory.
+    #[must_use]
+    pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
+        Self { system: self.system.clone(), shown: self.shown.with_file_name(name) }
+    }
+
+    /// The directory that it is in; `None` for the root of the system.
+    pub fn parent(&self) -> Option<Self> {
+        self.parent_path().map(|shown| Self { system: self.system.clone(), shown: shown.to_owned() })
+    }
+
+    /// The same as a path.
+    pub fn parent_path(&self) -> Option<&Path> {
+        self.shown.parent().filter(|_| self.system.is_running() || self.shown != self.system.path())
+    }
+
+    /// It, and the directories that it is in, up to the root of the system.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
+        std::iter::successors(Some(self.clone()), Self::parent)
+    }
+
+    /// The root of another system than the running one, with the path below it.
+    pub(super) fn in_root(&self) -> Option<(&Path, &Path)> {
+        let root = self.system.0.as_deref()?;
+        let within = self.shown.strip_prefix(root).unwrap_or(&self.shown);
+        Some((root, if within.as_os_str().is_empty() { Path::new(".") } else { within }))
+    }
+
+    /// Fails where a program that is called with this path would leave the root of another system, by a link on the way or an
+    /// entry of the directory that is there.
+    pub fn check_for_program(&self) -> Result<(), FsError> {
+        self.in_root().map_or(Ok(()), |(_, within)| self.system.check_for_program(within))
+    }
+
+    /// What is there, a link itself; `None` when nothing can be seen there.
+    pub fn status(&self) -> Option<Status> {
+        if self.system.is_running() {
+            return statat(CWD, &self.shown, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
+        }
+        let opened = open(self, OFlags::PATH).ok()??;
+        fstat(&opened).ok().map(Status::from)
+    }
+
+    /// What is there, all links followed as the system itself would; `None` when nothing can be seen there.
+    pub fn followed(&self) -> Option<Status> {
+        match self.in_root() {
+            None => statat(CWD, &self.shown, AtFlags::empty()).ok().map(Status::from),
+            Some((_, within)) => self.system.status(within),
+        }
+    }
+
+    /// The target of the link that is there; `None` where there is none.
+    pub fn link_target(&self) -> Option<PathBuf> {
+        let target = if self.system.is_running() {
+            readlinkat(CWD, &self.shown, Vec::new())
+        } else {
+            readlinkat(open(self, OFlags::PATH).ok()??, "", Vec::new())
+        };
+        target.ok().map(|target| OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// The directory that is there, by a path without links, for programs; `None` when nothing is there.
+    pub fn real_directory(&self) -> Result<Option<PathBuf>, FsError> {
+        let Some(directory) = open_directory(self)? else { return Ok(None) };
+        let by_descriptor = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+        let real = std::fs::read_link(by_descriptor);
+        real.map(Some).map_err(|source| FsError::System { doing: "examine", path: self.shown.clone(), source })
+    }
+}
+
+impl Deref for SystemPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.shown
+    }
+}
+
+impl From<SystemPath> for PathBuf {
+    fn from(path: SystemPath) -> Self {
+        path.shown
+    }
+}
+
+impl fmt::Display for SystemPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown.display().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::fs::{Place, Writes};
+
+    /// A system with links of which those to `/etc` would lead to the running one; and a directory besides it.
+    fn system() -> (tempfile::TempDir, SystemRoot) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        for made in ["outside", "root", "root/etc", "root/etc/d"] {
+            fs::create_dir(folder.path().join(made)).unwrap();
+        }
+        fs::write(root.join("etc/f"), "own").unwrap();
+        fs::write(folder.path().join("outside/f"), "outside").unwrap();
+        symlink("/etc/f", root.join("absolute")).unwrap();
+        symlink("../../../etc/f", root.join("etc/up")).unwrap();
+        symlink("/etc/passwd", root.join("etc/passwd-of-root")).unwrap();
+        symlink("/etc/d", root.join("directory")).unwrap();
+        symlink("../../..", root.join("etc/above")).unwrap();
+        symlink(folder.path().join("outside"), root.join("out")).unwrap();
+        symlink("/proc/self/root", root.join("magic")).unwrap();
+        let system = SystemRoot::below(&root);
+        (folder, system)
+    }
+
+    #[test]
+    fn links_lead_to_what_is_below_the_root() {
+        let (folder, system) = system();
+        let found = |path: &str| system.read(path, 100).unwrap().map(|content| content.bytes);
+        for path in ["/absolute", "etc/up", "etc/above/etc/f", "/etc/../../etc/f"] {
+            assert_eq!(found(path).as_deref(), Some(&b"own"[..]), "{path}");
+        }
+        for path in ["/etc/passwd-of-root", "/etc/f/g", "out/f", "magic/etc/passwd"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+        assert!(system.at("out/f").status().is_none() && system.at("out").followed().is_none());
+        assert_eq!(system.at("out").link_target(), Some(folder.path().join("outside")));
+        assert_eq!(system.at("absolute").followed().unwrap().size, 3);
+    }
+
+    /// Also what is put together after a path was resolved: its last component may be a link, and another by then.
+    #[test]
+    fn what_is_created_is_below_the_root() {
+        let (folder, system) = system();
+        let place = |path: SystemPath| Place::find(&path, &Writes::unrecorded()).unwrap();
+        for path in [system.at("directory").join("new"), system.at("directory/new"), system.at("x").join("/etc/d/new")]
+        {
+            place(path).unwrap().make_directory().unwrap();
+            fs::remove_dir(folder.path().join("root/etc/d/new")).unwrap();
+        }
+        for path in [system.at("out").join("f"), system.at("out/f"), system.at("magic").join("etc/passwd")] {
+            assert!(place(path).is_none());
+        }
+        assert_eq!(open_directory(&system.at("out")).unwrap().map(drop), None);
+        let above = system.at("etc/above").join("../../outside/f");
+        assert!(open(&above, OFlags::RDONLY).unwrap().is_none(), "{above}");
+        assert_eq!(system.at("directory").real_directory().unwrap(), Some(folder.path().join("root/etc/d")));
+        assert!(matches!(Place::find(&system.at("/"), &Writes::unrecorded()), Err(FsError::NoName(_))));
+    }
+
+    #[test]
+    fn a_program_is_not_given_a_root_that_it_would_leave() {
+        let (_folder, system) = system();
+        assert!(system.for_program(&["etc/d", "etc/f", "usr"]).unwrap().is_some());
+        for path in ["directory", "out/f", "etc", "magic"] {
+            let error = system.for_program(&[path]).unwrap_err();
+            assert!(matches!(error, FsError::LeavesRoot(_)), "{path}: {error}");
+        }
+        assert!(SystemRoot::running().for_program(&["etc"]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! No resource leaves the root of another system, wherever on its paths a link is: links are planted at every component of all
+//! that it touches, which is found by watching it, and what was there is moved behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use stead_core::call::Execution;
+use stead_core::claims::Claim;
+use stead_host::fs::SystemRoot;
+use stead_host::provider::{Context, Plain};
+use stead_resources::BuiltIn;
+
+use super::support::{World, walk};
+use super::{carried_out, example};
+
+/// A program that a document names goes where it wants.
+const FREE: [&str; 2] = ["Stead/Command", "Microsoft.DSC.Transitional/RunCommandOnSet"];
+
+/// Notices whatever is done with what is below a directory.
+struct Watch {
+    events: OwnedFd,
+    folders: BTreeMap<i32, PathBuf>,
+}
+
+impl Watch {
+    fn over(root: &Path) -> Self {
+        let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let mut watch = Self { events, folders: BTreeMap::new() };
+        let below = walk(root).into_keys().map(|path| root.join(path)).filter(|path| !path.is_symlink());
+        for folder in below.chain([root.to_owned()]).filter(|path| path.is_dir()) {
+            let flags = WatchFlags::ALL_EVENTS & !WatchFlags::CLOSE;
+            watch.folders.insert(inotify::add_watch(&watch.events, &folder, flags).unwrap(), folder);
+        }
+        watch
+    }
+
+    /// What anything was done with since.
+    fn seen(&self) -> BTreeSet<PathBuf> {
+        let mut room = [MaybeUninit::uninit(); 4096];
+        let (mut reader, mut seen) = (Reader::new(&self.events, &mut room), BTreeSet::new());
+        while let Ok(event) = reader.next() {
+            let Some(folder) = self.folders.get(&event.wd()) else { continue };
+            let name = event.file_name().map(|name| std::ffi::OsStr::from_bytes(name.to_bytes()));
+            seen.insert(name.map_or_else(|| folder.clone(), |name| folder.join(name)));
+        }
+        seen
+    }
+}
+
+fn context(world: &World) -> Context {
+    Context { system_root: SystemRoot::below(world.root.path()), ..world.context() }
+}
+
+/// All operations, one after the other. Returns whether the set succeeded, and what a test said right after.
+fn operate(built_in: &BuiltIn, world: &World) -> (bool, Option<bool>) {
+    let name = built_in.manifest.type_name.as_str();
+    let (cx, provider, input) = (context(world), &built_in.provider, Plain::new(example(name)));
+    drop(provider.get(&cx, &input));
+    drop(provider.test(&cx, &input));
+    drop(provider.set(&cx, &input, Execution::WhatIf));
+    drop(provider.export(&cx, &Plain::new(serde_json::json!({"path": "."}))));
+    let set = provider.set(&cx, &input, Execution::Actual).is_ok();
+    let holds = provider.test(&cx, &input).ok().and_then(|tested| tested.verdict());
+    drop(provider.delete(&cx, &input, Execution::WhatIf));
+    drop(provider.delete(&cx, &input, Execution::Actual));
+    (set, holds)
+}
+
+/// Every component of every path that a resource touches in a system, relative to the root; and how it ends there.
+fn touched(built_in: &BuiltIn) -> (BTreeSet<PathBuf>, (bool, Option<bool>)) {
+    let world = World::system();
+    let (root, before, watch) = (world.root.path(), walk(world.root.path()), Watch::over(world.root.path()));
+    let ended = operate(built_in, &world);
+    let changed = walk(root).into_iter().filter(|(path, node)| before.get(path) != Some(node));
+    let changed: Vec<PathBuf> = changed.map(|(path, _)| root.join(path)).collect();
+    let input = Plain::new(example(built_in.manifest.type_name.as_str()));
+    let claimed = built_in.provider.claims(&input).map(|claims| claims.0).unwrap_or_default().into_iter();
+    let claimed = claimed.map(|Claim::Path { path, .. }| PathBuf::from(context(&world).resolve(&*path)));
+    let all: Vec<PathBuf> = watch.seen().into_iter().chain(changed).chain(claimed).collect();
+    let below = all.iter().filter_map(|path| path.strip_prefix(root).ok());
+    let components = below.flat_map(Path::ancestors).filter(|path| !path.as_os_str().is_empty());
+    // A record of a database is claimed as if it were in a directory.
+    let first = World::system();
+    let is_possible = |path: &&Path| path.ancestors().skip(1).all(|above| !first.root.path().join(above).is_file());
+    (components.filter(is_possible).map(Path::to_owned).collect(), ended)
+}
+
+/// Puts a link in the place of what is at `at`, which is moved to where the link leads; an empty directory if there is nothing.
+fn plant(root: &Path, at: &Path, real: &Path, target: &Path) {
+    let place = root.join(at);
+    if let Some(above) = place.parent() {
+        fs::create_dir_all(above).unwrap();
+    }
+    if place.symlink_metadata().is_ok() {
+        fs::rename(&place, real).unwrap();
+    } else {
+        fs::create_dir(real).unwrap();
+    }
+    symlink(target, place).unwrap();
+}
+
+#[test]
+fn no_link_leads_out_of_the_system_root() {
+    let mut wrong = Vec::new();
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        if FREE.contains(&name) {
+            continue;
+        }
+        // By its path, or by one of whoever follows it.
+        for (at, magic) in touched(built_in).0.into_iter().zip(["", "/proc/self/root"].into_iter().cycle()) {
+            let (world, outside) = (World::system(), tempfile::tempdir().unwrap());
+            let real = outside.path().join("real");
+            let target = format!("{magic}{}", real.display());
+            plant(world.root.path(), &at, &real, Path::new(&target));
+            let (before, watch) = (walk(outside.path()), Watch::over(outside.path()));
+            operate(built_in, &world);
+            let seen = watch.seen();
+            if !seen.is_empty() || walk(outside.path()) != before {
+                wrong.push(format!("{name}: a link at {} to {target}: {seen:?}", at.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn links_to_directories_lead_to_what_is_below_the_system_root() {
+    let mut wrong = Vec::new();
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let (components, expected) = touched(built_in);
+        let existing = World::system();
+        // What is not on the way but the thing itself is not followed, and need not be.
+        let is_on_the_way = |at: &PathBuf| components.iter().any(|path| path != at && path.starts_with(at));
+        let directories = components.iter().filter(|at| existing.root.path().join(at).is_dir());
+        // A working tree is refused where it is a link.
+        let directories = directories.filter(|at| name != "Stead/Git" || !at.starts_with("w"));
+        for at in directories.filter(|at| is_on_the_way(at)) {
+            let up: PathBuf = at.components().skip(1).map(|_| "..").collect();
+            for target in [PathBuf::from("/real"), up.join("real")] {
+                let world = World::system();
+                plant(world.root.path(), at, &world.root.path().join("real"), &target);
+                let found = operate(built_in, &world);
+                if found != expected {
+                    let (at, target) = (at.display(), target.display());
+                    wrong.push(format!("{name}: a link at {at} to {target}: {found:?}, without it {expected:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
