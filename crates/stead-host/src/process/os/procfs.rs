@@ -39,11 +39,12 @@ pub fn own_unit() -> Option<String> {
 }
 
 fn service_of(groups: &str) -> Option<String> {
-    // That of systemd has no controllers, or its name.
-    let group = groups
-        .lines()
-        .find_map(|line| line.strip_prefix("0::").or_else(|| line.split_once(":name=systemd:").map(|found| found.1)))?;
-    group.rsplit('/').find(|name| name.ends_with(".service")).map(str::to_owned)
+    // That of systemd has no controllers, or its name; where there are both, one of them may be empty.
+    let mut names = groups.lines().filter_map(|line| {
+        let named = || line.split_once(":name=systemd:").map(|(_, path)| path);
+        line.strip_prefix("0::").or_else(named)?.rsplit('/').find(|name| name.ends_with(".service"))
+    });
+    names.next().map(str::to_owned)
 }
 
 fn parse(text: &str) -> Option<Stat> {
@@ -128,6 +129,7 @@ mod tests {
         let of = |groups: &str| service_of(groups);
         assert_eq!(of("0::/system.slice/stead-agent.service\n").as_deref(), Some("stead-agent.service"));
         assert_eq!(of("3:cpu:/\n1:name=systemd:/system.slice/a.service/sub\n").as_deref(), Some("a.service"));
+        assert_eq!(of("9:name=systemd:/\n0::/system.slice/b.service\n").as_deref(), Some("b.service"));
         assert_eq!(of("0::/user.slice/user-0.slice/session-1.scope\n"), None);
         assert_eq!(of(""), None);
     }
