@@ -242,7 +242,7 @@ pub(crate) fn carry_out(
 }
 
 impl JobHost {
-    /// The document of a job: for a job over all of it read anew, since files that it includes may have changed.
+    /// The document of a job: for a job over all of it made ready anew, since what it asks of the machine may have changed.
     pub(crate) fn source(
         &self,
         job: &Job,
@@ -263,8 +263,9 @@ impl JobHost {
         let mut session = self.host.session(&delivered.root);
         match prepare(&mut session, &delivered) {
             Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
-            Err(Unusable { findings, .. }) => {
-                Err(findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
+            Err(NotReady::Bundle(message)) => Err(vec![message]),
+            Err(NotReady::Document(unusable)) => {
+                Err(unusable.findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
             }
         }
     }
@@ -287,18 +288,32 @@ enum ApplyError {
 pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -> Result<Prepared, (usize, String)> {
     let unusable = match prepare(session, delivered) {
         Ok(prepared) => return Ok(prepared),
-        Err(unusable) => unusable,
+        Err(NotReady::Bundle(message)) => return Err((1, format!("error: {message}\n"))),
+        Err(NotReady::Document(unusable)) => *unusable,
     };
     let unusable = session.with_properties(unusable, Mode::PLAN);
     Err((count_errors(&unusable.findings), render_all(&unusable.findings, &session.sources, false)))
 }
 
-fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Unusable> {
+/// Why a delivered document is not ready to run.
+enum NotReady {
+    /// Its bundle cannot be used.
+    Bundle(String),
+    Document(Box<Unusable>),
+}
+
+fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, NotReady> {
+    let unusable = |error: &dyn std::error::Error| NotReady::Bundle(error_chain(error));
+    let bundle = delivered.bundle().map_err(|error| unusable(&error))?;
+    if let Some(bundle) = &bundle {
+        session.open_bundle(bundle).map_err(|error| unusable(&error))?;
+    }
     let supplied = match Value::from(Json::Object(delivered.parameters.clone())) {
         Value::Object(supplied) => supplied,
         _ => Object::new(),
     };
-    session.prepare(&delivered.name, &delivered.text, supplied)
+    let text = bundle.as_ref().map_or(delivered.text.as_str(), |bundle| bundle.document().1);
+    session.prepare(&delivered.name, text, supplied).map_err(|unusable| NotReady::Document(Box::new(unusable)))
 }
 
 /// A job over a document that was valid when it was delivered and is not any more.

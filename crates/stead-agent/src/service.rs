@@ -4,6 +4,7 @@
 //! until it is. No lock is held while a job runs, so that status is answered meanwhile.
 
 mod answers;
+mod difference;
 mod feed;
 mod upkeep;
 

@@ -8,6 +8,7 @@
 //! ([`expr::FactKey`], [`call::Outcome`]), what should happen goes out as values ([`call::Call`], `event::Event`).
 
 pub mod budget;
+pub mod bundle;
 pub mod call;
 pub mod claims;
 pub mod destruction;

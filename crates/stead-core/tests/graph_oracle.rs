@@ -157,6 +157,7 @@ fn through_document(needs: &[Vec<usize>]) -> String {
     assert!(findings.is_empty());
     let (catalog, facts, parameters) = (Known::with("").unwrap(), Facts::new(), Supplied::default());
     let inputs = Inputs {
+        folder: "",
         catalog: &catalog,
         parameters: &parameters,
         facts: &facts,

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use stead_core::call::{Call, Operation, Response, Wanted};
-use stead_core::claims::{Claims, Ties};
+use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
+use stead_core::graph::{Graph, Node, Scope};
+use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::run::KnownInstance;
 use stead_core::value::Value;
+use stead_host::bundle::FilesWithin;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
@@ -76,16 +79,53 @@ impl Providers {
 
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
-        Some(self.of(manifest).claims(desired)?.resolved(|path| cx.meant(path)))
+        Some(resolved(self.of(manifest).claims(desired)?, cx))
     }
 
     /// The same, and what it creates and uses besides.
     fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> (Option<Claims>, Ties) {
         let provider = self.of(manifest);
         let resolve = |path: &Path| cx.meant(path).into_owned().into();
-        let claims = provider.claims(desired).map(|claims| claims.resolved(|path| cx.meant(path)));
+        let claims = provider.claims(desired).map(|claims| resolved(claims, cx));
         (claims, provider.ties(desired).resolved(resolve))
     }
+}
+
+/// Claims with absolute paths. What is read of a bundle does not change, and nobody else creates it.
+fn resolved(mut claims: Claims, cx: &Context) -> Claims {
+    claims.0.retain(|Claim::Path { path, extent }| *extent != Extent::Read || !cx.is_bundled(path));
+    claims.resolved(|path| cx.meant(path))
+}
+
+/// What the calls of each instance are carried out with, but for its name.
+pub(crate) struct Contexts {
+    usual: Context,
+    /// For those of documents that lie in other folders than the outermost one.
+    within: HashMap<NodeId, Context>,
+}
+
+impl Contexts {
+    pub(crate) fn new(usual: Context, graph: &Graph) -> Self {
+        let is_elsewhere = |scope: &Scope| !scope.folder.is_empty();
+        if !graph.scopes.iter().any(is_elsewhere) {
+            return Self { usual, within: HashMap::new() };
+        }
+        let folders: Vec<Option<Context>> =
+            graph.scopes.iter().map(|scope| is_elsewhere(scope).then(|| in_folder(&usual, &scope.folder))).collect();
+        let context = |(id, node): (NodeId, &Node)| Some((id, folders.get(node.scope.index())?.clone()?));
+        Self { within: graph.iter().filter_map(context).collect(), usual }
+    }
+
+    pub(crate) fn of(&self, id: NodeId) -> &Context {
+        self.within.get(&id).unwrap_or(&self.usual)
+    }
+}
+
+/// The same for the instances of a document in a folder, from that of the outermost one.
+pub(crate) fn in_folder(cx: &Context, folder: &Arc<str>) -> Context {
+    let within = |files: &Arc<FilesWithin>| FilesWithin { files: Arc::clone(&files.files), folder: Arc::clone(folder) };
+    let files = cx.files.as_ref().map(within).map(Arc::new);
+    Context { root: cx.root.join(&**folder).into(), files, ..cx.clone() }
 }
 
 struct Incapable;
@@ -96,8 +136,7 @@ pub(crate) struct SessionCalls {
     pub(crate) providers: Arc<Providers>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) vault: Arc<MemoryVault>,
-    /// What every call is carried out with, but for the name of its instance.
-    pub(crate) context: Context,
+    pub(crate) contexts: Arc<Contexts>,
     pub(crate) real_paths: RealPaths,
     /// Finds resources that the run installs.
     pub(crate) late: Arc<LateSearch>,
@@ -105,13 +144,13 @@ pub(crate) struct SessionCalls {
 
 impl SessionCalls {
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
-    pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
-        self.providers.claims_of(manifest, desired, &self.context)
+    pub(crate) fn claims_of(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
+        self.providers.claims_of(manifest, desired, self.contexts.of(id))
     }
 
     /// The same, and what it creates and uses besides.
-    pub(crate) fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain) -> (Option<Claims>, Ties) {
-        self.providers.managed_by(manifest, desired, &self.context)
+    pub(crate) fn managed_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> (Option<Claims>, Ties) {
+        self.providers.managed_by(manifest, desired, self.contexts.of(id))
     }
 }
 
@@ -127,19 +166,24 @@ impl Calls for SessionCalls {
         let found_absent = found.is_some_and(|found| !exists(found));
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
         let verdict_suffices = call.wanted == Wanted::Verdict;
-        let cx = Context { name, found_absent, verdict_suffices, pending, ..self.context.clone() };
+        let usual = self.contexts.of(call.instance.node());
+        let cx = Context { name, found_absent, verdict_suffices, pending, ..usual.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 
     fn review(&self, instance: &KnownInstance) -> Review {
-        let cx = Context { name: Arc::clone(instance.instance.name()), ..self.context.clone() };
+        let cx = Context {
+            name: Arc::clone(instance.instance.name()),
+            ..self.contexts.of(instance.instance.node()).clone()
+        };
         self.providers.of(&instance.manifest).review(&cx, &Plain::covered(&instance.desired))
     }
 
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
-        let claims = self.claims_of(&call.manifest, &Plain::covered(&call.desired))?;
-        let footprint = Footprint::new(claims, &response.outcome, |path| self.context.resolve(path).into());
+        let id = call.instance.node();
+        let claims = self.claims_of(id, &call.manifest, &Plain::covered(&call.desired))?;
+        let footprint = Footprint::new(claims, &response.outcome, |path| self.contexts.of(id).resolve(path).into());
         Some(footprint.with_other_paths(|path| self.real_paths.of(path)))
     }
 
@@ -153,11 +197,11 @@ impl Calls for SessionCalls {
     }
 
     fn watch(&self) -> Option<Box<dyn Watch>> {
-        Some(Box::new(FileWatch::new(Arc::clone(&self.providers), self.context.clone())))
+        Some(Box::new(FileWatch::new(Arc::clone(&self.providers), Arc::clone(&self.contexts))))
     }
 
     fn flush(&self) -> std::io::Result<()> {
-        self.context.writes.flush().map_err(std::io::Error::other)
+        self.contexts.usual.writes.flush().map_err(std::io::Error::other)
     }
 }
 

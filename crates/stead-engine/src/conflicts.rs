@@ -71,7 +71,7 @@ impl Session {
     /// with the properties that are known now.
     fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
         let graph = &prepared.graph;
-        let (calls, budget) = (self.calls(), Budget::new(Budget::DOCUMENT));
+        let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
         let known = |id: &NodeId| {
             let node = graph.node(*id);
             let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
@@ -92,7 +92,7 @@ impl Session {
                     Plain::covered(&Arc::new(Value::Object(written_out(&evaluate_known(properties, &view)))))
                 }
             };
-            let (claims, ties) = calls.managed_by(&node.manifest, &desired);
+            let (claims, ties) = calls.managed_by(*id, &node.manifest, &desired);
             Known::of(*id, claims, ties)
         };
         let mut all = Vec::with_capacity(graph.order.len());
@@ -162,12 +162,12 @@ impl Session {
         ids: impl Iterator<Item = NodeId>,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<(NodeId, Claims)> {
-        let calls = self.calls();
+        let calls = self.calls(graph);
         let claims_of = |id: NodeId| {
             let node = graph.node(id);
             let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
             let desired = desired(id).filter(|_| is_built_in && node.role == Role::Instance)?;
-            Some((id, calls.claims_of(&node.manifest, &Plain::covered(desired))?))
+            Some((id, calls.claims_of(id, &node.manifest, &Plain::covered(desired))?))
         };
         let mut claims = Vec::with_capacity(ids.size_hint().0);
         claims.extend(ids.filter_map(claims_of));
@@ -181,7 +181,7 @@ fn through(links: &Links, claims: Claims) -> Claims {
 }
 
 /// The properties without those that are not known.
-fn written_out(properties: &Template) -> Object {
+pub(crate) fn written_out(properties: &Template) -> Object {
     let entries = properties.entries().into_iter().flatten().filter(|entry| is_written_out(&entry.value));
     entries.map(|entry| (entry.key.as_ref().to_owned(), entry.value.literal())).collect()
 }

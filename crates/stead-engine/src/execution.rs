@@ -174,7 +174,7 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(self.calls());
+        let calls: Arc<dyn Calls> = Arc::new(self.calls(run.graph()));
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };

@@ -9,6 +9,7 @@
 //! a [`Batch`] runs several documents with a reconciler of one's own, as `examples/batch.rs` does.
 
 mod batch;
+mod bundle;
 mod calls;
 mod conflicts;
 mod difference;
@@ -32,6 +33,7 @@ mod summary;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
+pub use bundle::{Bundled, NotBundled};
 pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};

@@ -23,6 +23,7 @@ use stead_core::text::codes::TOO_MANY;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::builtin_of;
 
+use crate::calls::in_folder;
 use crate::session::{Prepared, Session};
 use instance::Checked;
 use outline::{LazyOutline, lazy_outline};
@@ -102,6 +103,14 @@ impl Pass<'_> {
     fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
         let instance = self.prepared.graph.declaration(id);
         let Type { known, provider, .. } = types.of(&node.manifest);
+        let folder = &self.prepared.graph.scope(node.scope).folder;
+        let mut elsewhere;
+        let cx = if folder.is_empty() {
+            cx
+        } else {
+            elsewhere = in_folder(cx, folder);
+            &mut elsewhere
+        };
         cx.name.clone_from(&node.name);
         if let (Known::BuiltIn(_), Some(stated)) = (known, &node.stated)
             && provider.validate(cx, &Plain::shared(Arc::clone(stated))).is_ok()

@@ -23,6 +23,7 @@ use stead_core::manifest::{self, Extension, Form, Implementation, Kind, Manifest
 use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Node, Source, Sources, Span};
 use stead_core::value::{Object, Value};
+use stead_host::bundle::{Files, FilesWithin};
 use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
@@ -35,7 +36,7 @@ use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters};
 use stead_powershell::index::Inventory;
 
-use crate::calls::{Providers, RealPaths, SessionCalls, forward};
+use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions, built_in_catalog};
 use crate::importing::Importers;
@@ -75,7 +76,9 @@ pub struct Session {
     providers: Arc<Providers>,
     modules: Arc<Modules>,
     late: Arc<LateSearch>,
-    root: Arc<Path>,
+    pub(crate) root: Arc<Path>,
+    /// The files that its documents came with.
+    pub(crate) files: Option<Arc<Files>>,
     system_root: Option<Arc<Path>>,
     trace: Trace,
     writes: Writes,
@@ -194,6 +197,7 @@ impl Session {
             settings,
             host: host.clone(),
             root: context_root,
+            files: None,
             system_root: None,
             trace: Arc::new(forward),
             writes: Writes::default().with_locks(Locks::of_this_user()),
@@ -224,6 +228,7 @@ impl Session {
             inherited: Arc::clone(&self.inherited),
             providers: Arc::clone(&self.providers),
             root: Arc::clone(&self.root),
+            files: self.files.clone(),
             system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: Writes::default().with_locks(Locks::of_this_user()),
@@ -250,13 +255,13 @@ impl Session {
         self.trace = trace;
     }
 
-    /// What the calls of a run are carried out with.
-    pub(crate) fn calls(&self) -> SessionCalls {
+    /// What the calls of a run over a graph are carried out with.
+    pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
         SessionCalls {
             providers: Arc::clone(&self.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
-            context: self.context(Arc::<str>::default()),
+            contexts: Arc::new(Contexts::new(self.context(Arc::<str>::default()), graph)),
             real_paths: RealPaths::default(),
             late: Arc::clone(&self.late),
         }
@@ -415,6 +420,7 @@ impl Session {
         mut findings: Vec<Diagnostic>,
     ) -> Result<Prepared, Unusable> {
         let document = Arc::new(document);
+        let folder = self.shown_folder(&document);
         let mut facts = Facts::new();
         let context = self.context("");
         let expanding = Expanding { modules: &self.modules, importers: Importers::new(&self.settings, context) };
@@ -427,6 +433,7 @@ impl Session {
                 version: ENGINE_VERSION,
                 names: self.names,
                 values: self.values,
+                folder: &folder,
                 seal: &*self.vault,
             };
             match resolve(&document, &inputs, &mut self.sources) {
@@ -451,6 +458,19 @@ impl Session {
                     }
                 }
             }
+        }
+    }
+
+    /// What messages call the folder of a document: as the name of the document begins, where it lies in that folder.
+    fn shown_folder(&self, document: &Document) -> String {
+        let name = self.sources.get(document.source).map(|source| source.name.clone()).unwrap_or_default();
+        let written = stead_core::bundle::path::folder_of(&name);
+        let is_there =
+            || std::path::absolute(if written.is_empty() { "." } else { written }).is_ok_and(|path| path == *self.root);
+        match &self.files {
+            Some(_) => String::new(),
+            None if name.starts_with('<') || is_there() => written.to_owned(),
+            None => self.root.display().to_string(),
         }
     }
 
@@ -548,6 +568,7 @@ impl Session {
             trace: Arc::clone(&self.trace),
             system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
             inherited: Arc::clone(&self.inherited),
+            files: self.files.clone().map(|files| Arc::new(FilesWithin { files, folder: Arc::default() })),
             ..Context::new(Arc::clone(&self.root))
         }
     }
@@ -588,12 +609,21 @@ impl Known<'_> {
         let (why, help) = match (invalid, error) {
             (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
             (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
+            (None, manifest::NotFound::Type { .. }) if self.missing_export(type_name).is_some() => {
+                let help = "only classes in the root module and in nested modules are found, and script resources";
+                (format!(": {}", self.missing_export(type_name).unwrap_or_default()), Some(help.to_owned()))
+            }
             (None, manifest::NotFound::Type { .. }) => {
                 (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
             }
         };
         let message = format!("Resource not found: {type_name}{version}{why}");
         Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
+    }
+
+    /// Why a module of PowerShell does not have what it says that it has.
+    fn missing_export(&self, type_name: &TypeName) -> Option<String> {
+        self.1?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
@@ -696,6 +726,10 @@ impl OnMachine {
 impl Programs for OnMachine {
     fn adapters(&self) -> Vec<Manifest> {
         self.modules.host.powershell().map(|_| adapters()).unwrap_or_default()
+    }
+
+    fn module_folders(&self) -> Vec<PathBuf> {
+        self.modules.host.powershell().map(|powershell| powershell.module_path().to_vec()).unwrap_or_default()
     }
 
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {

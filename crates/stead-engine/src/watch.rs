@@ -9,30 +9,31 @@ use stead_core::claims::{Claim, Claims};
 use stead_core::id::NodeId;
 use stead_core::run::KnownInstance;
 use stead_host::executor::Watch;
-use stead_host::provider::{Context, Plain};
+use stead_host::provider::Plain;
 use stead_host::watch::{Drift, Watched, Watcher};
 
-use crate::calls::Providers;
+use crate::calls::{Contexts, Providers};
 
 /// Watches the files of pending instances.
 pub(crate) struct FileWatch {
     /// `None` until something is watched, and where the system can watch nothing.
     watcher: Option<Watcher>,
     providers: Arc<Providers>,
-    context: Context,
+    contexts: Arc<Contexts>,
     /// The instances that are watched, under their numbers, and what is watched of them.
     watched: BTreeMap<NodeId, Watched>,
 }
 
 impl FileWatch {
-    pub(crate) fn new(providers: Arc<Providers>, context: Context) -> Self {
-        Self { watcher: None, providers, context, watched: BTreeMap::new() }
+    pub(crate) fn new(providers: Arc<Providers>, contexts: Arc<Contexts>) -> Self {
+        Self { watcher: None, providers, contexts, watched: BTreeMap::new() }
     }
 
     fn claims(&self, pending: &KnownInstance) -> Option<Claims> {
         // Paths are not secret; see `footprint`.
         let desired = Plain::covered(&pending.desired);
-        let claims = self.providers.claims_of(&pending.manifest, &desired, &self.context)?;
+        let cx = self.contexts.of(pending.instance.node());
+        let claims = self.providers.claims_of(&pending.manifest, &desired, cx)?;
         Some(Claims(claims.0.into_iter().map(first_missing).collect()))
     }
 }

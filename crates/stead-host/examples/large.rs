@@ -122,6 +122,7 @@ fn main() -> std::io::Result<()> {
     let catalog = catalog::Known::with("").map_err(std::io::Error::other)?;
     let (parameters, facts) = (Supplied::default(), Facts::new());
     let inputs = Inputs {
+        folder: "",
         catalog: &catalog,
         parameters: &parameters,
         facts: &facts,

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
+use crate::bundle::Files;
 use crate::fs::SystemRoot;
 
 /// The largest document that can be included. A document is written by users; what is larger is something else.
@@ -28,6 +29,8 @@ pub struct Machine {
     pub environment: Arc<BTreeMap<String, String>>,
     /// The directory that relative paths of documents start from, `DSC_CONFIG_ROOT`.
     pub root: PathBuf,
+    /// The files of the bundle that the document came in; they are read instead of those of the root.
+    pub files: Option<Arc<Files>>,
     /// The root of the system that is managed, `/` as a rule.
     pub system_root: PathBuf,
     /// Whether the program may do everything.
@@ -57,6 +60,7 @@ impl Machine {
         Self {
             environment: Arc::new(environment),
             root,
+            files: None,
             system_root: PathBuf::from("/"),
             elevated: rustix::process::geteuid().is_root(),
             find_secret: no_secrets(),
@@ -71,6 +75,7 @@ impl Machine {
         Self {
             environment: Arc::clone(&self.environment),
             root: self.root.clone(),
+            files: self.files.clone(),
             system_root: self.system_root.clone(),
             elevated: self.elevated,
             find_secret: no_secrets(),
@@ -127,6 +132,15 @@ impl Machine {
         if place.components().any(|part| part == Component::ParentDir) {
             return Err(format!("'{path}' may not contain '..'; give an absolute path instead"));
         }
+        if let Some(files) = &self.files {
+            match files.content(path) {
+                Some(content) => return document_text(path, content.to_vec()),
+                None if place.is_absolute() => {}
+                None => {
+                    return Err(format!("'{path}' is not in the bundle; name it in 'directives: {{files: [...]}}'"));
+                }
+            }
+        }
         let cannot = |error: io::Error| format!("cannot read '{path}': {}", crate::fs::reason(&error));
         let file = open(&self.root.join(place)).map_err(cannot)?;
         if !file.metadata().map_err(cannot)?.is_file() {
@@ -134,13 +148,20 @@ impl Machine {
         }
         let text =
             limited(file).map_err(cannot)?.ok_or_else(|| format!("'{path}' is larger than a document may be"))?;
-        let text = String::from_utf8(text).map_err(|_| format!("'{path}' is not UTF-8 text"))?;
-        Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+        document_text(path, text)
     }
 }
 
+fn document_text(path: &str, bytes: Vec<u8>) -> Result<String, String> {
+    let mut text = String::from_utf8(bytes).map_err(|_| format!("'{path}' is not UTF-8 text"))?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
 /// Opens a file without waiting for anybody, such as the writer of a FIFO.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(nonblocking).open(path)
 }

@@ -2,6 +2,7 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod bundle;
 pub mod cache;
 pub mod catalog;
 pub mod check;

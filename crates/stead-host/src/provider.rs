@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
-use stead_core::claims::{Claims, Ties};
+use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
+use crate::bundle::{FilesWithin, Source};
 use crate::fs::{SystemPath, SystemRoot, Writes};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
@@ -102,6 +103,14 @@ pub trait Provider: Send + Sync {
     /// what is not known yet.
     fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
+    }
+
+    /// The paths that an instance with this desired state reads from, as it states them: those of its claims, and programs
+    /// that lie beside the document.
+    fn reads(&self, input: &Plain) -> Vec<String> {
+        let claims = self.claims(input).unwrap_or_default();
+        let read = claims.0.iter().filter_map(|Claim::Path { path, extent }| (*extent == Extent::Read).then_some(path));
+        read.filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
 
     /// What an instance with this desired state creates and uses besides the paths of its claims. Instances that use
@@ -280,6 +289,9 @@ pub struct Context {
     pub cancel: Cancel,
     /// The directory of the document. [`Context::resolve`] says what a path means.
     pub root: Arc<Path>,
+    /// The files of the bundle that the document came in, which [`Context::source`] finds, and the folder of the document
+    /// among them.
+    pub files: Option<Arc<FilesWithin>>,
     /// The operating system that is managed.
     pub system_root: SystemRoot,
     /// Where messages of a resource go: level and text, one call each.
@@ -309,6 +321,7 @@ impl Context {
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),
+            files: None,
             system_root: SystemRoot::running(),
             trace: Arc::new(|_, _| {}),
             inherited: Arc::default(),
@@ -322,9 +335,17 @@ impl Context {
     }
 
     /// Where relative paths start: at the root of the operating system if another one than the running one is managed, else
-    /// at the directory of the document.
+    /// at the directory of the document. Of a document that came in a bundle that need not be there: then at the first one
+    /// above it that is.
     pub fn directory(&self) -> SystemPath {
-        if self.manages_running_system() { SystemPath::here(&*self.root) } else { self.system_root.at("") }
+        match (self.manages_running_system(), &self.files) {
+            (false, _) => self.system_root.at(""),
+            (true, None) => SystemPath::here(&*self.root),
+            (true, Some(_)) => {
+                let there = self.root.ancestors().find(|path| path.is_dir());
+                SystemPath::here(there.unwrap_or(Path::new("/")))
+            }
+        }
     }
 
     /// What a path of an instance means.
@@ -336,13 +357,47 @@ impl Context {
         if self.manages_running_system() { SystemPath::here(self.root.join(path)) } else { self.system_root.at(path) }
     }
 
-    /// The same for comparisons, without a copy of a path that means itself.
+    /// What a path means that an instance reads from: a file of the bundle that the document came in, where it came in one.
+    ///
+    /// Guarantees: of the folder of such a document nothing is read but what came with it, or what it creates itself.
+    pub fn source(&self, path: impl AsRef<Path>) -> Result<SystemPath, Failure> {
+        let path = path.as_ref();
+        match self.found(path) {
+            None | Some(Source::Machine) => Ok(self.resolve(path)),
+            Some(Source::Bundled(place)) => Ok(SystemPath::here(place)),
+            Some(Source::Nowhere) => Err(Failure::new(FailureKind::Invalid, not_in_bundle(path))),
+        }
+    }
+
+    /// Whether a path that an instance reads from is one of the bundle, which does not change.
+    pub fn is_bundled(&self, path: &Path) -> bool {
+        matches!(self.found(path), Some(Source::Bundled(_)))
+    }
+
+    /// Where a path is that an instance reads from; `None` without a bundle.
+    pub fn found(&self, path: &Path) -> Option<Source> {
+        let FilesWithin { files, folder } = &**self.files.as_ref()?;
+        // A path that is not text is not in a bundle.
+        Some(path.to_str().map_or(Source::Machine, |path| files.find(folder, path)))
+    }
+
+    /// The directory of the document as programs know it: with the files of its bundle in it, where it came in one.
+    pub fn program_root(&self) -> PathBuf {
+        self.files.as_ref().map_or_else(|| self.root.to_path_buf(), |within| within.files.folder(&within.folder))
+    }
+
+    /// The same as [`Self::resolve`] for comparisons, without a copy of a path that means itself.
     pub fn meant<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
         if self.manages_running_system() && path.is_absolute() {
             return path.into();
         }
         PathBuf::from(self.resolve(path)).into()
     }
+}
+
+/// What is wrong with a path that a document reads from, and that did not come with it.
+fn not_in_bundle(path: &Path) -> String {
+    format!("'{}' is not in the bundle; name it in 'directives: {{files: [...]}}'", path.display())
 }
 
 /// Takes what resources write about what they do: a level and a text.

@@ -209,6 +209,7 @@ fn resolved(text: &str) -> (Graph, Sources) {
     assert!(findings.is_empty(), "{findings:?}");
     let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Supplied::default(), Facts::new());
     let inputs = Inputs {
+        folder: "",
         catalog: &catalog,
         parameters: &parameters,
         facts: &facts,

@@ -23,6 +23,7 @@ use stead_host::provider::Provider;
 use crate::class::File;
 use crate::composite::{self, Installed};
 use crate::counterparts;
+use crate::finding::Finding;
 use crate::index::{Index, Inventory};
 use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
@@ -114,6 +115,23 @@ impl PowerShell {
         };
         let pool = options.executable.as_ref().map(settings).map(Pool::new);
         Self { options, pool, known: RwLock::default() }
+    }
+
+    /// The directories of modules, the first first.
+    pub fn module_path(&self) -> &[PathBuf] {
+        &self.options.module_path
+    }
+
+    /// Why there is no resource of a type whose module says that it has it: in which file, and with what it is exported.
+    pub fn missing_export(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<String> {
+        let (name, _) = wanted.as_str().split_once('/')?;
+        let quoted = format!("'{}'", wanted.short()).to_lowercase();
+        let modules = self.modules_of(inventory, Some(name));
+        let mut findings = modules.iter().flat_map(|module| &module.findings);
+        let is_it =
+            |finding: &&Finding| finding.code == &codes::EXPORT && finding.message.to_lowercase().contains(&quoted);
+        let found = findings.find(is_it)?;
+        Some(format!("{} exports '{}', which is not a resource of the module", found.file.display(), wanted.short()))
     }
 
     /// The modules as they are now, for one piece of work; none is read yet.

@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) const AFTER_HELP: &str = "\
-Exit codes of plan, show, check, apply, lint, fmt, new, graph, explain, sls, history, get, set,
-export, facts, invoke, puppetize and serve:
+Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history, get,
+set, export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);
@@ -174,6 +174,8 @@ pub(crate) enum Command {
     Show(Deferred<Show>),
     /// Report drift: what is not in the state of the document
     Check(Deferred<Document>),
+    /// Write a document and the files that it reads into one file
+    Bundle(Deferred<Bundle>),
     /// Print the order and the dependencies of a document
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
@@ -277,6 +279,7 @@ impl Command {
                     | Self::Explain(_)
                     | Self::Eval(_)
                     | Self::Show(_)
+                    | Self::Bundle(_)
                     | Self::Agent(_)
                     | Self::Sls { .. }
                     | Self::History(_)
@@ -311,7 +314,7 @@ impl Command {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
 pub(crate) struct Document {
-    /// The document, YAML or JSON; - reads standard input
+    /// The document, YAML or JSON, or a bundle of one; - reads standard input
     #[arg(value_name = "FILE", required_unless_present = "file")]
     positional: Option<PathBuf>,
     /// The same as FILE
@@ -514,6 +517,22 @@ pub(crate) struct Eval {
 pub(crate) struct Doctor {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bundle {
+    /// The document, YAML or JSON; - reads standard input
+    #[arg(value_name = "DOCUMENT")]
+    pub(crate) document: PathBuf,
+    /// The file that is written
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// The folder that relative paths start in [default: the folder of the document]
+    #[arg(long = "relative-to", value_name = "FOLDER")]
+    pub(crate) root: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use stead_core::bundle::{self, Bundle, BundleError, Reach};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
@@ -17,7 +18,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 
 use crate::args;
-use stead_engine::{Memory, Prepared, Session, folder_of};
+use stead_engine::{Memory, Prepared, Session, error_chain, folder_of};
 
 /// A text and what messages call it.
 pub(crate) struct Text {
@@ -43,6 +44,12 @@ pub(crate) enum Unreadable {
     /// It is of another format, and the extension for that failed.
     #[error("cannot read {path}: {message}")]
     Import { path: PathBuf, message: String },
+    /// It is a bundle that is damaged, or not one that can be used here.
+    #[error("cannot use {path}: {error}")]
+    Bundle { path: PathBuf, error: BundleError },
+    /// The files of a bundle cannot be put where they can be read.
+    #[error("{message}")]
+    Unpack { message: String },
     /// There is nothing in it.
     #[error("Empty input provided{}", file.as_deref().map(|file| format!(": {file} is empty")).unwrap_or_default())]
     Empty { file: Option<String> },
@@ -56,6 +63,36 @@ pub(crate) enum Unreadable {
     #[error("The parameters are a file path, use '--parameters-file' instead")]
     ParametersPath,
 }
+
+/// Reads a document, or the bundle of one, whose files the session then uses instead of those in the folder.
+pub(crate) fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreadable> {
+    let Some(bundle) = bundle(path, Reach::Folder)? else { return document(session, path) };
+    let (name, text) = bundle.document();
+    let text = Text { name: name.to_owned(), text: text.to_string() };
+    let opened = session.open_bundle(&Arc::new(bundle));
+    opened.map_err(|error| Unreadable::Unpack { message: error_chain(&error) })?;
+    not_empty(text)
+}
+
+/// The bundle in a file; `None` where it holds something else, such as a document.
+pub(crate) fn bundle(path: &Path, reach: Reach) -> Result<Option<Bundle>, Unreadable> {
+    if path.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let mut begin = Vec::new();
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
+    // What cannot be read is reported as a document that cannot.
+    let read = file.map(|file| file.take(bundle::BEGIN.len() as u64).read_to_end(&mut begin));
+    if !matches!(read, Some(Ok(_))) || begin != bundle::BEGIN.as_bytes() {
+        return Ok(None);
+    }
+    let bytes = read_bytes(path, MOST_OF_BUNDLE)?;
+    let decoded = Bundle::decode(&bytes, reach, None);
+    decoded.map(Some).map_err(|error| Unreadable::Bundle { path: path.to_path_buf(), error })
+}
+
+/// How large the file of a bundle may be: its contents, and its manifest.
+const MOST_OF_BUNDLE: usize = 80 << 20;
 
 /// Reads a document: as [`read`] does, but what is of another format is read by the extension for that.
 pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadable> {
@@ -98,6 +135,19 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 
 /// The same, of a file that may have so many bytes.
 pub(crate) fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
+    let standard = path.as_os_str() == "-";
+    let bytes = read_bytes(path, limit)?;
+    let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
+    let not_text = |reason| failed(io::Error::new(io::ErrorKind::InvalidData, reason));
+    if is_utf16(&bytes) {
+        return Err(not_text("it is UTF-16 text; save it as UTF-8".to_owned()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| not_text(not_utf8(error.utf8_error())))?;
+    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
+    not_empty(Text { name, text })
+}
+
+fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
     let standard = path.as_os_str() == "-";
     if standard {
@@ -119,13 +169,7 @@ pub(crate) fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable
     if bytes.len() > limit {
         return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
     }
-    let not_text = |reason| failed(io::Error::new(io::ErrorKind::InvalidData, reason));
-    if is_utf16(&bytes) {
-        return Err(not_text("it is UTF-16 text; save it as UTF-8".to_owned()));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| not_text(not_utf8(error.utf8_error())))?;
-    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
-    not_empty(Text { name, text })
+    Ok(bytes)
 }
 
 /// Whether a text begins as the UTF-16 that programs of Windows write, with a byte order mark or without.

@@ -120,6 +120,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Apply(apply) => commands::apply(apply.into_inner(), &env),
         Command::Show(show) => commands::show(&show),
         Command::Check(document) => commands::check(&document, &env),
+        Command::Bundle(bundle) => commands::bundle(&bundle, &env),
         Command::Graph(graph) => commands::graph(&graph, &env),
         Command::Lint(lint) => commands::lint(lint.into_inner(), &env),
         Command::Fmt(fmt) => commands::fmt(&fmt),

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "agent/bundles.rs"]
+mod bundles;
 #[path = "agent/defects.rs"]
 mod defects;
 #[path = "agent/machine.rs"]

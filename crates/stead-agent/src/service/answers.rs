@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
+use stead_core::bundle::Bundle;
 use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
 use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as printed};
 
+use super::difference::{self, Opened};
 use super::{Agent, Inner};
 use crate::control::{Goal, Request, Response};
 use crate::decide::{Next, Waiting};
@@ -350,14 +352,13 @@ impl Agent {
     fn texts(&self, from: Option<u64>, to: Option<u64>) -> Answer {
         let inner = self.lock();
         let (from, to) = (from.or(inner.state.current), to.or(inner.state.pending).or(inner.state.previous));
-        let text = |number: Option<u64>| -> Answer {
+        let delivered = |number: Option<u64>| -> Result<(u64, Delivered), Refused> {
             let number = number.ok_or_else(|| Refused::new("there are no two documents to compare"))?;
             let generation = inner.state.generations.get(&number);
             let generation = generation.ok_or_else(|| Refused::new(Refusal::NoGeneration(number).to_string()))?;
-            let delivered = inner.store.get(&generation.content).map_err(|error| unsaved(&error))?;
-            Ok(json!({ "generation": number, "name": delivered.name, "text": delivered.text }))
+            Ok((number, inner.store.get(&generation.content).map_err(|error| unsaved(&error))?))
         };
-        Ok(json!({ "from": text(from)?, "to": text(to)? }))
+        compared(&delivered(from)?, &delivered(to)?)
     }
 
     fn remove(&self, stage: Stage, force: bool) -> Answer {
@@ -431,6 +432,30 @@ impl Agent {
             (None, _) => refused(format!("there is no report of a job '{job}'; 'stead agent report' lists them")),
         }
     }
+}
+
+/// Two deliveries, and in what they differ.
+fn compared(from: &(u64, Delivered), to: &(u64, Delivered)) -> Answer {
+    let bundle = |(_, delivered): &(u64, Delivered)| {
+        delivered.bundle().map_err(|error| Refused::new(format!("cannot use the bundle: {error}")))
+    };
+    let (from_bundle, to_bundle) = (bundle(from)?, bundle(to)?);
+    let before = Opened { delivered: &from.1, bundle: from_bundle.as_deref() };
+    let after = Opened { delivered: &to.1, bundle: to_bundle.as_deref() };
+    let side = |number: u64, opened: &Opened<'_>| {
+        json!({
+            "generation": number,
+            "name": opened.delivered.name,
+            "bundle": opened.bundle.map(Bundle::name),
+            "text": opened.text(),
+        })
+    };
+    Ok(json!({
+        "from": side(from.0, &before),
+        "to": side(to.0, &after),
+        "parameters": difference::parameters(&before, &after),
+        "files": difference::files(&before, &after),
+    }))
 }
 
 /// Something that is tested or read for a caller, until this is dropped.

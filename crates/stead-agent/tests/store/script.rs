@@ -52,7 +52,7 @@ fn at(step: usize) -> Timestamp {
 pub(crate) fn document(step: usize, length: usize) -> Delivered {
     let text = format!("# {step} {CANARY}\n{}", "x".repeat(length));
     let parameters = json!({"password": CANARY, "step": step}).as_object().unwrap().clone();
-    Delivered { name: format!("{step}.yaml"), text, parameters, root: "/".into() }
+    Delivered { name: format!("{step}.yaml"), text, bundle: None, parameters, root: "/".into() }
 }
 
 /// Changes the state as a step does; `put` stores a document.

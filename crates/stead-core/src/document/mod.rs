@@ -87,7 +87,14 @@ impl Document {
         used
     }
 
-    /// Every value in it that may be or have an expression, but those of parameters and functions.
+    /// Every value in it that may be or have an expression.
+    pub fn all_values(&self) -> impl Iterator<Item = &Template> {
+        let defaults = self.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        let outputs = self.functions.iter().map(|function| &function.output);
+        defaults.chain(outputs).chain(self.values())
+    }
+
+    /// The same, but for those of parameters and functions.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Template> {
         let variables = self.variables.iter().map(|variable| &variable.value);
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
@@ -157,6 +164,8 @@ pub struct Directives {
     /// `environment`: variables of the environment that programs are given besides those that all are; a `*` at the end
     /// stands for anything. DSC v3 does not have it
     pub environment: Vec<Spanned<String>>,
+    /// `files`: patterns of the files that it reads by computed paths, or that its programs read. DSC v3 does not have it
+    pub files: Vec<Spanned<String>>,
     /// `implicitOrder`: whether what an instance lies in or uses is created before it. DSC v3 does not have it
     pub implicit_order: Option<Spanned<bool>>,
 }

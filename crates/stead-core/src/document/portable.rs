@@ -23,9 +23,7 @@ impl Document {
             }
             found.extend(instance.directives_of_stead());
         }
-        let defaults = self.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
-        let outputs = self.functions.iter().map(|function| &function.output);
-        for Placed { expression, span } in defaults.chain(outputs).chain(self.values()).flat_map(expressions) {
+        for Placed { expression, span } in self.all_values().flat_map(expressions) {
             let own = expression.builtins().filter(|(builtin, _)| builtin.is_own());
             found.extend(own.map(|(builtin, at)| {
                 finding(locate(sources, span, at), &format!("the function '{}()'", builtin.name))
@@ -105,6 +103,7 @@ impl Document {
         let stated = [
             ("configurationMode", directives.configuration_mode.as_ref().map(|each| each.span)),
             ("reconcile", is_stated.then_some(place)),
+            ("files", directives.files.first().map(|each| each.span)),
             ("implicitOrder", directives.implicit_order.as_ref().map(|each| each.span)),
             ("environment", directives.environment.first().map(|each| each.span)),
         ];

@@ -85,6 +85,7 @@ const DIRECTIVES: &[&str] = &[
     "configurationMode",
     "version",
     "reconcile",
+    "files",
     "implicitOrder",
     "environment",
 ];
@@ -175,6 +176,7 @@ impl Reader<'_> {
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "version" => directives.version = self.string(value, "'version'"),
                 "reconcile" => directives.reconcile = self.reconcile(value),
+                "files" => directives.files = self.patterns(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
                 "environment" => directives.environment = self.variable_names(value),
                 _ => self.unknown_directive(&key, key_span, "a document", DIRECTIVES),
@@ -349,6 +351,12 @@ impl Reader<'_> {
             None => self.text_value(item, &format!("an element of '{key}'")),
         };
         items.into_iter().filter_map(id).collect()
+    }
+
+    /// A list of patterns of paths.
+    fn patterns(&mut self, node: Node) -> Vec<Spanned<String>> {
+        let items = self.array(node, "'files'");
+        items.into_iter().filter_map(|item| self.string(item, "an element of 'files'")).collect()
     }
 
     fn properties(&mut self, node: Node) -> Option<Template> {

@@ -131,7 +131,7 @@ impl Evaluator<'_> {
             Ask::SystemRoot => self.fact(FactKey::SystemRoot),
             Ask::Context => self.fact(FactKey::Context),
             Ask::Facts => self.machine_fact(question),
-            Ask::File => self.fact(FactKey::Document(name.to_owned())),
+            Ask::File => self.fact(FactKey::document(&environment.folder(), name)),
             Ask::Secret => self.secret(question),
         }
     }

@@ -29,6 +29,7 @@ pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 
 use crate::budget::Budget;
+use crate::bundle::path::within;
 use crate::diag::{Code, Diagnostic, did_you_mean};
 use crate::id::ResourceId;
 use crate::text::{self, Leaf, Span};
@@ -77,8 +78,15 @@ pub enum FactKey {
     SystemRoot,
     /// Whether the vault has that secret (name, vault): the `SecretName` under which it can be opened, as text.
     Secret(String, Option<String>),
-    /// The text of a document that is included, by the path as written in it.
+    /// The text of a file, by its path from the folder of the outermost document: one that is included or read.
     Document(String),
+}
+
+impl FactKey {
+    /// The text of the file that a document in `folder` names with a path.
+    pub fn document(folder: &str, path: &str) -> Self {
+        Self::Document(within(folder, path))
+    }
 }
 
 /// The fact that a path of names with dots between them leads to.
@@ -264,6 +272,10 @@ pub trait Environment {
     /// A fact that the host has supplied.
     fn fact(&self, _key: &FactKey) -> Option<Value> {
         None
+    }
+    /// The folder of the document that the expression stands in, from that of the outermost one, where it is empty.
+    fn folder(&self) -> Arc<str> {
+        Arc::default()
     }
     /// What stands from here on for plaintext that the document declares to be secret: [`Value::secret`] of where the
     /// host keeps it. `None` where no secrets can be kept; then it is a fault to declare any.

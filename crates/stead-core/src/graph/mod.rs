@@ -84,6 +84,8 @@ pub enum Exclusion {
 pub struct Scope {
     /// What was declared.
     pub document: Arc<Document>,
+    /// The folder that its relative paths start in, from that of the outermost document, where it is empty.
+    pub folder: Arc<str>,
     /// The instance that holds it; `None` for the outermost.
     pub container: Option<NodeId>,
     /// The scope whose parameters, variables and functions are seen besides its own. Included documents see none.
@@ -277,6 +279,7 @@ impl Graph {
         };
         let scope = Scope {
             document: Arc::new(document),
+            folder: "".into(),
             container: None,
             outer: None,
             parameters: Object::new(),
@@ -397,6 +400,8 @@ pub struct Inputs<'a> {
     pub names: Names,
     /// Whether every parameter must have a value.
     pub values: Values,
+    /// What messages call the folder of the document, empty where that is the working directory.
+    pub folder: &'a str,
 }
 
 /// Whether every parameter of a document must have a value.

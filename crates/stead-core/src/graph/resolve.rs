@@ -15,6 +15,7 @@ use super::{
     Resolution, Role, Scope, ScopeId, ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
+use crate::bundle::path::{folder_of, within};
 use crate::diag::{Diagnostic, Findings, any_error, did_you_mean, nearest};
 use crate::document::{self, Discovery, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Template};
@@ -68,7 +69,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         deprecated: BTreeSet::new(),
         incomplete: BTreeSet::new(),
     };
-    builder.scope(document, None, None, inputs.parameters);
+    builder.scope(document, ("".into(), None, None), inputs.parameters);
     builder.report_unknown();
     if builder.wants.is_empty() && !builder.room.is_used_up() {
         link::link(&mut builder);
@@ -105,6 +106,9 @@ impl Environment for Defaults<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
     }
+    fn folder(&self) -> Arc<str> {
+        self.0.folder()
+    }
     fn seal(&self, plaintext: Value) -> Option<Value> {
         self.0.seal(plaintext)
     }
@@ -138,16 +142,19 @@ impl Builder<'_> {
     }
 
     /// Builds a scope and all that is nested in it.
+    ///
+    /// `place`: the folder of its document, the instance that holds it, and the scope that it sees.
     fn scope(
         &mut self,
         document: &Arc<Document>,
-        container: Option<NodeId>,
-        outer: Option<ScopeId>,
+        place: (Arc<str>, Option<NodeId>, Option<ScopeId>),
         supplied: &Supplied,
     ) {
+        let (folder, container, outer) = place;
         let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         self.graph.scopes.push(Scope {
             document: Arc::clone(document),
+            folder,
             container,
             outer,
             parameters: Object::new(),
@@ -528,7 +535,8 @@ impl Builder<'_> {
             Purpose::Include if expands => self.expanded(id, &manifest, instance),
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
-                self.scope(&Arc::new(document), Some(id), Some(scope), &Supplied::default());
+                let place = (self.folder(id), Some(id), Some(scope));
+                self.scope(&Arc::new(document), place, &Supplied::default());
             }),
         };
         if !self.room.is_used_up() {
@@ -580,7 +588,7 @@ impl Builder<'_> {
         let properties = properties.as_object().unwrap_or(&none);
         match self.inputs.catalog.expand(manifest, properties, self.sources) {
             Ok(Expansion { document, parameters }) => {
-                self.scope(&Arc::new(document), Some(id), None, &parameters.into());
+                self.scope(&Arc::new(document), (self.folder(id), Some(id), None), &parameters.into());
                 Some(())
             }
             Err(findings) => {
@@ -603,26 +611,32 @@ impl Builder<'_> {
             return None;
         };
         self.check_include(properties, span)?;
-        let document = self.included_text(properties, INCLUDED, span)?;
-        let Some((name, text)) = document else {
+        let folder = self.folder(id);
+        let document = self.included_text(properties, INCLUDED, (&folder, span))?;
+        let Some(Included { name, text, path }) = document else {
             self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
-        let parameters = self.included_text(properties, SUPPLIED, span)?;
+        let parameters = self.included_text(properties, SUPPLIED, (&folder, span))?;
         let supplied = match parameters {
-            Some((name, text)) => self.included_parameters(&name, &text)?,
+            Some(Included { name, text, .. }) => self.included_parameters(&name, &text)?,
             None => Supplied::default(),
         };
         self.take_included(span)?;
-        let is_file = properties.get(INCLUDED[0]).is_some_and(|path| path.as_str().is_some());
-        let is_shown = !is_file || is_named_like_document(&name);
+        let is_shown = path.as_deref().is_none_or(is_named_like_document);
         let source =
             if is_shown { self.sources.add_once(&name, &text) } else { self.sources.add_private(&name, &text) };
         let (document, findings) = document::parse(source, &text, &Limits::default());
         let usable = !any_error(&findings);
         let shown = |finding: Diagnostic| if is_shown { finding } else { finding.without_words_of(&text) };
         self.findings.extend(findings.into_iter().map(shown));
-        usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
+        let folder = path.as_deref().map_or(folder, |path| folder_of(path).into());
+        usable.then(|| self.scope(&Arc::new(document), (folder, Some(id), None), &supplied))
+    }
+
+    /// The folder of the document that an instance is declared in.
+    fn folder(&self, id: NodeId) -> Arc<str> {
+        Arc::clone(&self.graph.scope(self.graph.node(id).scope).folder)
     }
 
     /// Makes room for an included document, or ends it all.
@@ -649,14 +663,21 @@ impl Builder<'_> {
         None
     }
 
-    /// Name and text of what one of two properties gives: a path, or the content itself.
+    /// What one of two properties gives: a path, which starts in a folder, or the content itself.
     #[expect(clippy::option_option, reason = "not available and not asked for differ")]
-    fn included_text(&mut self, from: &Object, keys: [&str; 2], span: Span) -> Option<Option<(String, String)>> {
+    fn included_text(
+        &mut self,
+        from: &Object,
+        keys: [&str; 2],
+        (folder, span): (&str, Span),
+    ) -> Option<Option<Included>> {
         match keys.map(|key| from.get(key)) {
             [None | Some(Value::Null), None | Some(Value::Null)] => Some(None),
-            [Some(Value::String(path)), None | Some(Value::Null)] => self.document(path, span).map(Some),
+            [Some(Value::String(path)), None | Some(Value::Null)] => {
+                self.document(within(folder, path), span).map(Some)
+            }
             [None | Some(Value::Null), Some(Value::String(text))] => {
-                Some(Some((format!("<{}>", keys[1]), text.clone())))
+                Some(Some(Included { name: format!("<{}>", keys[1]), text: text.clone(), path: None }))
             }
             [Some(Value::Sealed(_)), _] | [_, Some(Value::Sealed(_))] => {
                 self.error(&codes::SECRET_HERE, span, "what is included cannot be a secret");
@@ -670,10 +691,12 @@ impl Builder<'_> {
         }
     }
 
-    fn document(&mut self, path: &str, span: Span) -> Option<(String, String)> {
-        let key = FactKey::Document(path.to_owned());
+    fn document(&mut self, path: String, span: Span) -> Option<Included> {
+        let key = FactKey::Document(path.clone());
         match self.inputs.facts.get(&key) {
-            Some(Ok(Value::String(text))) => Some((path.to_owned(), text.clone())),
+            Some(Ok(Value::String(text))) => {
+                Some(Included { name: within(self.inputs.folder, &path), text: text.clone(), path: Some(path) })
+            }
             Some(Ok(_)) => None,
             Some(Err(reason)) => {
                 self.error(&codes::BAD_INCLUDE, span, reason.clone());
@@ -702,11 +725,20 @@ impl Builder<'_> {
     }
 }
 
+/// What an include names.
+struct Included {
+    /// What messages call it.
+    name: String,
+    text: String,
+    /// Where it is, from the folder of the outermost document; `None` of a text that is stated.
+    path: Option<String>,
+}
+
 /// Whether a file is named like a document. Messages show no line of any other: an include can name whatever this process
 /// can read, such as a private key, and others may read what is printed.
 fn is_named_like_document(path: &str) -> bool {
     let extension = Path::new(path).extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
-    matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc"))
+    matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc" | "winget"))
 }
 
 /// The finding that there is no resource for an instance, where the instance says what there is not.

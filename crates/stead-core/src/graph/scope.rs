@@ -87,6 +87,10 @@ impl Environment for ScopeView<'_> {
         self.facts.get(key)?.as_ref().ok().cloned()
     }
 
+    fn folder(&self) -> Arc<str> {
+        self.scopes.get(self.scope.index()).map(|scope| Arc::clone(&scope.folder)).unwrap_or_default()
+    }
+
     fn seal(&self, plaintext: Value) -> Option<Value> {
         Some(Value::secret(self.seal.seal(plaintext)))
     }
@@ -125,6 +129,9 @@ impl Environment for StaticView<'_> {
     }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
+    }
+    fn folder(&self) -> Arc<str> {
+        self.0.folder()
     }
     fn seal(&self, plaintext: Value) -> Option<Value> {
         self.0.seal(plaintext)

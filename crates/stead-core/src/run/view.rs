@@ -1,5 +1,7 @@
 //! What expressions see while a run goes on: besides what is known before, what instances answered.
 
+use std::sync::Arc;
+
 use crate::call::{Execution, Outcome, Restart, nested_results};
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
@@ -48,6 +50,9 @@ impl Environment for View<'_> {
     }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.place.fact(key)
+    }
+    fn folder(&self) -> Arc<str> {
+        self.place.folder()
     }
     fn seal(&self, plaintext: Value) -> Option<Value> {
         self.place.seal(plaintext)

@@ -21,6 +21,7 @@ pub(crate) fn graph(text: &str) -> Result<Graph, String> {
     let lines: Vec<String> = types.iter().map(|each| format!("{each} resource 1.0.0 get set test")).collect();
     let (parameters, facts, catalog) = (Supplied::default(), Facts::new(), catalog::Known::with(&lines.join("\n"))?);
     let inputs = Inputs {
+        folder: "",
         catalog: &catalog,
         parameters: &parameters,
         facts: &facts,

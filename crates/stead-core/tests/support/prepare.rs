@@ -38,6 +38,7 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
         let document = document.into();
         loop {
             let inputs = Inputs {
+                folder: "",
                 catalog: &catalog,
                 parameters: &supplied,
                 facts: &prepared.facts,

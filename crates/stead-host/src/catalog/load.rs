@@ -14,7 +14,7 @@ use stead_core::manifest::{
 };
 use stead_core::value::Value;
 
-use super::scan::{Scan, scan, single};
+use super::scan::{Scan, below, scan, single};
 use super::{Discovered, Problem, Programs, Reason, Search, is_reserved};
 use crate::fs::{OpenError, TrustedFile, User};
 
@@ -51,9 +51,18 @@ pub(super) fn files(search: &Search, now: SystemTime, programs: &dyn Programs) -
 }
 
 /// Asks the extensions for more, and finds the adapter of each adapted resource.
-pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, programs: &dyn Programs) -> Discovered {
+pub(super) fn assemble(
+    files: &Files,
+    built_in: &Catalog,
+    search: &Search,
+    (programs, now): (&dyn Programs, SystemTime),
+) -> Discovered {
     tracing::info!("Discovering 'Resource' using filter: *");
     let mut more = Sorter::new(programs);
+    let mut in_modules = below(&programs.module_folders(), search, now);
+    // What those find would need another search.
+    in_modules.declared.retain(|(_, each)| !matches!(each.declaration, Declaration::Extension(_)));
+    more.take(in_modules);
     for extension in files.extensions.values().filter(|extension| extension.discover.is_some()) {
         discover(extension, search, &mut more);
     }

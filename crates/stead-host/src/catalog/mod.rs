@@ -34,6 +34,11 @@ pub trait Programs: Send + Sync {
         Vec::new()
     }
 
+    /// Folders below which manifests lie at any depth: those of PowerShell modules.
+    fn module_folders(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
 
@@ -131,7 +136,7 @@ impl Discovery {
         self.discovered.get_or_init(|| {
             let mut known = (*self.built_in).clone();
             self.programs.adapters().into_iter().for_each(|adapter| known.add(Arc::new(adapter)));
-            load::assemble(self.files(), &known, &self.search, &*self.programs)
+            load::assemble(self.files(), &known, &self.search, (&*self.programs, SystemTime::now()))
         })
     }
 

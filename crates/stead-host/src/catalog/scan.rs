@@ -29,14 +29,38 @@ const LARGEST: u64 = 4 << 20;
 
 /// Looks through every directory of a search. `now` is the present time.
 pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
+    scan_with(search, now, |scanner| {
+        let mut seen = BTreeSet::new();
+        scanner.scan.problems.extend(search.relative.iter().filter_map(|path| Problem::relative(path)));
+        for directory in &search.directories {
+            tracing::debug!("Searching for manifests in {}", directory.display());
+            scanner.directory(directory, &mut seen);
+        }
+    })
+}
+
+/// Looks through folders and all folders below them; links are not followed. Judged and remembered as those of a search.
+pub(super) fn below(folders: &[PathBuf], search: &Search, now: SystemTime) -> Scan {
+    if folders.is_empty() {
+        return Scan::default();
+    }
+    scan_with(search, now, |scanner| {
+        let (mut seen, mut left) = (BTreeSet::new(), MOST_FOLDERS);
+        for folder in folders {
+            tracing::debug!("Searching for manifests below {}", folder.display());
+            scanner.tree(folder, &mut seen, (DEEPEST, &mut left));
+        }
+    })
+}
+
+/// Deeper folders are not looked into, and not more than so many.
+const DEEPEST: usize = 16;
+const MOST_FOLDERS: usize = 20_000;
+
+fn scan_with(search: &Search, now: SystemTime, look: impl FnOnce(&mut Scanner<'_>)) -> Scan {
     let older = search.cache.as_deref().map(|cache| Index::load(cache, search.user)).unwrap_or_default();
     let mut scanner = Scanner { search, now, older: &older, newer: Index::default(), scan: Scan::default() };
-    let mut seen = BTreeSet::new();
-    scanner.scan.problems.extend(search.relative.iter().filter_map(|path| Problem::relative(path)));
-    for directory in &search.directories {
-        tracing::debug!("Searching for manifests in {}", directory.display());
-        scanner.directory(directory, &mut seen);
-    }
+    look(&mut scanner);
     let Scanner { mut newer, scan, .. } = scanner;
     if let Some(cache) = &search.cache {
         newer.keep_others(&older);
@@ -95,6 +119,17 @@ impl Scanner<'_> {
             Err(error) if error.is_not_found() => {}
             Err(error) => self.scan.problems.push(Problem::new(path, error.into())),
             Ok(()) => {}
+        }
+    }
+
+    fn tree(&mut self, path: &Path, seen: &mut BTreeSet<(u64, u64)>, (depth, left): (usize, &mut usize)) {
+        let Some(rest) = left.checked_sub(1) else { return };
+        *left = rest;
+        self.directory(path, seen);
+        // What is found there is judged by itself.
+        let opened = TrustedDirectory::open(path, Trust::Everyone).ok().filter(|_| depth > 0);
+        for name in opened.and_then(|folder| folder.folders().ok()).unwrap_or_default() {
+            self.tree(&path.join(name), seen, (depth - 1, left));
         }
     }
 

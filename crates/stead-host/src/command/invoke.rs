@@ -140,7 +140,7 @@ impl Invocation<'_> {
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Printed, Failure> {
         let executable = self.origin.open(self.executable, self.operation)?;
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
-        let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
+        let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.program_root().into_os_string());
         let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {
             executable: &executable,

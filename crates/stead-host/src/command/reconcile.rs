@@ -189,7 +189,7 @@ impl DecisionProgram {
     }
 
     fn start(&self, listener: &mut Listener<'_>) -> Result<Conversation, AskError> {
-        let variables = [("DSC_CONFIG_ROOT".into(), self.context.root.as_os_str().to_owned())];
+        let variables = [("DSC_CONFIG_ROOT".into(), self.context.program_root().into_os_string())];
         let path = self.executable.path();
         tracing::info!("Starting the {} '{}'", self.role.word(), path.display());
         let mut conversation = Conversation::start(&Program {

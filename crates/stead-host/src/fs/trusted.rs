@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
 
 /// As many as the kernel follows.
@@ -265,6 +265,19 @@ impl TrustedDirectory {
             let name = entry?.file_name().to_bytes().to_vec();
             if name != b"." && name != b".." {
                 names.insert(OsString::from_vec(name));
+            }
+        }
+        Ok(names)
+    }
+
+    /// The names of the folders in it; links are none.
+    pub fn folders(&self) -> io::Result<BTreeSet<OsString>> {
+        let mut names = BTreeSet::new();
+        for entry in Dir::new(self.listable()?)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if matches!(entry.file_type(), FileType::Directory | FileType::Unknown) && name != b"." && name != b".." {
+                names.insert(OsString::from_vec(name.to_vec()));
             }
         }
         Ok(names)

@@ -269,7 +269,7 @@ impl<'a> Desired<'a> {
             path_text: stated.path.0,
             path: stated.path.resolve(cx),
             source_text: source.0,
-            source: source.resolve(cx),
+            source: source.source(cx, "source")?,
             checksum: stated.checksum,
             selection: Selection {
                 strip: stated.strip_components as usize,

@@ -79,6 +79,16 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     }
 }
 
+impl<'a> Properties<'a> {
+    /// The programs that are named by a path from the folder of the document.
+    fn beside_document(&self) -> impl Iterator<Item = &'a str> {
+        let is_there = self.working_directory.is_none();
+        let scripts = [&self.get, &self.test, &self.set].into_iter().flatten();
+        let words: Vec<&str> = scripts.filter_map(|Script(words)| words.first().copied()).collect();
+        words.into_iter().filter(move |word| is_there && word.contains('/') && !word.starts_with('/'))
+    }
+}
+
 /// A program and its arguments.
 struct Script<'a>(Vec<&'a str>);
 
@@ -197,6 +207,11 @@ impl Provider for Command {
         })
     }
 
+    fn reads(&self, input: &Plain) -> Vec<String> {
+        let stated = read::<Properties<'_>>(input);
+        stated.iter().flat_map(Properties::beside_document).map(str::to_owned).collect()
+    }
+
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(input, cx)?;
         if execution == Execution::WhatIf && desired.stated.set.is_some() {
@@ -270,6 +285,10 @@ struct Desired<'a> {
     properties: &'a Value,
     directory: SystemPath,
     creates: Option<SystemPath>,
+    /// Where programs that lie beside the document are, by their words, where it came in a bundle.
+    bundled: BTreeMap<&'a str, String>,
+    /// Where the files of the document are.
+    root: std::path::PathBuf,
 }
 
 impl<'a> Desired<'a> {
@@ -283,7 +302,9 @@ impl<'a> Desired<'a> {
         let stated: Properties<'a> = read(input)?;
         let directory = stated.working_directory.map_or_else(|| cx.directory(), |path| path.resolve(cx));
         let creates = stated.creates.map(|NonEmpty(path)| directory.join(path));
-        Ok(Self { stated, properties: input.expose(), directory, creates })
+        let bundled = stated.beside_document().map(|word| Ok((word, cx.source(word)?.display().to_string())));
+        let bundled = bundled.filter(|_| cx.files.is_some()).collect::<Result<_, Failure>>()?;
+        Ok(Self { stated, properties: input.expose(), directory, creates, bundled, root: cx.program_root() })
     }
 
     /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
@@ -316,10 +337,11 @@ impl<'a> Desired<'a> {
         let (program, arguments) = script.as_ref().and_then(|Script(words)| words.split_first())?;
         let owned = |text: &&str| (*text).to_owned();
         let variables = self.stated.environment.iter().flatten();
+        let root = ("DSC_CONFIG_ROOT".to_owned(), self.root.display().to_string());
         Some(Invocation {
-            program: owned(program),
+            program: self.bundled.get(program).cloned().unwrap_or_else(|| owned(program)),
             arguments: arguments.iter().map(owned).collect(),
-            environment: variables.map(|(name, value)| (owned(name), owned(value))).collect(),
+            environment: [root].into_iter().chain(variables.map(|(name, value)| (owned(name), owned(value)))).collect(),
             directory: self.directory.clone(),
             timeout: self.stated.timeout.as_ref().map(|seconds| seconds.0),
             search: SearchPath::Own,

@@ -236,11 +236,15 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
+        let source = match stated.source {
+            Some(source) => Some((source.0, source.source(cx, "source")?)),
+            None => None,
+        };
         Ok(Self {
             path_text: stated.path.0,
             path: stated.path.resolve(cx),
             exist: stated.exist,
-            source: stated.source.map(|source| (source.0, source.resolve(cx))),
+            source,
             entries: stated.entries.map(|entries| entries.into_iter().map(|name| name.0).collect()),
             purge: stated.purge,
             recurse: stated.recurse,

@@ -130,16 +130,16 @@ pub(crate) trait FileContent {
 
 impl<'a> Content<'a> {
     /// The content that the properties state, in one way or not at all.
-    pub(super) fn of(properties: &mut Properties<'a>, cx: &Context) -> Self {
-        if let Some(text) = properties.content {
+    pub(super) fn of(properties: &mut Properties<'a>, cx: &Context) -> Result<Self, Failure> {
+        Ok(if let Some(text) = properties.content {
             Self::Text(text)
         } else if let Some(Base64(bytes)) = properties.content_base64.take() {
             Self::Binary(bytes)
         } else if let Some(source) = properties.source {
-            Self::Source { text: source.0, path: source.resolve(cx) }
+            Self::Source { text: source.0, path: source.source(cx, "source")? }
         } else {
             Self::Any
-        }
+        })
     }
 }
 

@@ -240,7 +240,7 @@ impl<'a> Desired<'a, Content<'a>> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let mut stated: Properties<'a> = read(input)?;
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
-        let content = Content::of(&mut stated, cx);
+        let content = Content::of(&mut stated, cx)?;
         let desired = Self::new(cx, stated.path, content, permissions, stated.backup);
         Ok(Self { exist: stated.exist, parents: stated.parents, ..desired }.private_if_secret(input))
     }

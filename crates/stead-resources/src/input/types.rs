@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
+use stead_core::call::Failure;
 use stead_core::value::Value;
 use stead_host::fs::{SystemPath, parse_mode};
 use stead_host::provider::Context;
@@ -43,6 +44,11 @@ impl PathText<'_> {
     /// The path that is meant.
     pub(crate) fn resolve(self, cx: &Context) -> SystemPath {
         cx.resolve(self.0)
+    }
+
+    /// The path that is meant by a property that names what is read.
+    pub(crate) fn source(self, cx: &Context, property: &str) -> Result<SystemPath, Failure> {
+        cx.source(self.0).map_err(|failure| Failure { property: Some(format!("/{property}")), ..failure })
     }
 }
 

@@ -173,7 +173,7 @@ impl Templates {
     ) -> Result<Desired<'a, Rendered<'a>>, Failure> {
         let template = match (stated.template, stated.source) {
             (Some(text), _) => Template::Text(text),
-            (None, Some(source)) => Template::File(source.resolve(cx)),
+            (None, Some(source)) => Template::File(source.source(cx, "source")?),
             (None, None) => Template::None,
         };
         let visibility = Visibility::of(input);

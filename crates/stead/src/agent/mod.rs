@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
+use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
-use stead_engine::error_chain;
+use stead_engine::{Bundled, Session, error_chain};
 use stead_host::provider::Cancel;
 use stead_host::store;
 
 use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName, Waiting};
-use crate::commands::show_findings;
+use crate::commands::{refuse_bundle, show_findings};
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, ParameterSources};
+use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, flush, print};
 use crate::process_env::ProcessEnv;
@@ -277,7 +278,11 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         complain(&format!("error: {error}"));
         Exit::Unusable
     };
-    let text = input::document(&session, path).map_err(unreadable)?;
+    let bundle = input::bundle(path, Reach::Folder).map_err(unreadable)?;
+    let text = match &bundle {
+        Some(bundle) => Text { name: path.display().to_string(), text: bundle.document().1.to_string() },
+        None => input::document(&session, path).map_err(unreadable)?,
+    };
     let from = ParameterSources::of(&delivery.supplied, &text);
     let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
         BadParameters::Unreadable(error) => unreadable(error),
@@ -291,5 +296,20 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         Json::Object(parameters) => parameters,
         _ => serde_json::Map::new(),
     };
-    Ok(Delivered { name: text.name, text: text.text, parameters, root })
+    let bundle = match bundle {
+        Some(bundle) => bundle,
+        None => bundled(&text, env.host.session(&root))?,
+    };
+    Ok(Delivered::of_bundle(text.name, &bundle, parameters, root))
+}
+
+/// The bundle of a document with everything that it reads on this machine as well, so that nothing of it changes until it is
+/// delivered again.
+fn bundled(text: &Text, mut session: Session) -> Result<Bundle, Exit> {
+    let bundled = session.bundle(&text.name, &text.text, Reach::Machine);
+    let Bundled { bundle, on_machine } = bundled.map_err(|why| refuse_bundle(&why, &session.sources))?;
+    for path in on_machine {
+        complain(&format!("note: '{path}' is not delivered: it is read on the machine whenever it is used"));
+    }
+    Ok(bundle)
 }

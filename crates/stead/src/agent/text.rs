@@ -114,8 +114,30 @@ pub(super) fn diff(answer: &Json) -> String {
     let (from, to) = (&answer["from"], &answer["to"]);
     let name = |side: &Json| format!("generation {} ({})", side["generation"], text(side, "name"));
     let diff = TextDiff::from_lines(text(from, "text"), text(to, "text"));
-    let diff = diff.unified_diff().header(&name(from), &name(to)).to_string();
-    if diff.is_empty() { "the texts are the same\n".to_owned() } else { diff }
+    let mut out = diff.unified_diff().header(&name(from), &name(to)).to_string();
+    items(answer, "parameters").for_each(|parameter| out.extend(changed_parameter(parameter)));
+    items(answer, "files").for_each(|file| out.push_str(&changed_file(file)));
+    if out.is_empty() { "the documents, their parameters and their files are the same\n".to_owned() } else { out }
+}
+
+fn changed_parameter(parameter: &Json) -> Option<String> {
+    let (name, change) = (text(parameter, "name"), text(parameter, "change"));
+    match change {
+        "unchanged" => None,
+        _ if parameter["secret"] == true => Some(format!("parameter '{name}': {change}, a secret\n")),
+        "changed" => Some(format!("parameter '{name}': {} -> {}\n", parameter["from"], parameter["to"])),
+        "added" => Some(format!("parameter '{name}': added, {}\n", parameter["to"])),
+        _ => Some(format!("parameter '{name}': {change}\n")),
+    }
+}
+
+fn changed_file(file: &Json) -> String {
+    let (path, change) = (text(file, "path"), text(file, "change"));
+    let mut out = format!("file '{path}': {change}\n");
+    if let (Some(before), Some(after)) = (file["from"]["text"].as_str(), file["to"]["text"].as_str()) {
+        out += &TextDiff::from_lines(before, after).unified_diff().header(path, path).to_string();
+    }
+    out
 }
 
 pub(super) fn looked(answer: &Json) -> String {

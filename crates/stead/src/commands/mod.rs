@@ -1,6 +1,7 @@
-//! The commands for users: plan, apply, check, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
+//! The commands for users: plan, apply, check, bundle, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
 //! doctor, invoke, puppetize.
 
+mod bundle;
 mod confirm;
 mod direct;
 mod doctor;
@@ -39,6 +40,7 @@ use crate::input::{self, BadParameters, ParameterSources, Text, Unreadable};
 use crate::interrupt;
 use crate::output::{complain, complain_json, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
+pub(crate) use bundle::{bundle, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
@@ -262,7 +264,7 @@ fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -
     let cannot = |error| Refusal::Exit(unreadable(document, &error));
     let text = match document.text.clone() {
         Some((name, text)) => Text { name, text },
-        None => input::document(&session, document.path()).map_err(cannot)?,
+        None => input::loaded(&mut session, document.path()).map_err(cannot)?,
     };
     let from = ParameterSources::of(&document.supplied, &text);
     let supplied = match input::parameters(&mut session, &from) {

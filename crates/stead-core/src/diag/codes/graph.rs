@@ -30,7 +30,7 @@ crate::codes! {
          or through others, never ends.";
     BAD_INCLUDE = "E0510", "the included document cannot be loaded",
         "An include names either `configurationFile` or `configurationContent`, and may name `parametersFile` or\n\
-         `parametersContent`. Relative paths are looked for in the folder of the outermost document and below.";
+         `parametersContent`. Relative paths start in the folder of the document that the include stands in.";
     MISSING_FACT = "E0511", "the machine cannot supply a value",
         "An expression asked for something that only the machine knows, such as an environment variable or a\n\
          secret, and it is not there.";
@@ -63,4 +63,9 @@ crate::codes! {
          it: its properties are checked when it is called, a plan says that the instance is unknown until what it depends\n\
          on has changed, and where nothing of that would change, that it fails. Groups, importers and adapters with nested\n\
          instances must be there when the run begins.";
+    NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
+        "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
+         say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\
+         paths are computed, or that programs read, are named by `directives: {files: [PATTERN]}`. An absolute path is\n\
+         read on the machine.";
 }

@@ -1,0 +1,86 @@
+//! In what two deliveries differ besides the text of the document: parameters and files.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+use stead_core::bundle::{Bundle, Entry};
+use stead_core::digest::sha256;
+use stead_core::document;
+use stead_core::text::{Limits, SourceId};
+use stead_core::value::{Value, redacting_wrapped};
+
+use crate::store::Delivered;
+
+/// Of a file that is longer, or that not everybody may read, only the digest is shown.
+const SHOWN: usize = 256 << 10;
+
+/// A delivery, opened.
+pub(super) struct Opened<'d> {
+    pub(super) delivered: &'d Delivered,
+    pub(super) bundle: Option<&'d Bundle>,
+}
+
+impl Opened<'_> {
+    /// The text of the document.
+    pub(super) fn text(&self) -> &str {
+        self.bundle.map_or(&self.delivered.text, |bundle| bundle.document().1)
+    }
+
+    /// The names of the parameters whose values are not shown.
+    fn secrets(&self) -> BTreeSet<String> {
+        let (document, _) = document::parse(SourceId::default(), self.text(), &Limits::default());
+        let secure = document.parameters.into_iter().filter(|parameter| parameter.data_type.value.is_secure());
+        secure.map(|parameter| parameter.name.value).collect()
+    }
+}
+
+/// The parameters that one of two deliveries has and the other not, or with another value. Of a secret one it is only said
+/// whether it changed.
+pub(super) fn parameters(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
+    let secrets: BTreeSet<String> = from.secrets().into_iter().chain(to.secrets()).collect();
+    let (before, after) = (&from.delivered.parameters, &to.delivered.parameters);
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let compared = names.into_iter().filter_map(|name| {
+        let (before, after) = (before.get(name), after.get(name));
+        let change = change(before, after);
+        if secrets.contains(name) {
+            return Some(json!({ "name": name, "secret": true, "change": change.unwrap_or("unchanged") }));
+        }
+        let shown =
+            |value: Option<&Json>| value.map(|value| redacting_wrapped(Value::from(value.clone())).to_redacted_json());
+        Some(json!({ "name": name, "change": change?, "from": shown(before), "to": shown(after) }))
+    });
+    compared.collect()
+}
+
+/// The same of files.
+pub(super) fn files(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
+    let entries = |side: &Opened<'_>| side.bundle.map(|bundle| bundle.entries().clone()).unwrap_or_default();
+    let (before, after) = (entries(from), entries(to));
+    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let compared = paths.into_iter().filter_map(|path| {
+        let (before, after) = (before.get(path), after.get(path));
+        let change = change(before, after)?;
+        Some(json!({ "path": path, "change": change, "from": before.map(shown), "to": after.map(shown) }))
+    });
+    compared.collect()
+}
+
+fn change<T: PartialEq>(before: Option<&T>, after: Option<&T>) -> Option<&'static str> {
+    match (before, after) {
+        (None, Some(_)) => Some("added"),
+        (Some(_), None) => Some("removed"),
+        (before, after) => (before != after).then_some("changed"),
+    }
+}
+
+fn shown(entry: &Entry) -> Json {
+    match entry {
+        Entry::Folder { mode } => json!({ "mode": format!("{mode:04o}") }),
+        Entry::File { mode, content } => {
+            let is_public = mode & 0o004 != 0 && content.len() <= SHOWN;
+            let text = std::str::from_utf8(content).ok().filter(|_| is_public);
+            json!({ "mode": format!("{mode:04o}"), "sha256": sha256(content), "text": text })
+        }
+    }
+}
