@@ -114,7 +114,7 @@ fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
     }
 }
 
-/// What is built in tells in its state what a test found, which is no part of what is there.
+/// A built-in resource states in its state what a test found, which is not part of what is there.
 fn without_verdict(graph: &Graph, node: NodeId, mut state: Value) -> Value {
     if let (Implementation::BuiltIn, Value::Object(members)) = (&graph.node(node).manifest.implementation, &mut state) {
         members.remove("_inDesiredState");
