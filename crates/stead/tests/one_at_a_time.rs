@@ -94,7 +94,7 @@ impl Machine {
     fn deliver(&self, state: &str) {
         let document = self.path("document.json").display().to_string();
         let settings = ["PendingRetrySecs=1", "PendingRetryMaxSecs=1", "ResourceRetryCount=0"];
-        until(|| (self.agent(state, &["status"]).status().unwrap().success()).then_some(()));
+        until(|| (self.agent(state, &["history"]).status().unwrap().success()).then_some(()));
         for arguments in [&[&["settings", "set"][..], &settings].concat()[..], &["apply", &document]] {
             assert!(self.agent(state, arguments).status().unwrap().success());
         }

@@ -137,7 +137,7 @@ impl Reader {
         }
         if command.contains("stead agent run") {
             // A reader takes longer to type the next command than the agent to start.
-            while !self.shell("stead agent status").output().unwrap().status.success() {}
+            while !self.shell("stead agent history").output().unwrap().status.success() {}
         }
         self.shown(&String::from_utf8_lossy(&output.stdout))
     }
