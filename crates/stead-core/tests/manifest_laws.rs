@@ -185,13 +185,13 @@ fn what_is_not_found_says_what_there_is() {
     assert_eq!(error.to_string(), there);
     assert!(error.help().unwrap().contains("'>=2.1.0-rc.1'"));
     assert!(matches!(error, NotFound::Version { .. }));
-    // What is built in wins over newer ones, unless the requirement excludes it.
+    // The newest wins, whether it is built in or was found.
     catalog.add(named("Contoso.Web/Site", Version::parse("0.9.0").unwrap(), Implementation::BuiltIn));
     let found = |text: Option<&str>| {
         let requirement = text.map(|text| VersionRequirement::parse(text).unwrap());
         catalog.find(&wanted("Contoso.Web/Site"), requirement.as_ref()).unwrap().version.to_string()
     };
-    assert_eq!((found(None), found(Some(">=1"))), ("0.9.0".into(), "1.1.0".into()));
+    assert_eq!((found(None), found(Some("<1"))), ("2.1.0-rc.1".into(), "0.9.0".into()));
 }
 
 const NO_CASES: &str = "the recorded cases do not lie beside the repository";

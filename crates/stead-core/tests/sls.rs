@@ -80,7 +80,8 @@ fn needs_line(graph: &Graph, id: NodeId) -> Option<String> {
 fn need_text(graph: &Graph, Need { node, kind }: Need) -> String {
     let name = &graph.node(node).name;
     let label = match kind {
-        NeedKind::Require | NeedKind::Notify => return name.to_string(),
+        NeedKind::Require => return name.to_string(),
+        NeedKind::Notify => "a notification of",
         NeedKind::RequireAny => "any of",
         NeedKind::OnChanges => "changes of",
         NeedKind::OnFailure => "failure of",
