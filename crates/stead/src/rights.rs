@@ -57,5 +57,7 @@ fn outcome(case: &Case, folder: &Path, mode: Mode, elevated: bool) -> Result<Str
     let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<_> = results.iter().filter_map(|result| result["name"].as_str()).collect();
     let done = format!("done: {}", names.join(", "));
-    Ok(std::iter::once(&done).chain(&failure_lines(&run)).flat_map(|line| [line.as_str(), "\n"]).collect())
+    let lines: String =
+        std::iter::once(&done).chain(&failure_lines(&run)).flat_map(|line| [line.as_str(), "\n"]).collect();
+    Ok(lines.replace(&format!("{}/", folder.display()), ""))
 }

@@ -122,7 +122,7 @@ impl Machine {
             .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_stead"), &program).map(drop));
         let mut command = Command::new(program);
         command.args(["agent", "--state"]).arg(self.path("state")).arg("run");
-        command.env("HOME", self.folder.path()).env("STEAD_LOCKS", self.folder.path());
+        command.env("HOME", self.folder.path()).env("STEAD_STATE", self.folder.path().join("state"));
         command.env_remove("INVOCATION_ID").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
         self.start_command(command);
     }
@@ -262,7 +262,7 @@ impl Machine {
     /// The program with other arguments, on the same machine.
     pub(crate) fn program(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
-        command.args(arguments).env("HOME", self.folder.path()).env("STEAD_LOCKS", self.folder.path());
+        command.args(arguments).env("HOME", self.folder.path()).env("STEAD_STATE", self.folder.path().join("state"));
         command.stdin(Stdio::null()).output().unwrap()
     }
 

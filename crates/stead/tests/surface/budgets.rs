@@ -26,7 +26,7 @@ fn fed_within(kibibytes: u64, place: &Place, arguments: &[&str], input: &str) ->
     let script = format!("{} <{}", arguments.join(" "), path.display());
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("ulimit -v {kibibytes}; exec {} {script}", place.program().display())]);
-    command.env_clear().env("HOME", place.path()).env("STEAD_LOCKS", place.path()).current_dir(place.path());
+    command.env_clear().env("HOME", place.path()).env("STEAD_STATE", place.path()).current_dir(place.path());
     answer(&mut command)
 }
 

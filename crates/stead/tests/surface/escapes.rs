@@ -77,7 +77,7 @@ outputs:
     for line in COMMANDS {
         let mut command = Command::new(place.program());
         command.args(line.split(' ')).current_dir(place.path()).env_clear().env("PATH", "/usr/bin:/bin");
-        command.env("HOME", place.path()).env("STEAD_LOCKS", place.path()).env("STEAD_RECONCILE", "none");
+        command.env("HOME", place.path()).env("STEAD_STATE", place.path()).env("STEAD_RECONCILE", "none");
         command.env("DSC_RESOURCE_PATH", place.path()).env("TERM", "xterm-256color");
         let (screen, code) = AtTerminal::run(command).ends();
         assert!(code.is_some_and(|code| code < 5), "{line}: {code:?} {screen}");

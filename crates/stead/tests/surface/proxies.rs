@@ -58,7 +58,7 @@ fn download(place: &Place, property: &str, address: &str) -> String {
     place.write("d.json", &serde_json::json!({ "resources": [instance] }).to_string());
     let mut command = Command::new(place.program());
     command.args(["apply", "d.json"]).current_dir(place.path());
-    command.env("HOME", place.path()).env("STEAD_LOCKS", place.path()).env("STEAD_RECONCILE", "none");
+    command.env("HOME", place.path()).env("STEAD_STATE", place.path()).env("STEAD_RECONCILE", "none");
     let answer = answer(&mut command);
     assert!(!answer.stderr.contains("internal error") && answer.exit < 4, "{property} {address}: {}", answer.stderr);
     answer.stdout + &answer.stderr
