@@ -237,6 +237,7 @@ const BEYOND: &[&str] = &[
     "must be a path",
     "must be a name or a number",
     "is not a valid regular expression",
+    "must be the URL of an HTTP proxy",
     "must be true, false, or a suffix",
     "must be an IPv4 or IPv6 address",
     "must not contain null",
