@@ -166,7 +166,8 @@ fn settings(root: &Path) -> Result<Settings, Failure> {
 }
 
 /// What apt and dpkg open below the root of another system, by paths that they put together.
-const OPENED: [&str; 21] = [
+/// The lists of repositories are not among them: of one on this machine (`file:`) apt makes a link to where it is.
+const OPENED: [&str; 20] = [
     "etc/apt",
     "etc/apt/apt.conf.d",
     "etc/apt/auth.conf.d",
@@ -179,7 +180,6 @@ const OPENED: [&str; 21] = [
     "var/cache/apt/archives",
     "var/cache/apt/archives/partial",
     "var/lib/apt",
-    "var/lib/apt/lists",
     "var/lib/apt/lists/partial",
     "var/lib/apt/periodic",
     "var/lib/dpkg",
