@@ -54,7 +54,7 @@ const CORE_MAY_NEED: &[&str] = &[
 const CORE_NEVER_REACHES: &[&str] = &["hyper", "mio", "rand", "reqwest", "rustix", "tokio", "ureq"];
 
 const MAP: &str = "ARCHITECTURE.md";
-const MAP_LINES: usize = 340;
+const MAP_LINES: usize = 300;
 const DECISION_LINES: usize = 60;
 
 /// Text that may be nowhere in the repository but in this list: a line is the text, a tab, and the reason.

@@ -19,12 +19,14 @@ use rustix::process::geteuid;
 use crate::fs::{self, FsError, Place, Status, SystemPath, Writes};
 use crate::process::{end_left_behind, mark};
 use crate::provider::Cancel;
-use crate::store;
+use crate::store::{self, Folder, StoreError};
 
 /// Where locks are kept: the first of these directories that exists or can be created.
 #[derive(Clone, Debug)]
 pub struct Locks {
     candidates: Vec<PathBuf>,
+    /// The store that they lie in, of which everything that is missing is created first.
+    store: Option<PathBuf>,
 }
 
 /// How long a lock is waited for, and who is notified.
@@ -61,6 +63,9 @@ pub enum LockError {
     /// No directory for locks.
     #[error("no directory for locks can be used")]
     Directory(#[source] FsError),
+    /// The store that they lie in cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Others could take or remove locks in it.
     #[error("the lock directory '{}' must belong to the user who runs this, and nobody else may write to it", .0.display())]
     Untrusted(PathBuf),
@@ -130,20 +135,21 @@ impl Locks {
     /// stores are kept apart on purpose.
     pub fn of_this_user() -> Self {
         if let Some(store) = store::stated_directory() {
-            return Self::in_directory(&store.join("locks"));
+            return Self { candidates: vec![store.join("locks")], store: Some(store) };
         }
         if geteuid().is_root() {
             // Never below HOME, which may be that of another user.
-            return Self { candidates: vec!["/run/stead".into(), "/var/lib/stead".into()] };
+            return Self { candidates: vec!["/run/stead".into(), "/var/lib/stead".into()], store: None };
         }
         let variable = |name, below: &str| std::env::var_os(name).map(|value| Path::new(&value).join(below));
         let candidates = [variable("XDG_RUNTIME_DIR", "stead"), variable("HOME", ".cache/stead")];
-        Self { candidates: candidates.into_iter().flatten().filter(|path| path.is_absolute()).collect() }
+        let candidates = candidates.into_iter().flatten().filter(|path| path.is_absolute()).collect();
+        Self { candidates, store: None }
     }
 
     /// In this directory, which is created with the one that it lies in if it is not there.
     pub fn in_directory(path: &Path) -> Self {
-        Self { candidates: vec![path.to_owned()] }
+        Self { candidates: vec![path.to_owned()], store: None }
     }
 
     /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
@@ -184,6 +190,9 @@ impl Locks {
     }
 
     fn open(&self) -> Result<(OwnedFd, PathBuf), LockError> {
+        if let Some(store) = &self.store {
+            Folder::create(store)?;
+        }
         let mut failed = None;
         for path in &self.candidates {
             match open_or_create(path) {
@@ -199,9 +208,9 @@ fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
     if let Some(found) = fs::open(&SystemPath::here(path), DIRECTORY)? {
         return Ok(found);
     }
-    // A new home has no cache directory, and a new store is not there at all.
+    // A new home has no cache directory.
     if let (None, Some(parent)) = (Place::find(&SystemPath::here(path), &Writes::unrecorded())?, path.parent()) {
-        open_or_create(parent)?;
+        create(parent)?;
     }
     create(path)
 }

@@ -64,6 +64,8 @@ fn a_new_home_gets_the_directory_of_its_locks() {
     for made in [directory.parent().unwrap(), &directory] {
         assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", made.display());
     }
+    let far = home.path().join("not/there/either");
+    assert!(lock_within(&Locks::in_directory(&far), home.path(), LONG).is_err(), "only one is made on the way");
 }
 
 #[test]

@@ -178,6 +178,21 @@ fn what_cannot_be_installed_is_refused() {
     assert_eq!(system.status("conflicting"), None);
 }
 
+/// apt links the lists of a repository on this machine; any other link out of the root is none of its own.
+#[test]
+fn no_list_of_another_root_leads_out_of_it() {
+    let Some(system) = System::new("no_list_of_another_root_leads_out_of_it") else { return };
+    system.reply(&json!({"name": "lib"}), Execution::Actual).unwrap();
+    let lists = system.world.root.path().join("var/lib/apt/lists");
+    let linked = |entry: fs::DirEntry| entry.path().is_symlink();
+    assert!(
+        fs::read_dir(&lists).unwrap().any(|entry| linked(entry.unwrap())),
+        "apt links no list, so this says little"
+    );
+    std::os::unix::fs::symlink("/etc/passwd", lists.join("repo.test_debian_Packages")).unwrap();
+    assert!(system.refused(&json!({"name": "tool"})).contains("leads out of the system root"));
+}
+
 #[test]
 fn a_changed_repository_makes_its_lists_stale() {
     let Some(system) = System::new("a_changed_repository_makes_its_lists_stale") else { return };

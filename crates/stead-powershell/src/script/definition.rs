@@ -117,7 +117,10 @@ impl Parser<'_, '_> {
     /// `configuration name { ... }`
     pub(super) fn configuration(&mut self) -> Parsed<()> {
         let keyword = self.take();
-        self.function_named(keyword, Scope::Function).map(|function| self.script.configurations.push(function))
+        self.configurations += 1;
+        let read = self.function_named(keyword, Scope::Function);
+        self.configurations -= 1;
+        read.map(|function| self.script.configurations.push(function))
     }
 
     fn function_named(&mut self, keyword: Token, scope: Scope) -> Parsed<Function> {

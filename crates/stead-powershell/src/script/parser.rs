@@ -44,6 +44,8 @@ pub(super) struct Parser<'a, 'p> {
     pub(super) scope: Scope,
     /// Whether a comma ends an expression instead of making a list.
     pub(super) comma_ends: bool,
+    /// In how many configurations this is: there, what follows a resource in braces are properties.
+    pub(super) configurations: usize,
     /// The offsets of brackets at the start of a statement that are known to start no definition.
     pub(super) no_definition: BTreeSet<usize>,
     /// What is defined in the texts that were read, by where they start and end. What is read again after a step back would
@@ -68,6 +70,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             script: Script::default(),
             scope,
             comma_ends: false,
+            configurations: 0,
             no_definition: BTreeSet::new(),
             texts: BTreeMap::new(),
             depth,

@@ -506,6 +506,10 @@ impl Parser<'_, '_> {
     /// A command with its arguments.
     fn command(&mut self) -> Parsed<()> {
         let first = self.lexer.peek(Mode::Argument);
+        if let Some(value) = self.value_of_property(first) {
+            self.back(value);
+            return self.nest(Self::assigned_statement);
+        }
         let invokes = matches!(first.kind, Kind::Ampersand) || self.lexer.text(first) == ".";
         if invokes {
             self.lexer.next(Mode::Argument);
@@ -520,6 +524,14 @@ impl Parser<'_, '_> {
             return Err(super::parser::Broken);
         }
         self.arguments()
+    }
+
+    /// Where the value starts of a property that a configuration gives to a resource without a blank, as in `Texts=@()`;
+    /// with blanks it reads as a command with arguments, which comes to the same.
+    fn value_of_property(&self, first: Token) -> Option<usize> {
+        let (name, value) = self.lexer.text(first).split_once('=').filter(|_| self.configurations > 0)?;
+        let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        (first.kind == Kind::Word && is_name && !value.is_empty()).then(|| first.start + name.len() + 1)
     }
 
     fn arguments(&mut self) -> Parsed<()> {

@@ -1,12 +1,13 @@
 //! Debian's packages: dpkg's database, and apt-get to change it.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::call::Failure;
-use stead_host::fs::SystemPath;
+use stead_host::fs::{Kind, SystemPath};
 use stead_host::provider::Context;
 
 use super::dpkg;
@@ -166,7 +167,6 @@ fn settings(root: &Path) -> Result<Settings, Failure> {
 }
 
 /// What apt and dpkg open below the root of another system, by paths that they put together.
-/// The lists of repositories are not among them: of one on this machine (`file:`) apt makes a link to where it is.
 const OPENED: [&str; 20] = [
     "etc/apt",
     "etc/apt/apt.conf.d",
@@ -192,7 +192,31 @@ const OPENED: [&str; 20] = [
 
 /// The root of the system that is managed, if it is not the running one.
 fn other_root(cx: &Context) -> Result<Option<&Path>, Failure> {
-    Ok(cx.system_root.for_program(&OPENED)?)
+    let root = cx.system_root.for_program(&OPENED)?;
+    if root.is_some() {
+        check_lists(cx)?;
+    }
+    Ok(root)
+}
+
+/// Where apt keeps the lists of repositories.
+const LISTS: &str = "var/lib/apt/lists";
+
+/// Fails where a list is a link out of the root of another system that apt has not made itself.
+fn check_lists(cx: &Context) -> Result<(), Failure> {
+    for (name, _) in cx.system_root.entries(LISTS)?.into_iter().filter(|(_, kind)| *kind == Kind::Symlink) {
+        let list = cx.system_root.at(Path::new(LISTS).join(&name));
+        if !list.link_target().is_some_and(|target| is_list_of(&name, &target)) {
+            list.check_for_program()?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether apt gives this name to the list that lies at a path: a repository on this machine (`file:`) is not copied, and the
+/// name of a list is its address with `_` in place of `/`.
+fn is_list_of(name: &OsStr, target: &Path) -> bool {
+    target.is_absolute() && target.as_os_str().to_string_lossy().replace('/', "_") == name.to_string_lossy()
 }
 
 fn dpkg_options(root: &Path) -> Vec<String> {
@@ -202,9 +226,7 @@ fn dpkg_options(root: &Path) -> Vec<String> {
 
 /// Whether the lists of any repository are there.
 fn has_lists(cx: &Context) -> bool {
-    names_in(&cx.system_root, "var/lib/apt/lists")
-        .iter()
-        .any(|name| !["lock", "partial", "auxfiles"].contains(&name.as_str()))
+    names_in(&cx.system_root, LISTS).iter().any(|name| !["lock", "partial", "auxfiles"].contains(&name.as_str()))
 }
 
 /// Reads what `apt-cache policy` prints.
