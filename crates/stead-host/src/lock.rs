@@ -64,7 +64,7 @@ pub enum LockError {
     #[error("no directory for locks can be used")]
     Directory(#[source] FsError),
     /// The store that they lie in cannot be used.
-    #[error(transparent)]
+    #[error("no directory for locks can be used")]
     Store(#[from] StoreError),
     /// Others could take or remove locks in it.
     #[error("the lock directory '{}' must belong to the user who runs this, and nobody else may write to it", .0.display())]
