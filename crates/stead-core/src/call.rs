@@ -115,6 +115,13 @@ pub struct Prediction {
     pub after: Arc<Value>,
     /// What it would create and destroy besides what the states show.
     pub effects: Effects,
+    /// The same in words, where no state shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    /// The absolute paths of which one must be changed first; empty where a set would come to it as things are. With paths it
+    /// is what becomes of an instance that is in its desired state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub once: Vec<PathBuf>,
 }
 
 impl Tested {
@@ -395,14 +402,20 @@ pub enum FailureKind {
     NotConverged,
     /// The system refused something: a file, a right, space.
     System,
+    /// What is asked for is not to be had on this machine, and trying again does not change that.
+    Refused,
 }
 
 impl Failure {
     /// Whether trying again, without another document, can come to another result.
     pub fn can_heal(&self) -> bool {
         // What is left behind is left behind again; and what the program did before may hide that from the next test.
-        let stays = [FailureKind::Invalid, FailureKind::Unsupported, FailureKind::Cancelled, FailureKind::LeftBehind];
-        !stays.contains(&self.kind)
+        self.is_of_machine() && !matches!(self.kind, FailureKind::Refused | FailureKind::LeftBehind)
+    }
+
+    /// Whether it can be otherwise once something else was changed.
+    pub fn is_of_machine(&self) -> bool {
+        !matches!(self.kind, FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Cancelled)
     }
 
     /// A failure that is not about one property.
@@ -426,5 +439,6 @@ pub fn code(kind: &FailureKind) -> Code {
         FailureKind::Cancelled => &CANCELLED,
         FailureKind::NotConverged => &NOT_CONVERGED,
         FailureKind::System => &SYSTEM,
+        FailureKind::Refused => &REFUSED,
     }
 }

@@ -53,6 +53,13 @@ impl Ties {
         self.provides.is_empty() && self.uses.is_empty()
     }
 
+    /// The same of an instance that uses what one of these packages brings, whichever of them there is.
+    #[must_use]
+    pub fn and_packages<'p>(mut self, names: impl IntoIterator<Item = &'p str>) -> Self {
+        self.uses.extend(names.into_iter().map(|name| Provision::Package(name.to_owned())));
+        self
+    }
+
     /// The same with the paths that are meant.
     #[must_use]
     pub fn resolved(mut self, resolve: impl Fn(&Path) -> Arc<Path>) -> Self {

@@ -69,13 +69,13 @@ impl Effects {
         for item in self.creates.items.iter_mut().chain(&mut self.destroys.items) {
             item.path = map(&item.path);
             match &mut item.kind {
-                ItemKind::Symlink { target: text }
-                | ItemKind::Line { text, .. }
-                | ItemKind::Package { version: text } => {
-                    *text = map(text);
+                ItemKind::Symlink { target: text } | ItemKind::Line { text, .. } => *text = map(text),
+                ItemKind::Package { version, former } => {
+                    *version = map(version);
+                    *former = former.as_deref().map(&map);
                 }
                 ItemKind::Directory(Entries { names, .. }) => names.iter_mut().for_each(|name| *name = map(name)),
-                ItemKind::File { .. } | ItemKind::Special | ItemKind::Content { .. } => {}
+                ItemKind::File { .. } | ItemKind::Special | ItemKind::Content { .. } | ItemKind::Lists { .. } => {}
             }
         }
         self
@@ -194,8 +194,17 @@ pub enum ItemKind {
     },
     /// A package of the system. Its name takes the place of a path.
     Package {
-        /// Its version.
+        /// Its version; empty where that is not known, or only its configuration files are there.
         version: String,
+        /// The version that this one replaces.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        former: Option<String>,
+    },
+    /// The lists of what packages there are, which are got anew.
+    Lists {
+        /// When that was done last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        updated: Option<String>,
     },
 }
 
@@ -298,6 +307,11 @@ impl ItemKind {
         }
     }
 
+    /// Whether something that was there before stays, and is another.
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::Package { former: Some(_), .. } | Self::Lists { .. })
+    }
+
     /// Of content: its size and the first digits of its digest.
     pub fn content(&self) -> Option<String> {
         match self {
@@ -319,9 +333,11 @@ impl fmt::Display for Item {
             ItemKind::Symlink { target } => write!(f, "{path} -> {target}"),
             ItemKind::Special => write!(f, "{path} (device, FIFO or socket)"),
             ItemKind::Content { .. } => write!(f, "content of {path} ({})", kind.content().unwrap_or_default()),
-            // Of what was removed before, only its configuration is left.
-            ItemKind::Package { version } if version.is_empty() => write!(f, "configuration of package {path}"),
-            ItemKind::Package { version } => write!(f, "package {path} ({version})"),
+            ItemKind::Package { version, .. } if version.is_empty() => write!(f, "package {path}"),
+            ItemKind::Package { version, former: None } => write!(f, "package {path} ({version})"),
+            ItemKind::Package { version, former: Some(former) } => write!(f, "package {path} ({former} -> {version})"),
+            ItemKind::Lists { updated: None } => write!(f, "{path} (never updated)"),
+            ItemKind::Lists { updated: Some(updated) } => write!(f, "{path} (last updated {updated})"),
             ItemKind::Line { number, text } => write!(f, "line {number} of {path}: {text}"),
         }
     }

@@ -147,7 +147,7 @@ fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str
     let path = resolve(&item.path);
     let kind = match &item.kind {
         // It is not at a path.
-        ItemKind::Package { .. } => return Vec::new(),
+        ItemKind::Package { .. } | ItemKind::Lists { .. } => return Vec::new(),
         ItemKind::Content { .. } => WriteKind::InPlace,
         ItemKind::Line { text, .. } => WriteKind::Line(text.clone()),
         ItemKind::Directory(_) if is_new => WriteKind::Directory,

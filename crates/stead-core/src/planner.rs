@@ -341,10 +341,23 @@ impl<'a> Planner<'a> {
         let wanted = self.desired.as_object().is_none_or(exists);
         match () {
             () if (wanted || capabilities.set_handles_exist) && capabilities.set => Ok(false),
-            () if wanted => Err(unsupported("the resource does not support 'set'")),
+            () if wanted => Err(unsupported(&format!("{}the resource does not support 'set'", self.what_differs()))),
             () if capabilities.delete => Ok(true),
             () => Err(unsupported("the resource can neither delete nor set '_exist' to false")),
         }
+    }
+
+    /// What a test found to differ, as the beginning of a sentence; nothing where that is not known.
+    fn what_differs(&self) -> String {
+        const MOST: usize = 3;
+        let Some(tested) = &self.call.tested else { return String::new() };
+        let differs = |name: &String| {
+            let wanted = self.call.desired.get(name)?.to_redacted_json();
+            let is =
+                tested.actual.get(name).map_or_else(|| "not there".to_owned(), |is| is.to_redacted_json().to_string());
+            Some(format!("'{name}' is {is}, not {wanted}; "))
+        };
+        tested.differing.iter().filter_map(differs).take(MOST).collect()
     }
 
     fn found_in_state(&self) -> bool {

@@ -544,6 +544,10 @@ impl Record {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
             (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
             (Status::Changed, Some(changed), ..) => Some(changed.effect()),
+            // It acts upon what others change.
+            (Status::Changed, None, Some(tested), _) if tested.in_desired_state && self.sets == 0 => {
+                Some(Effect::Change)
+            }
             (Status::Drifted, _, Some(tested), Some(desired)) => {
                 let stated = tested.predicted.as_ref().and_then(|predicted| predicted.effects.effect);
                 Some(stated.unwrap_or_else(|| between(&tested.actual, desired)))

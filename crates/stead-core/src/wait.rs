@@ -94,7 +94,8 @@ impl Wait {
         let is_positive = match self.curve {
             Curve::Static(wait) => !wait.is_zero(),
             Curve::Random { min, max } if min >= max => return Err("'min' must be below 'max'".to_owned()),
-            Curve::Random { min, .. } => !min.is_zero(),
+            // From 0, as Idem has it: the longest is above that.
+            Curve::Random { .. } => true,
             Curve::Exponential { wait, multiplier } => !wait.is_zero() && multiplier > 0.0,
         };
         match () {
@@ -141,13 +142,17 @@ struct Written {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "'static' must be a number of seconds")]
+#[serde(untagged, expecting = "'static' must be a number of seconds, or an object with 'wait' alone")]
 enum Fixed {
     Seconds(f64),
-    Object {
-        #[serde(alias = "wait_in_seconds")]
-        wait: f64,
-    },
+    Object(Seconds),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seconds {
+    #[serde(alias = "wait_in_seconds")]
+    wait: f64,
 }
 
 #[derive(Deserialize)]
@@ -172,7 +177,7 @@ impl TryFrom<Written> for Wait {
 
     fn try_from(written: Written) -> Result<Self, String> {
         let curve = match (written.r#static, written.random, written.exponential) {
-            (Some(Fixed::Seconds(wait) | Fixed::Object { wait }), None, None) => Curve::Static(time(wait)?),
+            (Some(Fixed::Seconds(wait) | Fixed::Object(Seconds { wait })), None, None) => Curve::Static(time(wait)?),
             (None, Some(Random { min, max }), None) => Curve::Random { min: time(min)?, max: time(max)? },
             (None, None, Some(Exponential { wait, multiplier })) => {
                 Curve::Exponential { wait: time(wait)?, multiplier }
@@ -220,6 +225,7 @@ mod tests {
     fn what_idem_takes_is_taken() {
         let same = |json, text: &str| assert_eq!(Wait::from_json(json), text.parse());
         same(json!({"static": {"wait_in_seconds": 8}}), "8");
+        same(json!({"random": {"min_value": 0, "max_value": 2}}), "random:0,2");
         same(json!({"random": {"min_value": 4, "max_value": 9}}), "random:4,9");
         same(json!({"exponential": {"wait_in_seconds": 2, "multiplier": 10}, "cap": 300}), "exponential:2,10,300");
     }
@@ -229,6 +235,9 @@ mod tests {
         let refused = ["0", "-1", "x", "random:4", "random:9,4", "exponential:1,0", "fibonacci:3", "1,2", "inf", "nan"];
         for text in refused {
             assert!(text.parse::<Wait>().is_err(), "{text}");
+        }
+        for json in [json!({"static": {"wait": 1, "wiat": 9}}), json!({"static": {"wait": 1, "cap": 5}})] {
+            assert!(Wait::from_json(json.clone()).is_err(), "{json}");
         }
     }
 }

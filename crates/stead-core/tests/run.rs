@@ -236,6 +236,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
         ("touches", "anything") => thing.touches = None,
         ("replaces", path) => (thing.touches, thing.extent) = (Some(vec![path.into()]), Extent::Whole),
+        ("once", path) => thing.once = Some(path.into()),
         ("presumes", path) => thing.presumes = Some(path.into()),
         ("touches", paths) => thing.touches = Some(paths.split(',').map(Into::into).collect()),
         _ => return None,

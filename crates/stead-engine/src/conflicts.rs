@@ -8,7 +8,7 @@ use stead_core::budget::Budget;
 use stead_core::claims::{Claims, Conflict, Contradiction, Links, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
-use stead_core::graph::{Graph, Implied, Role, evaluate_known, is_written_out};
+use stead_core::graph::{Graph, Implied, NeedKind, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::run::Run;
@@ -16,7 +16,7 @@ use stead_core::run::codes::CONFLICT;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::implied::{Known, causes, implied};
+use crate::implied::{Known, after_packages, causes, implied};
 use crate::session::{Prepared, Session};
 
 impl Session {
@@ -29,9 +29,11 @@ impl Session {
         let is_implied = self.is_order_implied(prepared);
         let mut known = self.known(prepared, is_implied);
         let implied = if is_implied { implied(&prepared.graph, &known) } else { BTreeSet::new() };
-        if !implied.is_empty() {
+        let loose = if is_implied { self.after_packages(&prepared.graph, &known) } else { BTreeSet::new() };
+        if !implied.is_empty() || !loose.is_empty() {
             let graph = Arc::make_mut(&mut prepared.graph);
-            graph.imply(implied);
+            graph.imply(implied, NeedKind::Require);
+            graph.imply(loose, NeedKind::Order);
             let places: HashMap<NodeId, usize> =
                 graph.order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
             known.sort_by_key(|known| places.get(&known.id).copied());
@@ -64,7 +66,15 @@ impl Session {
 
     /// Why the graph has the needs that the document does not state.
     pub fn causes(&self, prepared: &Prepared) -> BTreeMap<Implied, String> {
-        causes(&prepared.graph, &self.known(prepared, true))
+        let known = self.known(prepared, true);
+        let loose = self.after_packages(&prepared.graph, &known).into_iter();
+        let mut causes: BTreeMap<_, _> = loose.map(|each| (each, "what packages bring".to_owned())).collect();
+        causes.extend(self::causes(&prepared.graph, &known));
+        causes
+    }
+
+    fn after_packages(&self, graph: &Graph, known: &[Known]) -> BTreeSet<Implied> {
+        after_packages(graph, known, &self.machine.system_root)
     }
 
     /// What the instances of built-in resources manage, in the order of the graph. Those with expressions count if asked for,

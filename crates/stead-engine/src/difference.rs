@@ -1,11 +1,13 @@
 //! What there is to show of an instance: which of its properties differ, and what its program printed.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::call::Changed;
 use stead_core::destruction::Effect;
 use stead_core::diff::{Alteration, Change, Rules, changes, overlaid};
+use stead_core::event::Status;
 use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
@@ -28,37 +30,48 @@ const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 impl Difference {
     /// Of an instance; `None` where nothing differs or nothing was compared.
     pub fn of(run: &Run, node: NodeId) -> Option<Self> {
-        Self::of_record(run.report().record(node), schema(run, node))
+        Self::of_record(run.report().record(node), builtin_of(&run.graph().node(node).manifest))
     }
 
-    /// The same, from what is known of the instance and the schema of its properties.
-    pub fn of_record(record: &Record, schema: Option<&Json>) -> Option<Self> {
-        let effect = record.effect()?;
+    /// The same, from what is known of the instance and its resource, if that is built in.
+    pub fn of_record(record: &Record, built_in: Option<&BuiltIn>) -> Option<Self> {
+        let (effect, schema) = (record.effect()?, built_in.map(BuiltIn::schema));
+        let shown = built_in.map(|built_in| built_in.shown).unwrap_or_default();
         Some(match (record.changed(), &record.tested, &record.desired) {
             _ if let Some((before, after)) = record.net_change().filter(|_| record.is_changed()) => {
-                Self::between(effect, before, after, None)
+                Self::between((effect, shown), before, after, None)
             }
-            (Some(changed), _, _) => Self::between(effect, &changed.before, &changed.after, changed.changed.as_deref()),
+            (Some(changed), _, _) => {
+                Self::between((effect, shown), &changed.before, &changed.after, changed.changed.as_deref())
+            }
             (None, Some(tested), Some(desired)) => {
                 let after = match &tested.predicted {
                     Some(predicted) => Cow::Borrowed(&*predicted.after),
                     None => Cow::Owned(stated(schema, &tested.actual, desired)),
                 };
-                Self::between(effect, &tested.actual, &after, Some(&tested.differing))
+                Self::between((effect, shown), &tested.actual, &after, Some(&tested.differing))
             }
             _ => return None,
         })
     }
 
-    /// Of one set.
-    pub fn of_set(changed: &Changed) -> Self {
-        Self::between(changed.effect(), &changed.before, &changed.after, changed.changed.as_deref())
+    /// Of one set of an instance of this resource.
+    pub fn of_set(changed: &Changed, built_in: Option<&BuiltIn>) -> Self {
+        let shown = built_in.map(|built_in| built_in.shown).unwrap_or_default();
+        Self::between((changed.effect(), shown), &changed.before, &changed.after, changed.changed.as_deref())
     }
 
-    fn between(effect: Effect, before: &Value, after: &Value, named: Option<&[String]>) -> Self {
+    /// What is shown besides what the resource names is what an instance is about, where that has another value.
+    fn between((effect, shown): (Effect, &[&str]), before: &Value, after: &Value, named: Option<&[String]>) -> Self {
         let known_before = if is_new(effect) { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
         let mut properties = changes(&known_before, after);
-        properties.retain(|change| !NO_PROPERTIES.contains(&change.path.as_str()) && tells(effect, change, named));
+        let is_shown = |change: &Change| {
+            let property = pointer::steps(&change.path).next().unwrap_or_default();
+            matches!(change.what, Alteration::Replaced { .. }) && shown.contains(&&*property)
+        };
+        properties.retain(|change| {
+            !NO_PROPERTIES.contains(&change.path.as_str()) && (tells(effect, change, named) || is_shown(change))
+        });
         let words = if effect == Effect::Change { drift(before) } else { Vec::new() };
         // The words say more than that a property such as `source` is not reported.
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
@@ -71,6 +84,30 @@ fn stated(schema: Option<&Json>, actual: &Value, desired: &Value) -> Value {
     // Options, which the schema calls writeOnly, are not part of a state.
     let rules = schema.map_or_else(Rules::default, Rules::of_schema);
     overlaid(actual, desired, &rules)
+}
+
+/// What a set does, or would do, in the words of the resource.
+pub fn words(run: &Run, node: NodeId) -> Vec<String> {
+    let record = run.report().record(node);
+    if let Some(changed) = record.changed() {
+        return changed.what_if.clone();
+    }
+    let shows = matches!(record.status(), Some(Status::Changed | Status::Drifted));
+    let Some(predicted) = record.tested.as_ref().filter(|_| shows).and_then(|tested| tested.predicted.as_deref())
+    else {
+        return Vec::new();
+    };
+    let cause = changed_of(run, node, &predicted.once).map(|path| format!(", since '{path}' changes"));
+    predicted.words.iter().map(|word| format!("{word}{}", cause.as_deref().unwrap_or_default())).collect()
+}
+
+/// The first of these paths that an instance changes which comes directly before another, as that states it.
+fn changed_of<'r>(run: &'r Run, node: NodeId, paths: &[PathBuf]) -> Option<&'r str> {
+    run.graph().node(node).needs.iter().find_map(|need| {
+        let record = run.report().record(need.node);
+        let stated = record.desired.as_ref().filter(|_| record.is_changed())?.as_object()?.get("path")?.as_str()?;
+        paths.iter().any(|path| path.ends_with(stated.trim_start_matches('/'))).then_some(stated)
+    })
 }
 
 /// The schema of the properties of an instance, where it can be known without asking a program.
@@ -88,10 +125,10 @@ fn is_new(effect: Effect) -> bool {
     matches!(effect, Effect::Create | Effect::Replace)
 }
 
-/// What is absent has no properties, even if its state repeats what is desired; only its path or its name counts.
+/// What is absent has no properties, even if its state repeats what is desired; only its path and its names count.
 fn identity(absent: &Value) -> Value {
     let mut members = absent.as_object().cloned().unwrap_or_default();
-    members.retain(|name, _| matches!(name, "path" | "name"));
+    members.retain(|name, _| matches!(name, "path" | "name" | "names"));
     Value::Object(members)
 }
 

@@ -34,7 +34,7 @@ mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
 pub use bundle::{Bundled, NotBundled};
-pub use difference::{Difference, printed, schema};
+pub use difference::{Difference, printed, schema, words};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
@@ -43,6 +43,6 @@ pub use parts::{Parts, UnknownPart};
 pub use reconcile::{PENDING_RULES, RECONCILERS, ReconcileOptions};
 pub use reference::{PropertyReference, Reference};
 pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
-pub use saved_plan::{Deviation, PlanError, SavedPlan};
+pub use saved_plan::{Deviation, PlanError, SavedPlan, is_single};
 pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text};
 pub use summary::Summary;

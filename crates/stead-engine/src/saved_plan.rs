@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stead_core::digest::sha256;
+use stead_core::event::Status;
+use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
+use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
+use stead_host::facts::machine_identity;
 
+use crate::difference::words;
 use crate::json;
 use crate::parts::Parts;
 use crate::session::{Prepared, Session};
@@ -17,13 +22,16 @@ use crate::session::{Prepared, Session};
 /// A plan that can be applied later, if it still holds then.
 ///
 /// It holds no secret that the document does not state in the clear: secret parameters are given anew when it is applied.
+///
+/// Guarantees: what there is to show of it is in `instances`, and a plan is applied only where [`Self::deviations`] finds that
+/// planning again comes to just these. So it cannot show one thing and do another, whoever wrote the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SavedPlan {
-    /// The form of the file.
-    stead_plan: u32,
     /// The version of the engine that made it.
     engine: String,
+    /// The machine that it was made on, if that has an identity.
+    machine: Option<String>,
     /// What the document is called in messages.
     pub name: String,
     /// What it is called between runs.
@@ -45,16 +53,15 @@ pub struct SavedPlan {
     pub skip: Vec<String>,
     /// The SHA-256 of the texts that it was made of: the document, and those that it includes.
     pub documents: Vec<String>,
-    /// Whether applying it changes anything.
-    pub changes: bool,
-    /// What is to be done, as it was shown.
-    pub text: String,
-    /// The same for programs, in the order of the document.
+    /// What is to be done with each instance, in the order of the run: all that is shown of the plan.
     pub instances: Vec<Json>,
 }
 
 /// The form of the file that this program writes and reads.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
+
+/// What stands between the form and the digest of the rest.
+const DIGEST: &str = "\"sha256\":\"";
 
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -68,9 +75,15 @@ pub enum PlanError {
     /// It was made by another version, whose predictions may differ.
     #[error("the plan was made by stead {0}, and this is stead {VERSION}")]
     Engine(String),
-    /// It is damaged.
+    /// It is of another machine.
+    #[error("the plan was made on another machine")]
+    Machine,
+    /// It is not as it was written.
+    #[error("the plan was changed or damaged after it was made")]
+    Damaged,
+    /// Its digest is right, and it has other members than plans have.
     #[error("the plan cannot be read: {0}")]
-    Damaged(#[from] serde_json::Error),
+    Members(#[from] serde_json::Error),
 }
 
 /// An instance for which something else would be done than was planned.
@@ -88,13 +101,12 @@ impl SavedPlan {
     /// How a file with a plan begins; no document does.
     pub const BEGIN: &str = "{\"steadPlan\":";
 
-    /// The plan that a what-if run came to, and the text that users were shown of it.
-    pub fn new(session: &Session, prepared: &Prepared, run: &Run, parts: Parts, shown: (String, bool)) -> Self {
-        let (text, changes) = shown;
+    /// The plan that a what-if run came to.
+    pub fn new(session: &Session, prepared: &Prepared, run: &Run, parts: Parts) -> Self {
         let (parameters, secrets) = parameters(prepared);
         Self {
-            stead_plan: FORM,
             engine: VERSION.to_owned(),
+            machine: machine_identity(),
             name: prepared.origin.to_string(),
             identity: prepared.memory.as_ref().map(|memory| memory.identity().clone()),
             document: main_text(prepared, &prepared.sources),
@@ -105,8 +117,6 @@ impl SavedPlan {
             only: parts.only,
             skip: parts.skip,
             documents: documents(prepared),
-            changes,
-            text,
             instances: predictions(run),
         }
     }
@@ -114,23 +124,65 @@ impl SavedPlan {
     /// Reads what [`Self::to_text`] made.
     ///
     /// # Errors
-    /// When it is damaged, or another version made it.
+    /// When another version made it, or anything in it is not as it was written.
     pub fn read(text: &str) -> Result<Self, PlanError> {
-        let any: Map<String, Json> = serde_json::from_str(text)?;
-        if let Some(form) = any.get("steadPlan").and_then(Json::as_u64).filter(|form| *form != u64::from(FORM)) {
-            return Err(PlanError::Form(u32::try_from(form).unwrap_or(u32::MAX)));
+        let behind = text.strip_prefix(Self::BEGIN).ok_or(PlanError::Damaged)?;
+        let (form, behind) = behind.split_once(',').ok_or(PlanError::Damaged)?;
+        let form: u32 = form.parse().map_err(|_| PlanError::Damaged)?;
+        if form != FORM {
+            return Err(PlanError::Form(form));
         }
-        let plan: Self = serde_json::from_value(Json::Object(any))?;
-        if plan.engine != VERSION {
-            return Err(PlanError::Engine(plan.engine));
-        }
-        Ok(plan)
+        let sealed = behind.strip_prefix(DIGEST).and_then(|behind| behind.split_once("\",\"plan\":"));
+        let (digest, plan) = sealed.ok_or(PlanError::Damaged)?;
+        let plan = plan.strip_suffix('}').filter(|plan| sha256(plan) == digest).ok_or(PlanError::Damaged)?;
+        let plan: Self = serde_json::from_str(plan)?;
+        if plan.engine == VERSION { Ok(plan) } else { Err(PlanError::Engine(plan.engine)) }
     }
 
-    /// What is written into a file.
+    /// Whether it was made on this machine.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub fn check_machine(&self) -> Result<(), PlanError> {
+        if self.machine == machine_identity() { Ok(()) } else { Err(PlanError::Machine) }
+    }
+
+    /// What is written into a file. The digest is no signature: it finds damage, and what is compared when the plan is applied
+    /// finds the rest.
     pub fn to_text(&self) -> String {
         // Strings, numbers and JSON: that cannot fail.
-        serde_json::to_string(self).unwrap_or_default()
+        let plan = serde_json::to_string(self).unwrap_or_default();
+        format!("{}{FORM},{DIGEST}{}\",\"plan\":{plan}}}", Self::BEGIN, sha256(&plan))
+    }
+
+    /// How many instances end how.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for instance in self.instances.iter().filter(|instance| is_single(instance)) {
+            let count = match instance["status"].as_str().unwrap_or_default() {
+                "changed" => &mut totals.changed,
+                "drifted" => &mut totals.drifted,
+                "unknown" => &mut totals.unknown,
+                "failed" => &mut totals.failed,
+                "pending" => &mut totals.pending,
+                "unchanged" | "read" => &mut totals.unchanged,
+                _ => &mut totals.skipped,
+            };
+            *count += 1;
+            match instance["action"].as_str() {
+                Some("create") => totals.created += 1,
+                Some("remove") => totals.removed += 1,
+                Some("replace") => totals.replaced += 1,
+                _ => {}
+            }
+        }
+        totals
+    }
+
+    /// Whether applying it changes anything.
+    pub fn has_changes(&self) -> bool {
+        let totals = self.totals();
+        totals.changed + totals.drifted + totals.unknown > 0
     }
 
     /// The part of the document that it is about.
@@ -156,9 +208,12 @@ impl SavedPlan {
 fn deviation(planned: Option<&Json>, now: Option<&Json>) -> Deviation {
     let same = planned.zip(now).is_none_or(|(planned, now)| label(planned) == label(now));
     let (mut before, mut after) = (planned.map(in_words), now.filter(|_| same).map(in_words));
-    if before == after {
-        let desired = |instance: &Json| shortened(&format!("desired state: {}", instance["desired"]));
-        (before, after) = (planned.map(desired), now.map(desired));
+    for (label, member) in [("desired state", "desired"), ("effects", "effects"), ("in words", "words")] {
+        if before != after {
+            break;
+        }
+        let told = |instance: &Json| shortened(&format!("{label}: {}", instance[member]));
+        (before, after) = (planned.map(told), now.map(told));
     }
     Deviation { instance: planned.or(now).map(label).unwrap_or_default(), planned: before, now: after }
 }
@@ -194,23 +249,34 @@ fn shortened(text: &str) -> String {
     if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
 }
 
+/// Whether it is an instance, and not what holds others: only those have changes of their own.
+pub fn is_single(instance: &Json) -> bool {
+    !instance["changes"].is_null()
+}
+
 /// What a run does or did, as far as it is shown: without times, and without what programs printed.
 fn predictions(run: &Run) -> Vec<Json> {
-    let selected = run.graph().iter().map(|(id, _)| id).filter(|id| run.report().is_selected(*id));
-    let prediction = |id| {
-        let mut instance = json::instance(run, id);
-        if let Some(members) = instance.as_object_mut() {
-            members.retain(|name, _| !["duration", "output", "reRuns"].contains(&name.as_str()));
-            let record = run.report().record(id);
-            // What a command does is not among its changes, and a path is not compared.
-            let desired = record.desired.as_ref().map(|desired| ("desired", desired.to_redacted_json()));
-            let words = record.changed().map(|changed| &changed.what_if).filter(|words| !words.is_empty());
-            let words = words.map(|words| ("words", Json::from(words.clone())));
-            members.extend(desired.into_iter().chain(words).map(|(name, value)| (name.to_owned(), value)));
-        }
-        instance
+    let order = run.graph().order.iter().copied();
+    order.filter(|id| run.report().is_selected(*id)).map(|id| prediction(run, id)).collect()
+}
+
+fn prediction(run: &Run, id: NodeId) -> Json {
+    let mut instance = json::instance(run, id);
+    let Some(members) = instance.as_object_mut() else { return instance };
+    members.retain(|name, _| !["duration", "output", "reRuns"].contains(&name.as_str()));
+    let (path, record) = (&run.graph().node(id).path, run.report().record(id));
+    let mut names: Vec<Json> = path.outward().map(|path| Json::from(&**path.name())).collect();
+    names.reverse();
+    let until = match record.status() {
+        Some(Status::Unknown(because)) => Some(("until", because.label().into())),
+        _ => None,
     };
-    selected.map(prediction).collect()
+    // What a command does is not among its changes, and a path is not compared.
+    let desired = record.desired.as_ref().map(|desired| ("desired", desired.to_redacted_json()));
+    let words = Some(words(run, id)).filter(|words| !words.is_empty()).map(|words| ("words", words.into()));
+    let more = [Some(("names", Json::from(names))), until, desired, words];
+    members.extend(more.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)));
+    instance
 }
 
 /// The SHA-256 of each text that a scope of the document was declared in, in hexadecimal.

@@ -102,8 +102,7 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
         if summary.has_failures(&plan) {
             continue;
         }
-        let text = (String::new(), summary.has_changes());
-        let saved = SavedPlan::new(&made.session, &made.prepared, &plan, Parts::default(), text);
+        let saved = SavedPlan::new(&made.session, &made.prepared, &plan, Parts::default());
         let saved = SavedPlan::read(&saved.to_text()).unwrap();
         for _ in 0..random.below(9) {
             disturb(world.root.path(), random);
@@ -128,4 +127,22 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
     }
     println!("{applied} plans were applied, {refused} refused");
     assert!(applied * 10 > wanted && refused * 10 > wanted, "{applied} were applied, {refused} refused");
+}
+
+/// Whatever bit of the file is another one: it is no plan, or it is refused.
+#[test]
+fn no_bit_of_a_plan_can_be_another() {
+    let host = Host::new(HostOptions::default());
+    let document =
+        r#"{"resources": [{"name": "f", "type": "Stead/File", "properties": {"path": "f", "content": "a\nb\n"}}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let made = Stage::new(&host, folder.path(), document);
+    let text = SavedPlan::new(&made.session, &made.prepared, &made.run(Mode::PLAN), Parts::default()).to_text();
+    assert!(SavedPlan::read(&text).is_ok());
+    for (at, bit) in (0..text.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] ^= 1 << bit;
+        let Ok(other) = String::from_utf8(bytes) else { continue };
+        assert!(SavedPlan::read(&other).is_err(), "bit {bit} of byte {at}: {}", &other[at.saturating_sub(20)..]);
+    }
 }

@@ -2,6 +2,8 @@
 
 mod system;
 
+pub use system::machine_identity;
+
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};

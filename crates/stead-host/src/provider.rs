@@ -161,11 +161,16 @@ pub struct TestReply {
 }
 
 /// What a set would come to, as a test says.
+#[derive(Default)]
 pub struct Prediction {
     /// The state after it.
     pub after: State,
     /// What it would create and destroy besides what the states show.
     pub effects: Effects,
+    /// The same in words, where no state shows it.
+    pub words: Vec<String>,
+    /// The absolute paths of which one must be changed first, of an instance that is in its desired state as things are.
+    pub once: Vec<PathBuf>,
 }
 
 impl TestReply {
@@ -266,6 +271,17 @@ impl Plain {
     }
 }
 
+/// What a set is bound to besides the desired state.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Binding {
+    /// Nothing.
+    #[default]
+    None,
+    /// What a what-if has just shown: it does that or fails. What was taken from something that the set obtains anew, such as a
+    /// version, stays as it was shown.
+    Plan,
+}
+
 /// What a call is carried out with.
 #[derive(Clone)]
 pub struct Context {
@@ -283,6 +299,8 @@ pub struct Context {
     pub verdict_suffices: bool,
     /// Whether the method may change something, so that a program of it is given time to come to an end when it is cancelled.
     pub changes: bool,
+    /// What a set is bound to besides the desired state.
+    pub binding: Binding,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
@@ -318,6 +336,7 @@ impl Context {
             found_absent: false,
             verdict_suffices: false,
             changes: false,
+            binding: Binding::None,
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),

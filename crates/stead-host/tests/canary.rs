@@ -169,7 +169,8 @@ impl Provider for Chatty {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let actual = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(&input.to_json());
-        let predicted = Prediction { after: Plain::new(self.tell(cx, input)?), effects: effects_naming(&words) };
+        let (after, effects) = (Plain::new(self.tell(cx, input)?), effects_naming(&words));
+        let predicted = Prediction { after, effects, words: words.clone(), once: Vec::new() };
         Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(words), predicted: Some(predicted) })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {

@@ -71,6 +71,9 @@ pub struct BuiltIn {
     pub provider: Arc<dyn Provider>,
     /// The property in which a state has what a program printed, for users who ask for it.
     pub printed: Option<&'static str>,
+    /// The properties that are reported and cannot be stated, and whose changes users are shown as if they were: what an
+    /// instance is about is stated by another one.
+    pub shown: &'static [&'static str],
     /// The properties that tell one instance from another; empty where none do.
     pub keys: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
@@ -83,6 +86,12 @@ impl BuiltIn {
     /// The JSON Schema of its properties. Providers check them by themselves; this is for users and editors.
     pub fn schema(&self) -> &Json {
         &self.schema
+    }
+
+    /// Whether a property only says what follows from others, such as the size of a content.
+    pub fn is_derived(&self, property: &str) -> bool {
+        let is_read_only = self.schema["properties"][property]["readOnly"] == true;
+        is_read_only && !self.shown.contains(&property)
     }
 }
 
@@ -177,6 +186,7 @@ impl Profile {
             schema: Arc::new(LazyLock::new(self.schema)),
             provider,
             printed: None,
+            shown: &[],
             keys: &[],
             example: self.example,
         })

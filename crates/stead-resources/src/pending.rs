@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_host::fs::{Ownership, Place, Status, SystemPath, Writes};
 
-use crate::input::{cannot, refused};
+use crate::input::{cannot, impossible, refused};
 
 /// The failure that something is to be created in a directory that does not exist.
 pub(crate) fn no_directory(path: &Path) -> Failure {
@@ -25,12 +25,21 @@ pub(crate) fn without_directory(path: &Path) -> Presumed {
 /// What keeps names in the directory from being given or taken away.
 pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
     let refused = place.check_writable().err().map(Failure::from);
-    let protected = || {
-        let is_protected = is_immutable(&place.directory()) || entry_is_immutable(place);
-        is_protected.then(|| cannot("write", place.path(), Errno::PERM))
-    };
-    let failure = refused.or_else(protected)?;
+    let failure = refused.or_else(|| protected(place))?;
     Some(Presumed { failure, paths: place.path().parent().map(Path::to_owned).into_iter().collect() })
+}
+
+/// That a flag of the file system protects what is there, or its directory.
+fn protected(place: &Place) -> Option<Failure> {
+    let directory = || place.path().parent().filter(|_| is_immutable(&place.directory()));
+    let path = if entry_is_immutable(place) { Some(place.path()) } else { directory() };
+    path.map(immutable)
+}
+
+/// The failure that a flag of the file system protects a path.
+fn immutable(path: &Path) -> Failure {
+    let hint = "Remove the flag first, with `chattr -ia`";
+    impossible("path", format!("'{}' is immutable or can only be appended to. {hint}", path.display()))
 }
 
 /// What keeps anything from being put at a path.
@@ -50,7 +59,8 @@ pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd, owner
     let foreign = !user.is_root() && status.uid != user.as_raw();
     let doing = if ownership.is_none() { "change the mode of" } else { "change the owner of" };
     let failure = || cannot(doing, path, Errno::PERM);
-    (foreign || is_immutable(fd)).then(|| Presumed { failure: failure(), paths: Vec::new() })
+    let failure = if is_immutable(fd) { Some(immutable(path)) } else { foreign.then(failure) };
+    failure.map(|failure| Presumed { failure, paths: Vec::new() })
 }
 
 fn entry_is_immutable(place: &Place) -> bool {

@@ -43,7 +43,9 @@ pub(crate) fn in_state() -> TestReply {
 
 /// The answer to a test, of which a set would come to what it answers in what-if.
 pub(crate) fn tested_as(actual: Object, differing: &[&str], set: SetReply) -> TestReply {
-    let predicted = set.after.filter(|_| !differing.is_empty()).map(|after| Prediction { after, effects: set.effects });
+    let after = set.after.filter(|_| !differing.is_empty());
+    let (effects, words) = (set.effects, set.what_if);
+    let predicted = after.map(|after| Prediction { after, effects, words, once: Vec::new() });
     TestReply { predicted, ..tested(actual, differing) }
 }
 

@@ -96,6 +96,18 @@ impl System {
         assert!(added.is_ok(), "{desired}");
     }
 
+    /// Keeps the package lists as they are: of a repository on the same machine they are links to it.
+    fn keep_lists(&self) {
+        for entry in fs::read_dir(self.world.root.path().join("var/lib/apt/lists")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_symlink() {
+                let content = fs::read(&path).unwrap();
+                fs::remove_file(&path).unwrap();
+                fs::write(&path, content).unwrap();
+            }
+        }
+    }
+
     /// The status of dpkg about a package, and its version.
     fn status(&self, name: &str) -> Option<(String, String)> {
         let text = fs::read_to_string(self.world.root.path().join("var/lib/dpkg/status")).unwrap();
@@ -133,11 +145,12 @@ fn own_databases() -> Vec<Option<(i64, i64)>> {
 fn packages_are_installed_held_changed_and_purged() {
     let Some(system) = System::new("packages_are_installed_held_changed_and_purged") else { return };
     let own = own_databases();
-    // The lists are not there yet: what is to be known from them is presumed missing, and then it is got.
+    // The lists are not there yet: nothing is known of packages, until they are got.
     let first = json!({"name": "web", "version": "< 1.1", "maximumListAge": 3600});
     let predicted = system.reply(&first, Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if, ["update the package lists"]);
-    assert!(predicted.presumed.is_some());
+    assert!(predicted.presumed.is_none());
+    assert_eq!(predicted.effects.creates.items()[0].to_string(), "package lists (never updated)");
     system.reply(&first, Execution::Actual).unwrap();
     assert_eq!(system.status("web"), Some(installed("1.1~rc1")));
     assert_eq!(system.status("lib"), Some(installed("1.0-1")));
@@ -170,9 +183,18 @@ fn packages_are_installed_held_changed_and_purged() {
 #[test]
 fn what_cannot_be_installed_is_refused() {
     let Some(system) = System::new("what_cannot_be_installed_is_refused") else { return };
-    assert!(system.refused(&json!({"name": "nowhere"})).contains("Unable to locate package nowhere"));
+    system.reply(&json!({"name": "tool"}), Execution::Actual).unwrap();
+    let nowhere = "there is no package 'nowhere' in the package lists";
+    assert_eq!(system.refused(&json!({"name": "nowhere"})), nowhere);
     assert!(system.refused(&json!({"name": "web", "version": ">= 7"})).contains("no version of 'web'"));
-    assert!(system.refused(&json!({"name": "web", "version": "7"})).contains("'7'"));
+    let seven = "the package lists have no version '7' of 'web'; there are: 1.1, 1.1~rc1, 1.0";
+    assert_eq!(system.refused(&json!({"name": "web", "version": "7"})), seven);
+    // Trying again would come to the same.
+    let cx = system.world.context_for("Stead/Package");
+    for desired in [json!({"name": "nowhere"}), json!({"names": ["lib", "web"], "version": "7"})] {
+        let failed = provider("Stead/Package").set(&cx, &Plain::new(desired), Execution::Actual).err().unwrap();
+        assert_eq!((failed.kind.clone(), failed.can_heal()), (FailureKind::Refused, false));
+    }
     let both = json!({"names": ["conflicting", "lib"]});
     assert!(system.refused(&both).contains("apt-get ended with exit code 100"));
     assert_eq!(system.status("conflicting"), None);
@@ -203,6 +225,53 @@ fn a_changed_repository_makes_its_lists_stale() {
     system.add_repository(&enabled);
     let predicted = system.reply(&json!({"name": "tool"}), Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if.first().map(String::as_str), Some("update the package lists"));
+}
+
+/// A set that is to do what was planned installs just the versions of the plan, whatever newer ones the lists have that it
+/// gets; where they are gone it changes nothing.
+#[test]
+fn what_was_planned_is_installed_or_nothing() {
+    let Some(system) = System::new("what_was_planned_is_installed_or_nothing") else { return };
+    system.reply(&json!({"name": "tool"}), Execution::Actual).unwrap();
+    // The lists of today have an older version than the repository by now.
+    let index = fs::read_to_string(system.repository.path().join("Packages")).unwrap();
+    let without = |version: &str| {
+        let stanzas =
+            index.split("\n\n").filter(|stanza| !stanza.contains(&format!("Package: web\nVersion: {version}\n")));
+        stanzas.flat_map(|stanza| [stanza, "\n\n"]).collect::<String>()
+    };
+    let (old, new) = (without("1.1"), index.clone());
+    let publish = |index: &str| fs::write(system.repository.path().join("Packages"), index).unwrap();
+    publish(&old);
+    system.reply(&json!({"name": "lib", "updateLists": "always"}), Execution::Actual).unwrap();
+    system.keep_lists();
+    publish(&new);
+    let desired = json!({"names": ["web"], "updateLists": "always"});
+    let shown = |reply: &stead_host::provider::SetReply| {
+        reply.effects.creates.items().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let predicted = shown(&system.reply(&desired, Execution::WhatIf).unwrap());
+    assert!(predicted[0].starts_with("package lists (last updated 20"), "{predicted:?}");
+    assert_eq!(predicted[1..], ["package web (1.1~rc1)"]);
+    let cx = stead_host::provider::Context {
+        binding: stead_host::provider::Binding::Plan,
+        ..system.world.context_for("Stead/Package")
+    };
+    let set = |cx| provider("Stead/Package").set(cx, &Plain::new(desired.clone()), Execution::Actual);
+    // With lists from which the planned version is gone.
+    publish(&without("1.1~rc1"));
+    let failed = set(&cx).err().unwrap();
+    assert!(failed.message.contains("no version '1.1~rc1' of 'web'"), "{}", failed.message);
+    assert_eq!((system.status("web"), failed.can_heal()), (None, false));
+    // Again as planned, from old lists: they are updated, and have a newer version as well.
+    publish(&old);
+    system.keep_lists();
+    publish(&new);
+    assert_eq!(shown(&set(&cx).ok().unwrap())[1..], ["package web (1.1~rc1)"]);
+    assert_eq!(system.status("web"), Some(installed("1.1~rc1")));
+    // Without a plan, the newest one.
+    system.reply(&json!({"name": "web", "version": "latest", "updateLists": "always"}), Execution::Actual).unwrap();
+    assert_eq!(system.status("web"), Some(installed("1.1")));
 }
 
 #[test]

@@ -541,6 +541,9 @@ pub(crate) struct Show {
     /// The saved plan
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Show one line per instance, without what changes
+    #[arg(long)]
+    pub(crate) brief: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
@@ -604,7 +607,15 @@ pub(crate) enum HistoryCommand {
 pub(crate) struct Reconcile {
     /// Run pending instances again each after its own wait (continuous), all together (basic), never (none), or as the
     /// program stead-reconciler-NAME says [default: continuous]
-    #[arg(short = 'R', long = "reconcile", value_name = "NAME", env = "STEAD_RECONCILE", hide_env_values = true)]
+    #[arg(
+        short = 'R',
+        long = "reconcile",
+        short_alias = 'r',
+        alias = "reconciler",
+        value_name = "NAME",
+        env = "STEAD_RECONCILE",
+        hide_env_values = true
+    )]
     reconciler: Option<String>,
     /// The rule that says what is pending: default, or the program stead-pending-NAME [default: default]
     #[arg(short = 'P', long, value_name = "NAME")]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use stead_core::bundle::{self, Bundle, BundleError, Reach};
-use stead_core::diag::{Diagnostic, any_error};
+use stead_core::diag::{Diagnostic, any_error, nearest};
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
@@ -134,42 +134,50 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 }
 
 /// The same, of a file that may have so many bytes.
-pub(crate) fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
-    let standard = path.as_os_str() == "-";
-    let bytes = read_bytes(path, limit)?;
+fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
+    let name = if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
+    text_of(path, name, read_bytes(path, limit)?)
+}
+
+fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
+    if path.as_os_str() == "-" {
+        tracing::debug!("Reading input from standard input");
+        return bytes_of(path, io::stdin().lock(), 0, limit);
+    }
+    tracing::debug!("Reading input from file {}", path.display());
+    bytes_of_file(path, open(path)?, limit)
+}
+
+/// The text of a file that was opened; the path is for messages.
+pub(crate) fn read_open(path: &Path, file: File, limit: usize) -> Result<Text, Unreadable> {
+    text_of(path, path.display().to_string(), bytes_of_file(path, file, limit)?)
+}
+
+fn bytes_of_file(path: &Path, file: File, limit: usize) -> Result<Vec<u8>, Unreadable> {
+    let expected = file.metadata().map_or(0, |metadata| metadata.len());
+    bytes_of(path, file, expected, limit)
+}
+
+fn bytes_of(path: &Path, input: impl Read, expected: u64, limit: usize) -> Result<Vec<u8>, Unreadable> {
+    // One byte more than allowed is enough to know that it is too much.
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    bytes.reserve_exact(usize::try_from(expected.min(most)).unwrap_or(0).saturating_add(1));
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
-    let not_text = |reason| failed(io::Error::new(io::ErrorKind::InvalidData, reason));
+    input.take(most).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > limit { Err(Unreadable::TooLarge { path: path.to_path_buf(), limit }) } else { Ok(bytes) }
+}
+
+fn text_of(path: &Path, name: String, bytes: Vec<u8>) -> Result<Text, Unreadable> {
+    let not_text = |reason| {
+        let source = io::Error::new(io::ErrorKind::InvalidData, reason);
+        Unreadable::File { path: path.to_path_buf(), source }
+    };
     if is_utf16(&bytes) {
         return Err(not_text("it is UTF-16 text; save it as UTF-8".to_owned()));
     }
     let text = String::from_utf8(bytes).map_err(|error| not_text(not_utf8(error.utf8_error())))?;
-    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
-}
-
-fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
-    let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
-    let standard = path.as_os_str() == "-";
-    if standard {
-        tracing::debug!("Reading input from standard input");
-    } else {
-        tracing::debug!("Reading input from file {}", path.display());
-    }
-    let mut bytes = Vec::new();
-    // One byte more than allowed is enough to know that it is too much.
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    if standard {
-        io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = open(path)?;
-        let expected = file.metadata().map_or(0, |metadata| metadata.len()).min(most);
-        bytes.reserve_exact(usize::try_from(expected).unwrap_or(0).saturating_add(1));
-        file.take(most).read_to_end(&mut bytes).map_err(failed)?;
-    }
-    if bytes.len() > limit {
-        return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
-    }
-    Ok(bytes)
 }
 
 /// Whether a text begins as the UTF-16 that programs of Windows write, with a byte order mark or without.
@@ -208,7 +216,7 @@ pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
 
 /// Opens a file without waiting for anybody. Of pipes, only those that this process was started with are read: a shell
 /// makes them for `<(...)`, and somebody writes them.
-fn open(path: &Path) -> Result<File, Unreadable> {
+pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
     let inherited = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.parent() == Some(Path::new(folder)))
         || path == Path::new("/dev/stdin");
@@ -298,7 +306,11 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         return Err(BadParameters::Unreadable(Unreadable::StandardInputTwice));
     }
     for path in from.files {
-        all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
+        let mut supplied = read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?;
+        if from.environment {
+            leave_out_others(path, &mut supplied, from.document);
+        }
+        all.extend(supplied);
     }
     if let Some(text) = from.inline {
         all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
@@ -308,6 +320,20 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         all.extend(one_parameter(session, format!("<--set {name}>"), name, (value, is_text)));
     }
     Ok(all)
+}
+
+/// Leaves out what the document does not declare: a file of parameters may be for several documents. What looks like an error
+/// of typing stays, and is refused.
+fn leave_out_others(path: &Path, supplied: &mut Supplied, document: Option<&Text>) {
+    let declared = declared(document);
+    let is_other = |name: &str| !declared.is_empty() && nearest(name, declared.keys().map(String::as_str)).is_none();
+    supplied.values.retain(|name, _| {
+        let is_other = is_other(name);
+        if is_other {
+            tracing::warn!("{}: the document has no parameter '{name}'; its value is not used", path.display());
+        }
+        !is_other
+    });
 }
 
 /// A parameter that stands alone, and what messages call its place. It may be a secret: the place holds nothing of it.

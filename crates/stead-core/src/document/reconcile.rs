@@ -3,12 +3,14 @@
 use super::codes;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
-use crate::text::{Entry, Kind, Node, Spanned};
+use crate::text::{Entry, Kind, Node, Span, Spanned};
 use crate::wait::Wait;
 
 /// `directives.reconcile`: how what is pending is run again. What is not stated is as on the command line.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Reconcile {
+    /// Where it is stated
+    pub place: Option<Span>,
     /// `reconciler`: `basic`, `continuous`, `none`, or one of its own
     pub reconciler: Option<Spanned<String>>,
     /// `pending`: the rule that says what is pending
@@ -25,7 +27,7 @@ const KEYS: &[&str] = &["reconciler", "pending", "maxPendingReruns", "maxUnchang
 
 impl Reader<'_> {
     pub(super) fn reconcile(&mut self, node: Node) -> Reconcile {
-        let mut reconcile = Reconcile::default();
+        let mut reconcile = Reconcile { place: Some(node.span), ..Reconcile::default() };
         for Entry { key, key_span, value } in self.entries(node, "'reconcile'") {
             match &*key {
                 _ if value.kind == Kind::Null && KEYS.contains(&&*key) => {}

@@ -19,13 +19,13 @@ pub struct Implied {
 const MOST_CYCLES: usize = 32;
 
 impl Graph {
-    /// Lets instances require what they need without saying so, and sorts the graph anew. What contradicts the document, or
-    /// is written in it already, is left out, and so is what is not adjacent.
+    /// Lets instances need what they need without saying so, in this way, and sorts the graph anew. What contradicts the
+    /// document or what was implied before, or is written in it already, is left out, and so is what is not adjacent.
     ///
-    /// Guarantees: all needs of the document stay; the graph has no cycle; the result depends on the set of what is implied
+    /// Guarantees: all needs that there are stay; the graph has no cycle; the result depends on the set of what is implied
     /// and not on its order. Takes time in proportion to the graph, and as long again for each cycle that would arise, up to
     /// 32: then all that is implied in that scope is taken back.
-    pub fn imply(&mut self, implied: BTreeSet<Implied>) {
+    pub fn imply(&mut self, implied: BTreeSet<Implied>, kind: NeedKind) {
         let is_new = |each: &Implied| {
             let needs = |one: NodeId, other: NodeId| self.node(one).needs.iter().any(|need| need.node == other);
             each.instance != each.needed
@@ -33,15 +33,16 @@ impl Graph {
                 && !needs(each.instance, each.needed)
                 && !needs(each.needed, each.instance)
         };
-        let news: BTreeSet<Implied> = implied.into_iter().filter(is_new).collect();
+        let mut news: BTreeSet<Implied> = implied.into_iter().filter(is_new).collect();
         if news.is_empty() {
             return;
         }
         for each in &news {
-            self.add_need(each.instance, Need { node: each.needed, kind: NeedKind::Require });
+            self.add_need(each.instance, Need { node: each.needed, kind });
         }
-        self.implied = news;
-        let sorted: Vec<Vec<NodeId>> = (0..self.scopes.len()).map(|scope| self.sort_without_cycles(scope)).collect();
+        let scopes = 0..self.scopes.len();
+        let sorted: Vec<Vec<NodeId>> = scopes.map(|scope| self.sort_without_cycles(scope, &mut news)).collect();
+        self.implied.append(&mut news);
         let mut order = Vec::with_capacity(self.nodes.len());
         if let Some(outermost) = sorted.first() {
             append(self, &sorted, outermost, &mut order);
@@ -49,8 +50,8 @@ impl Graph {
         self.order = order;
     }
 
-    /// The order of a scope, for which implied needs that are part of a cycle are taken back.
-    fn sort_without_cycles(&mut self, scope: usize) -> Vec<NodeId> {
+    /// The order of a scope, for which new needs that are part of a cycle are taken back.
+    fn sort_without_cycles(&mut self, scope: usize, news: &mut BTreeSet<Implied>) -> Vec<NodeId> {
         for _ in 0..MOST_CYCLES {
             let members = &self.scopes[scope].members;
             let cycle: Vec<NodeId> = match sort_scope(self, members) {
@@ -60,20 +61,20 @@ impl Graph {
             let following = cycle.iter().cycle().skip(1);
             let links =
                 cycle.iter().zip(following).map(|(instance, needed)| Implied { instance: *instance, needed: *needed });
-            let Some(closing) = links.filter(|link| self.implied.contains(link)).max() else { return cycle };
-            self.take_back(closing);
+            let Some(closing) = links.filter(|link| news.contains(link)).max() else { return cycle };
+            self.take_back(closing, news);
         }
         let scope_id = ScopeId(u32::try_from(scope).unwrap_or(u32::MAX));
         let within = |each: &&Implied| self.node(each.instance).scope == scope_id;
-        for each in self.implied.iter().filter(within).copied().collect::<Vec<_>>() {
-            self.take_back(each);
+        for each in news.iter().filter(within).copied().collect::<Vec<_>>() {
+            self.take_back(each, news);
         }
         // What the document says by itself has no cycle.
         sort_scope(self, &self.scopes[scope].members).unwrap_or_default()
     }
 
-    fn take_back(&mut self, implied: Implied) {
-        self.implied.remove(&implied);
+    fn take_back(&mut self, implied: Implied, news: &mut BTreeSet<Implied>) {
+        news.remove(&implied);
         if let Some(node) = self.nodes.get_mut(implied.instance.index()) {
             node.needs.retain(|need| need.node != implied.needed);
         }

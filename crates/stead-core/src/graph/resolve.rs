@@ -141,6 +141,21 @@ impl Builder<'_> {
         self.findings.push(Diagnostic::error(&codes::WRONG_VERSION, required.span, problem).with_help(help));
     }
 
+    /// Warns of directives that only the outermost document has.
+    fn check_directives(&mut self, document: &Document) {
+        let directives = &document.directives;
+        let reconcile = directives.reconcile.place.map(|span| (span, "reconcile"));
+        let order = directives.implicit_order.as_ref().map(|order| (order.span, "implicitOrder"));
+        for (span, name) in reconcile.into_iter().chain(order) {
+            self.no_effect(span, name, "state it in the document that includes this one");
+        }
+    }
+
+    fn no_effect(&mut self, span: Span, name: &str, help: &str) {
+        let finding = Diagnostic::warning(&codes::NO_EFFECT, span, format!("'{name}' has no effect here"));
+        self.findings.push(finding.with_help(help));
+    }
+
     /// Builds a scope and all that is nested in it.
     ///
     /// `place`: the folder of its document, the instance that holds it, and the scope that it sees.
@@ -165,6 +180,9 @@ impl Builder<'_> {
         });
         self.graph.nodes.reserve(document.resources.len());
         self.check_version(document);
+        if container.is_some() {
+            self.check_directives(document);
+        }
         self.parameters(id, document, supplied);
         self.variables(id, document);
         for (at, instance) in document.resources.iter().enumerate() {
@@ -547,6 +565,9 @@ impl Builder<'_> {
             self.is_incomplete = true;
         } else {
             self.graph.nodes[id.index()].role = Role::Container { inner, purpose };
+            if let Some(wait) = &instance.directives().reconcile_wait {
+                self.no_effect(wait.span, "reconcileWait", "state it at the instances in it");
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::policy::{Attempt, Verdict};
 use super::readiness::Gate;
 use super::view::View;
 use super::{Privilege, Run, codes};
-use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Verification, Wanted};
+use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification, Wanted};
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use crate::expr::{FactKey, Stop};
@@ -304,6 +304,7 @@ impl Run {
             Outcome::Failed(_) => Status::Failed,
             Outcome::Pending(_) => Status::Pending,
             Outcome::Deleted(_) => Status::Changed,
+            Outcome::Tested(tested) if tested.in_desired_state && self.reacts(tested) => Status::Changed,
             Outcome::Tested(tested) if tested.in_desired_state => self.unless_reached(id, in_state),
             Outcome::Tested(_) => self.unless_reached(id, Status::Drifted),
             // Even where it claims to have changed nothing: that is a resource that does not do what it should.
@@ -317,6 +318,12 @@ impl Run {
             }
             Outcome::Changed(_) => self.unless_altered(id, Status::Changed),
         }
+    }
+
+    /// In what-if, whether an instance that is in its desired state acts upon a change in front of it, which is certain.
+    fn reacts(&self, tested: &Tested) -> bool {
+        let once = tested.predicted.as_deref().map(|predicted| &*predicted.once).unwrap_or_default();
+        self.mode == Mode::PLAN && once.iter().any(|path| self.forecast.is_changed(path))
     }
 
     /// Whether a test ended early because the run did, so that its instance is as if it had never been begun.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::footprint::{Footprint, Writes};
-use crate::graph::{Graph, Need, NeedKind};
+use crate::graph::{Graph, Implied, Need, NeedKind};
 use crate::id::NodeId;
 
 /// Changes that are predicted, and what they alter.
@@ -73,7 +73,8 @@ impl Forecast {
     /// Notes that a node is settled: what depends on it depends on what it depended on.
     pub(super) fn settled(&mut self, graph: &Graph, id: NodeId) {
         if !self.unknown.is_empty() && !self.unknown.contains_key(&id) {
-            let mut needs = needs(graph, id).filter(|need| !matches!(need.kind, NeedKind::OnFailure | NeedKind::Order));
+            let needs = needs(graph, id).map(|(_, need)| need);
+            let mut needs = needs.filter(|need| !matches!(need.kind, NeedKind::OnFailure | NeedKind::Order));
             if let Some(unknown) = needs.find_map(|need| self.unknown.get(&need.node).copied()) {
                 self.unknown.insert(id, unknown);
             }
@@ -93,14 +94,22 @@ impl Forecast {
 
     /// The change in front of an instance that may have an effect on it.
     pub(super) fn reaches(&self, graph: &Graph, id: NodeId, footprint: Option<&Footprint>) -> Option<NodeId> {
+        self.reached_from(before(graph, id), footprint)
+    }
+
+    fn reached_from(&self, mut sources: impl Iterator<Item = NodeId>, footprint: Option<&Footprint>) -> Option<NodeId> {
         let known = if footprint.is_none() { &self.after } else { &self.after_anything };
-        let needed = before(graph, id).find_map(|source| known.get(&source).copied());
-        needed.or_else(|| self.alters(footprint))
+        sources.find_map(|source| known.get(&source).copied()).or_else(|| self.alters(footprint))
     }
 
     /// The change in front of an instance that alters what its prediction depends on.
     pub(super) fn alters(&self, footprint: Option<&Footprint>) -> Option<NodeId> {
         self.writes.reach(footprint?)
+    }
+
+    /// Whether what is at a path will be changed in front of an instance.
+    pub(super) fn is_changed(&self, path: &Path) -> bool {
+        self.writes.reach_path(path).is_some_and(|change| self.certain.contains(&change))
     }
 
     /// Whether a directory that is missing as things are will be created in front of an instance.
@@ -121,15 +130,22 @@ impl Forecast {
             let reached: Option<Vec<NodeId>> = missing.iter().map(|path| self.writes.reach_path(path)).collect();
             reached?.first().copied()
         };
-        self.reaches(graph, id, footprint).or_else(at_path)
+        let sources = needs(graph, id).map(|(_, need)| need.node);
+        self.reached_from(sources, footprint).or_else(at_path)
     }
 }
 
-/// What comes directly before a node: what it needs, and what those need that hold it.
+/// What comes directly before a node and may have an effect on it: what it needs, and what those need that hold it. What only
+/// makes sure that something is there, if it is needed, is left out.
 fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    needs(graph, id).map(|need| need.node)
+    let is_loose = |instance: NodeId, need: &Need| {
+        need.kind == NeedKind::Order && graph.implied.contains(&Implied { instance, needed: need.node })
+    };
+    needs(graph, id).filter(move |(instance, need)| !is_loose(*instance, need)).map(|(_, need)| need.node)
 }
 
-fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = &Need> + '_ {
-    std::iter::successors(Some(id), |id| graph.container(*id)).flat_map(|id| &graph.node(id).needs)
+/// What a node needs, and what those need that hold it.
+fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = (NodeId, &Need)> + '_ {
+    let holders = std::iter::successors(Some(id), |id| graph.container(*id));
+    holders.flat_map(|id| graph.node(id).needs.iter().map(move |need| (id, need)))
 }

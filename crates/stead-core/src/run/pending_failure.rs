@@ -29,7 +29,7 @@ impl PendingFailure {
                 let Presumed { failure, paths: missing } = changed.presumed.clone()?;
                 Some(Self { failure, missing, otherwise: Otherwise::Changed })
             }
-            Outcome::Failed(failure) if failure.can_heal() => {
+            Outcome::Failed(failure) if failure.is_of_machine() => {
                 Some(Self { failure: (**failure).clone(), missing: Vec::new(), otherwise: Otherwise::Unknown })
             }
             _ => None,

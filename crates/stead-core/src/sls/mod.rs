@@ -13,6 +13,7 @@ mod binding;
 mod compile;
 mod glob;
 mod keyword;
+mod own;
 mod read;
 mod template;
 mod write;

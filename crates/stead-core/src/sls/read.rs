@@ -56,6 +56,23 @@ type Arguments = (Vec<String>, Vec<Entry>);
 /// What stands behind a key such as `module.function`.
 type Function = (Spanned<String>, TypeName, Arguments);
 
+/// What a state is written for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// To be called.
+    State,
+    /// To say more of another, which has a function.
+    Extension,
+}
+
+/// The file that a state of rendered files came from, as Idem writes it.
+const RENDERED_FROM: &str = "__sls__";
+
+/// Whether a key below an id is no function.
+fn is_about_state(key: &str) -> bool {
+    key == "META" || key == RENDERED_FROM
+}
+
 enum Exclusion {
     Id(Spanned<String>),
     Sls(Spanned<String>),
@@ -137,12 +154,12 @@ impl Read {
                         continue;
                     };
                     for state in states {
-                        let extensions = self.state(file, state);
+                        let extensions = self.state(file, state, Part::Extension);
                         self.extensions.extend(extensions);
                     }
                 }
                 _ => {
-                    let declarations = self.state(file, entry);
+                    let declarations = self.state(file, entry, Part::State);
                     self.declarations.extend(declarations);
                 }
             }
@@ -196,26 +213,31 @@ impl Read {
     }
 
     /// The declarations below an id.
-    fn state(&mut self, file: &FileView<'_>, entry: Entry) -> Vec<Declaration> {
+    fn state(&mut self, file: &FileView<'_>, entry: Entry, part: Part) -> Vec<Declaration> {
         if template::is_marked(&entry.key) {
             let finding = template::misplaced(entry.key_span);
             self.findings.push(finding.with_help("write the id out; use the parameter in 'name'"));
             return Vec::new();
         }
         let id = Spanned::new(String::from(entry.key), entry.key_span);
-        let (functions, meta) = match entry.value.kind {
-            Kind::Object(members) if members.iter().any(|each| &*each.key != "META") => {
-                let (meta, functions): (Vec<Entry>, Vec<Entry>) =
-                    members.into_iter().partition(|each| &*each.key == "META");
-                let mut meta = meta.into_iter().next().map(|each| each.value);
-                if let Some(meta) = &mut meta {
-                    template::restore(meta, &self.uses);
+        let (mut meta, mut sls) = (None, None);
+        let functions = match entry.value.kind {
+            Kind::Object(members) if members.iter().any(|each| !is_about_state(&each.key)) => {
+                let (about, functions): (Vec<Entry>, Vec<Entry>) =
+                    members.into_iter().partition(|each| is_about_state(&each.key));
+                for mut each in about {
+                    if &*each.key == RENDERED_FROM {
+                        sls = each.value.as_str().map(str::to_owned);
+                        continue;
+                    }
+                    template::restore(&mut each.value, &self.uses);
+                    meta.get_or_insert(each.value);
                 }
-                (functions, meta)
+                functions
             }
             Kind::String(key) => {
                 let span = entry.value.span;
-                (vec![Entry { key, key_span: span, value: Node { span, kind: Kind::Null } }], None)
+                vec![Entry { key, key_span: span, value: Node { span, kind: Kind::Null } }]
             }
             _ => {
                 self.wrong(entry.value.span, format!("the id '{}' has no state function", id.value), FUNCTION);
@@ -223,14 +245,14 @@ impl Read {
             }
         };
         let comment = comment_above(file.text, id.span.start);
-        let declared = functions.into_iter().filter_map(|each| self.function(each));
+        let declared = functions.into_iter().filter_map(|each| self.function(each, part));
         let declared = declared.map(|(module, type_name, (functions, arguments))| Declaration {
             id: id.clone(),
             module,
             type_name,
             functions,
             arguments,
-            sls: file.reference.to_owned(),
+            sls: sls.clone().unwrap_or_else(|| file.reference.to_owned()),
             comment: comment.clone(),
             meta: meta.clone(),
         });
@@ -238,7 +260,7 @@ impl Read {
     }
 
     /// The module with the functions and the arguments of a key such as `module.function`.
-    fn function(&mut self, entry: Entry) -> Option<Function> {
+    fn function(&mut self, entry: Entry, part: Part) -> Option<Function> {
         let Entry { key, key_span, value } = entry;
         if template::is_marked(&key) {
             self.findings.push(template::misplaced(key_span));
@@ -257,7 +279,7 @@ impl Read {
             None => TypeName::parse(&format!("Idem/{module}")),
         };
         match type_name {
-            Ok(type_name) if functions.iter().any(|function| !function.is_empty()) => {
+            Ok(type_name) if part == Part::Extension || functions.iter().any(|function| !function.is_empty()) => {
                 Some((Spanned::new(module.to_owned(), key_span), type_name, (functions, arguments)))
             }
             _ => {
@@ -336,12 +358,18 @@ impl Read {
     /// Adds what `extend` says to the states that it names.
     fn extend(&mut self) {
         for extension in std::mem::take(&mut self.extensions) {
-            let Declaration { id, module, .. } = &extension;
-            let same = |each: &&mut Declaration| each.id.value == id.value && each.module.value == module.value;
-            if let Some(extended) = self.declarations.iter_mut().find(same) {
+            if let Some(extended) = self.declared(&extension.id.value, &extension.module.value) {
                 extended.extend(extension);
                 continue;
             }
+            // Without a function, all of the key is the module.
+            let module = extension.as_module().unwrap_or_default();
+            if let Some(extended) = self.declared(&extension.id.value, &module) {
+                let functions = extension.functions.iter().rev().skip(1).rev().cloned().collect();
+                extended.extend(Declaration { functions, ..extension });
+                continue;
+            }
+            let Declaration { id, module, .. } = &extension;
             let message = format!("'extend' names '{}' ({}), which does not exist", id.value, module.value);
             let finding = Diagnostic::error(&codes::UNKNOWN_STATE, id.span, message);
             let ids = self.declarations.iter().map(|each| each.id.value.as_str());
@@ -350,6 +378,11 @@ impl Read {
                 _ => finding.with_help("include the file that declares it"),
             });
         }
+    }
+
+    /// The declaration of a module below an id.
+    fn declared(&mut self, id: &str, module: &str) -> Option<&mut Declaration> {
+        self.declarations.iter_mut().find(|each| each.id.value == id && each.module.value == module)
     }
 
     fn exclude(&mut self) {
@@ -376,6 +409,11 @@ impl Read {
 }
 
 impl Declaration {
+    /// What its key is as a whole, if it may be a module.
+    fn as_module(&self) -> Option<String> {
+        self.functions.last().map(|function| format!("{}.{function}", self.module.value))
+    }
+
     /// Requisites are added; other arguments and the function replace those that there are.
     fn extend(&mut self, by: Self) {
         if !by.functions.is_empty() {

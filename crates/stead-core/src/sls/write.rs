@@ -2,7 +2,8 @@
 
 use super::binding::{Binder, literal, quoted};
 use super::compile::{Compiled, State};
-use super::keyword::{Keyword, Requisite, keyword};
+use super::keyword::{Keyword, Requisite, is_ignored_by_idem, keyword};
+use super::own;
 use super::read::Read;
 use super::{Converted, codes};
 use crate::diag::{Code, Diagnostic};
@@ -111,6 +112,18 @@ impl Writer<'_> {
         if state.value(Keyword::Unique).is_some() {
             let function = format!("{}.{}", state.declaration.module.value, state.function);
             relations.directives.insert("exclusive".to_owned(), Value::Array(vec![function.into()]));
+        }
+        for argument in state.arguments().filter(|argument| is_ignored_by_idem(&argument.key)) {
+            let message =
+                format!("'{}' of '{}' has an effect; Idem ignores it", argument.key, state.declaration.id.value);
+            let finding = Diagnostic::warning(&codes::DIFFERENT, argument.key_span, message);
+            self.findings.push(finding.with_help("remove it if the states are to run as Idem runs them"));
+        }
+        if let Some(advice) = own::advice(&state.declaration.module.value, state.function) {
+            let (module, id) = (&state.declaration.module, &state.declaration.id.value);
+            let message =
+                format!("'{}.{}' of '{id}' is a part of Idem itself, and no resource", module.value, state.function);
+            self.findings.push(Diagnostic::warning(&codes::NOT_CARRIED, module.span, message).with_help(advice));
         }
         let is_first = self.last.replace(state.declaration.id.span) != Some(state.declaration.id.span);
         let comment = if is_first { state.declaration.comment.clone() } else { String::new() };

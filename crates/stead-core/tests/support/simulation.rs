@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_core::call::{
-    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Restart,
-    Tested, Verification,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Prediction, Presumed,
+    Response, Restart, Tested, Verification,
 };
 use stead_core::claims::{Claim, Claims, Extent};
+use stead_core::destruction::Effects;
 use stead_core::diff::{Rules, differing, overlaid};
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
@@ -46,6 +47,8 @@ pub(crate) struct Thing {
     pub(crate) extent: Extent,
     /// What must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
+    /// What it acts upon when that is changed, though it is in its desired state.
+    pub(crate) once: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
     pub(crate) corrupts: Vec<String>,
     /// What its sets start, if they take longer than a call.
@@ -109,6 +112,7 @@ impl Default for Thing {
             touches: Some(Vec::new()),
             extent: Extent::Directory,
             presumes: None,
+            once: None,
             corrupts: Vec::new(),
             job: None,
             sets: 0,
@@ -136,7 +140,7 @@ impl World {
         let outcome = match call.operation {
             Operation::Get => Outcome::Got(actual.into()),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
-            Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual))),
+            Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual, thing.once.clone()))),
             Operation::Delete => Outcome::Deleted(Vec::new()),
             Operation::Set => {
                 let answer = thing.answer_set(call, &desired, actual);
@@ -177,10 +181,14 @@ fn exported(properties: Value) -> Exported {
     Exported { type_name: None, name: None, properties, metadata: None, depends_on: Vec::new() }
 }
 
-fn tested(desired: &Value, actual: Value) -> Tested {
+fn tested(desired: &Value, actual: Value, once: Option<PathBuf>) -> Tested {
     let differing = differing(desired, &actual, &Rules::default());
-    let actual = actual.into();
-    Tested { in_desired_state: differing.is_empty(), actual, differing, predicted: None, metadata: None }
+    let actual: std::sync::Arc<Value> = actual.into();
+    let predicted = once.filter(|_| differing.is_empty()).map(|path| {
+        let (after, words) = (std::sync::Arc::clone(&actual), vec!["act".to_owned()]);
+        Box::new(Prediction { after, effects: Effects::default(), words, once: vec![path] })
+    });
+    Tested { in_desired_state: differing.is_empty(), actual, differing, predicted, metadata: None }
 }
 
 impl Thing {

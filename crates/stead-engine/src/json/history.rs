@@ -73,19 +73,19 @@ fn instance(history: &History, path: &InstancePath, record: &Record) -> Json {
         all.insert("message".into(), reason.into());
     }
     if !history.is_container(path.node()) {
-        let difference = Difference::of_record(record, builtin(path.type_name()).map(BuiltIn::schema))
-            .filter(|_| record.is_changed());
+        let built_in = builtin(path.type_name());
+        let difference = Difference::of_record(record, built_in).filter(|_| record.is_changed());
         all.insert("changes".into(), difference.as_ref().map(differences).unwrap_or_default().into());
         let attempts = history.attempts(path.node()).iter().enumerate();
-        all.insert("attempts".into(), attempts.map(|(at, each)| attempt(at + 1, each)).collect());
+        all.insert("attempts".into(), attempts.map(|(at, each)| attempt(at + 1, each, built_in)).collect());
     }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
 }
 
-fn attempt(number: usize, attempt: &AttemptRecord) -> Json {
+fn attempt(number: usize, attempt: &AttemptRecord, built_in: Option<&BuiltIn>) -> Json {
     let result = attempt.result();
-    let difference = result.changed().map(Difference::of_set);
+    let difference = result.changed().map(|changed| Difference::of_set(changed, built_in));
     let mut all = Map::from_iter([("number".to_owned(), number.into())]);
     all.insert("began".into(), attempt.began.to_string().into());
     all.insert("waited".into(), attempt.waited.map(duration).into());

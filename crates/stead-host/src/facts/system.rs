@@ -9,10 +9,19 @@ use std::path::Path;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::sys::socket::{LinkAddr, SockaddrIn, SockaddrIn6};
+use stead_core::digest::sha256;
 use stead_core::value::{Object, Value};
 
 use super::{release_field, text_of};
 use crate::fs::{Names, Subject, SystemRoot};
+
+/// What tells this machine from others, if it was given that: a digest of its id, which is not for others to see
+/// (machine-id(5)).
+pub fn machine_identity() -> Option<String> {
+    let id = std::fs::read_to_string("/etc/machine-id").ok()?;
+    let is_set = id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()) && !id.trim().is_empty();
+    is_set.then(|| sha256(format!("stead: machine {}", id.trim())))
+}
 
 /// The names of distributions that are written otherwise than in `ID` of os-release.
 const DISTRIBUTIONS: &[(&str, &str)] = &[

@@ -71,7 +71,7 @@ pub enum FsError {
     /// A program that is called with the root of a system would leave it through a link.
     #[error("a symbolic link on the way to '{}' leads out of the system root for a program that opens it", .0.display())]
     LeavesRoot(PathBuf),
-    /// Something is mounted where it should be removed.
+    /// Something is mounted where it should be removed or replaced.
     #[error("'{}' is a mount point", .0.display())]
     MountPoint(PathBuf),
     /// The run was cancelled.
@@ -94,6 +94,7 @@ impl From<FsError> for Failure {
         let kind = match &error {
             FsError::NoName(_) => FailureKind::Invalid,
             FsError::Cancelled => FailureKind::Cancelled,
+            FsError::MountPoint(_) => FailureKind::Refused,
             FsError::Deadline(_) => FailureKind::Deadline,
             _ => FailureKind::System,
         };
@@ -105,7 +106,9 @@ impl From<FsError> for Failure {
                 format!("{error}. Name the path that it leads to")
             }
             FsError::LeavesRoot(_) => format!("{error}. Make the link relative, to a place below the root"),
-            FsError::MountPoint(_) => format!("{error}. Unmount it first"),
+            FsError::MountPoint(_) => {
+                format!("{error}, which cannot be replaced. Unmount it first, or change what is mounted there")
+            }
             _ => error.to_string(),
         };
         Self { property: Some("/path".to_owned()), ..Self::new(kind, message) }

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
+use rustix::fs::{
+    Access, AtFlags, Mode, OFlags, StatxFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, statx, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -83,6 +85,9 @@ impl Place {
 
     /// Whether this name may be given and taken away by this process.
     pub fn check_writable(&self) -> Result<(), FsError> {
+        if self.is_mount_point() {
+            return Err(FsError::MountPoint(self.path.clone()));
+        }
         let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         allowed.map_err(|errno| self.failed("write", errno))?;
         let (directory, own) = (self.directory_status()?, geteuid());
@@ -91,6 +96,16 @@ impl Place {
             return Ok(());
         }
         Err(self.failed("remove", Errno::PERM))
+    }
+
+    /// Whether something is mounted at this name, a file included: nothing can take its place then.
+    fn is_mount_point(&self) -> bool {
+        let mount = |name: &OsStr, flags| {
+            let found = statx(&self.directory, name, flags | AtFlags::NO_AUTOMOUNT, StatxFlags::MNT_ID).ok()?;
+            (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+        };
+        let own = mount(&self.name, AtFlags::SYMLINK_NOFOLLOW);
+        own.zip(mount(OsStr::new(""), AtFlags::EMPTY_PATH)).is_some_and(|(own, around)| own != around)
     }
 
     /// What is there, without following it.
@@ -178,6 +193,9 @@ impl Place {
     }
 
     pub(super) fn failed(&self, doing: &'static str, errno: Errno) -> FsError {
+        if errno == Errno::BUSY && self.is_mount_point() {
+            return FsError::MountPoint(self.path.clone());
+        }
         FsError::system(doing, &self.path, errno)
     }
 }

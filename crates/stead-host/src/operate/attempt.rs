@@ -83,8 +83,10 @@ impl Attempt<'_> {
         Ok(Reply::Test { actual, in_desired_state, differing, predicted })
     }
 
-    fn prediction(&self, Prediction { after, effects }: Prediction) -> Result<call::Prediction, Failure> {
-        Ok(call::Prediction { after: self.reading(after)?.state, effects: self.scrubbed_effects(effects) })
+    fn prediction(&self, predicted: Prediction) -> Result<call::Prediction, Failure> {
+        let Prediction { after, effects, words, once } = predicted;
+        let (after, effects) = (self.reading(after)?.state, self.scrubbed_effects(effects));
+        Ok(call::Prediction { after, effects, words: self.texts(&words), once })
     }
 
     fn scrubbed_effects(&self, effects: Effects) -> Effects {

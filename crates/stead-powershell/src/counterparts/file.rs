@@ -202,9 +202,7 @@ impl Provider for Counterpart {
             actual: reply.actual.map(|actual| desired.state(&actual)),
             differing: reply.differing.map(|names| renamed(&names)),
             in_desired_state: reply.in_desired_state,
-            predicted: reply
-                .predicted
-                .map(|Prediction { after, effects }| Prediction { after: desired.state(&after), effects }),
+            predicted: reply.predicted.map(|told| Prediction { after: desired.state(&told.after), ..told }),
         })
     }
 

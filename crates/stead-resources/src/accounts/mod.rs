@@ -10,12 +10,13 @@ use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
 use stead_host::provider::Context;
 
 use crate::edit::{Cache, Content, Text};
 use crate::input::{cannot, refused};
+use crate::pending;
 
 mod account;
 mod settings;
@@ -88,9 +89,13 @@ impl Database {
         self.former.is_some()
     }
 
+    fn is_changed(&self) -> bool {
+        self.former.as_ref().is_some_and(|former| former.content != self.table)
+    }
+
     /// Returns false when somebody who does not lock changed it meanwhile.
     fn write(&self, cx: &Context) -> Result<bool, Failure> {
-        let Some(former) = self.former.as_ref().filter(|former| former.content != self.table) else { return Ok(true) };
+        let Some(former) = self.former.as_ref().filter(|_| self.is_changed()) else { return Ok(true) };
         let status = &former.status;
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(false) };
         let mut replacement = Replacement::begin(&place, Former::Unchanged(status))?;
@@ -207,9 +212,28 @@ impl Databases {
         Ok(())
     }
 
-    /// Writes what was changed, each database at once: users last, since that an account is complete is seen by them.
+    /// What keeps one of those that were changed from being written: none is, then.
+    pub(crate) fn presumed(&self) -> Result<Option<Presumed>, Failure> {
+        for database in self.all().into_iter().filter(|database| database.is_changed()) {
+            if let Some(presumed) = pending::at(&database.path)? {
+                return Ok(Some(presumed));
+            }
+        }
+        Ok(None)
+    }
+
+    /// In the order in which they are written: users last, since that an account is complete is seen by them, and first where
+    /// one goes.
+    fn all(&self) -> [&Database; 4] {
+        let count = |table: &Table| table.records().count();
+        let removes = self.passwd.former.as_ref().is_some_and(|former| count(&former.content) > count(self.users()));
+        let Self { passwd, shadow, group, gshadow } = self;
+        if removes { [passwd, shadow, group, gshadow] } else { [gshadow, group, shadow, passwd] }
+    }
+
+    /// Writes what was changed, each database at once.
     fn write(&self, cx: &Context) -> Result<bool, Failure> {
-        for database in [&self.gshadow, &self.group, &self.shadow, &self.passwd] {
+        for database in self.all() {
             if !database.write(cx)? {
                 return Ok(false);
             }
@@ -244,6 +268,9 @@ impl AccountLock {
         fs::retry_changed(&path(cx, "etc/passwd"), || {
             let mut databases = Databases::read(cx)?;
             let result = change(&mut databases)?;
+            if let Some(Presumed { failure, .. }) = databases.presumed()? {
+                return Err(failure);
+            }
             prepare(&result)?;
             Ok(databases.write(cx)?.then_some(result))
         })

@@ -10,7 +10,7 @@ use tar::EntryType;
 use zip::{System, ZipArchive};
 
 use super::reading::{Budget, Frames, Gauge, MAX_WINDOW, Stream, unreadable};
-use crate::input::refused;
+use crate::input::impossible;
 
 /// Where the word ends that a tar archive has in its first header.
 const MAGIC_END: u64 = 262;
@@ -76,10 +76,10 @@ pub(super) fn for_each(archive: &mut dyn Source, patience: &Patience, visit: Vis
         }
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => zip(file, &budget(), visit),
         [b'B', b'Z', b'h', ..] => {
-            Err(refused("source", "the archive is compressed with bzip2, which is not supported"))
+            Err(impossible("source", "the archive is compressed with bzip2, which is not supported"))
         }
         begin if begin.ends_with(b"ustar") => tar(file, &budget, visit),
-        _ => Err(refused("source", "it is not a tar or zip archive")),
+        _ => Err(impossible("source", "it is not a tar or zip archive")),
     }
 }
 
@@ -111,7 +111,8 @@ fn tar_entry(entry: &mut tar::Entry<'_, impl Read>) -> Result<Option<RawEntry>, 
     }
     check_attributes(entry)?;
     let target = || {
-        let target = entry.link_name_bytes().ok_or_else(|| refused("source", "a link in the archive has no target"))?;
+        let target =
+            entry.link_name_bytes().ok_or_else(|| impossible("source", "a link in the archive has no target"))?;
         Ok::<_, Failure>(target.into_owned())
     };
     let name = entry.path_bytes().into_owned();
@@ -183,10 +184,10 @@ pub(super) fn not_unpacked(name: &[u8], problem: &str) -> Failure {
     for character in String::from_utf8_lossy(name).chars().take(MAX_SHOWN) {
         if character.is_control() { shown.extend(character.escape_default()) } else { shown.push(character) }
     }
-    refused("source", format!("'{shown}' in the archive {problem}"))
+    impossible("source", format!("'{shown}' in the archive {problem}"))
 }
 
 /// The failure that an archive has too many entries.
 pub(super) fn too_many() -> Failure {
-    refused("source", format!("the archive has more than {MAX_ENTRIES} entries"))
+    impossible("source", format!("the archive has more than {MAX_ENTRIES} entries"))
 }

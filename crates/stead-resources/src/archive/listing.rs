@@ -14,7 +14,7 @@ use stead_host::fs::Patience;
 use super::format::{self, MAX_ENTRIES, RawEntry, RawKind, Source, not_unpacked, too_many};
 use super::reading::unreadable;
 use crate::checksum::digest;
-use crate::input::{invalid, refused};
+use crate::input::{impossible, invalid};
 
 /// How many bytes of names and targets a listing has: it is in memory, and kept for a while.
 const MAX_NAMES: usize = 64 << 20;
@@ -155,7 +155,7 @@ impl Listing {
             return Err(too_many());
         }
         if self.names > MAX_NAMES {
-            return Err(refused("source", format!("the archive has more than {} MiB of names", MAX_NAMES >> 20)));
+            return Err(impossible("source", format!("the archive has more than {} MiB of names", MAX_NAMES >> 20)));
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Listing {
     fn check(&self) -> Result<(), Failure> {
         if self.entries.is_empty() && self.leaves_out {
             let hint = "Check 'stripComponents', 'include' and 'exclude'";
-            return Err(refused("source", format!("nothing of the archive would be unpacked. {hint}")));
+            return Err(impossible("source", format!("nothing of the archive would be unpacked. {hint}")));
         }
         for above in self.entries.keys().filter_map(|path| path.parent()) {
             if self.entries.get(above).is_some_and(|entry| !matches!(entry, Entry::Directory { .. })) {

@@ -23,7 +23,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use crate::checksum::Checksum;
 use crate::directory::Drift;
 use crate::file::content::open_source;
-use crate::input::{ChecksumText, PathText, ReadOnly, cannot, invalid, read, refused, required};
+use crate::input::{ChecksumText, PathText, ReadOnly, cannot, impossible, invalid, read, refused, required};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
@@ -215,7 +215,7 @@ impl Archives {
         let (archive, status) = open_source(&desired.source).map_err(|failure| desired.unlisted(failure))?;
         let listing = self.listings.of(cx, desired, &archive, &status)?;
         if let Some(creates) = desired.creates.filter(|path| desired.exist && listing.get(Path::new(path)).is_none()) {
-            return Err(refused("creates", format!("the archive does not have '{creates}'")));
+            return Err(impossible("creates", format!("the archive does not have '{creates}'")));
         }
         let tree = desired.tree(cx, &listing);
         let comparison = match &top {
@@ -404,7 +404,7 @@ impl<'a> Desired<'a> {
         };
         match Verified::of(archive, checksum, patience)? {
             Some(mut verified) => Listing::read(&mut verified, &self.selection, patience),
-            None => Err(refused("checksum", format!("'{}' does not have that digest", self.source.display()))),
+            None => Err(impossible("checksum", format!("'{}' does not have that digest", self.source.display()))),
         }
     }
 

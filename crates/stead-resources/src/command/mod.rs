@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use stead_core::call::{Execution, Failure, FailureKind};
+use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
@@ -169,10 +170,24 @@ impl JsonSchema for Seconds {
 
 struct Command;
 
+/// The program that a command runs by its name: the first argument, or the first word of a text for the shell.
+fn program_of(command: &Value) -> Option<&str> {
+    let first = command.as_array().map_or(Some(command), |arguments| arguments.first())?.as_str()?;
+    let word = first.split_whitespace().next()?;
+    let is_name = word.chars().all(|character| character.is_ascii_alphanumeric() || "._+-".contains(character));
+    is_name.then_some(word)
+}
+
 impl Provider for Command {
     /// Without a command 'get', what the others printed is the state, and they do not run again.
     fn get_tells_all(&self) -> bool {
         false
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        // A package brings the program that has its name, as a rule.
+        let programs = ["get", "test", "set"].into_iter().filter_map(|name| program_of(input.expose().get(name)?));
+        Ties::default().and_packages(programs)
     }
 
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {

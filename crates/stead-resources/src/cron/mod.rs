@@ -103,6 +103,7 @@ struct Cron;
 impl Part for Cron {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "job";
+    const PACKAGES: &'static [&'static str] = &["cron", "cronie", "systemd-cron", "bcron"];
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);

@@ -238,7 +238,7 @@ impl Transfer<'_> {
 
     fn check_size(&self, size: u64) -> Result<(), Broken> {
         let max = self.request.max_size;
-        if size > max { Err(self.refused(&format!("it has more than {max} bytes, see 'maxSize'"))) } else { Ok(()) }
+        if size > max { Err(self.denied(&format!("it has more than {max} bytes, see 'maxSize'"))) } else { Ok(()) }
     }
 
     /// Waits, unless the call is cancelled.
@@ -258,6 +258,11 @@ impl Transfer<'_> {
         failure(kind, "url", format!("cannot download '{}': {reason}", credentials::without(self.request.url.as_str())))
     }
 
+    /// What another request would be answered in the same way.
+    fn denied(&self, reason: &str) -> Broken {
+        Broken::Refused(Failure { kind: FailureKind::Refused, ..self.failure(reason) })
+    }
+
     fn interrupted(&self, reason: &str) -> Broken {
         Broken::Interrupted(self.failure(reason))
     }
@@ -273,7 +278,7 @@ impl Transfer<'_> {
     fn status(&self, status: StatusCode) -> Broken {
         let reason = format!("the server answered {status}");
         let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
-        if may_pass { self.interrupted(&reason) } else { self.refused(&reason) }
+        if may_pass { self.interrupted(&reason) } else { self.denied(&reason) }
     }
 }
 

@@ -205,7 +205,8 @@ impl Provider for Downloads {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        reply::ties(input)
+        // It brings the certificates that servers are checked by.
+        reply::ties(input).and_packages(["ca-certificates"])
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

@@ -416,7 +416,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
         }
         let Ok(place) = Place::find(&self.path, &cx.writes) else { return Ok(None) };
         let effects = self.effects(place.as_ref(), current, differing)?;
-        Ok(Some(Prediction { after: Plain::new(self.after(differing)), effects: parents.before(effects) }))
+        let (after, effects) = (Plain::new(self.after(differing)), parents.before(effects));
+        Ok(Some(Prediction { after, effects, ..Prediction::default() }))
     }
 
     /// What a set creates and destroys besides what the states show; without a place, where there is not even a directory.

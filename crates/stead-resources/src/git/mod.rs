@@ -106,7 +106,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let built_in = with_secrets(PROFILE.built_in(Arc::new(WorkingTrees))?, &[("repository", SecretForm::Credentials)]);
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Some(BuiltIn { keys: &["path"], shown: &["commit"], ..built_in })
 }
 
 struct WorkingTrees;
@@ -120,7 +120,7 @@ impl Provider for WorkingTrees {
         let stated: Properties<'_> = read_each(input)?;
         let desired = Desired::of(cx, &stated)?;
         let found = desired.find()?;
-        let mut state = desired.actual(found.as_ref(), &[])?;
+        let mut state = desired.actual(found.as_ref())?;
         if let Some(commit) = found.and_then(|found| found.head) {
             state.insert("commit".to_owned(), Value::from(commit));
         }
@@ -131,15 +131,17 @@ impl Provider for WorkingTrees {
         let desired = Desired::of(cx, &read(input)?)?;
         let found = desired.find()?;
         let plan = desired.plan(cx, found.as_ref(), Depth::Test)?;
-        let mut actual = desired.actual(found.as_ref(), &plan.differing)?;
+        let mut actual = desired.actual(found.as_ref())?;
+        if let Some(head) = found.as_ref().and_then(|found| found.head.as_ref()).filter(|_| plan.checks_out()) {
+            actual.insert("commit".to_owned(), Value::from(head.as_str()));
+        }
         if !plan.losses.modified.is_empty() {
             actual.insert("modified".to_owned(), Value::from(plan.losses.modified.clone()));
         }
         if plan.checks_out() && plan.commit.is_none() {
             return Ok(reply::tested(actual, &plan.differing));
         }
-        let differing = plan.differing.clone();
-        Ok(reply::tested_as(actual, &differing, desired.reply(cx, &plan)?))
+        Ok(reply::tested_as(actual, &plan.differing, desired.reply(cx, &plan)?))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -176,7 +178,7 @@ impl Provider for WorkingTrees {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        reply::ties(input)
+        reply::ties(input).and_packages(["git"])
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
@@ -384,14 +386,15 @@ impl<'a> Desired<'a> {
         self.force || (plan.continues && plan.losses.modified.is_empty())
     }
 
-    fn actual(&self, found: Option<&Repository>, differing: &[&str]) -> Result<Object, Failure> {
+    fn actual(&self, found: Option<&Repository>) -> Result<Object, Failure> {
         let mut state = reply::state(self.path_text, found.is_some());
         let Some(found) = found.filter(|_| self.exist) else { return Ok(state) };
         if let Some(origin) = found.origin()? {
             state.insert("repository".to_owned(), Value::from(credentials::without(&origin)));
         }
-        let as_desired = !differing.contains(&"revision") && self.is_checked_out(found)?;
-        let revision = self.revision.filter(|_| as_desired).or(found.head.as_deref());
+        // A branch that has moved is still the one that is stated: the commits tell what differs.
+        let revision = if self.is_checked_out(found)? { self.revision } else { None };
+        let revision = revision.or(found.head.as_deref());
         state.extend(revision.map(|revision| ("revision".to_owned(), Value::from(revision))));
         Ok(state)
     }
@@ -402,6 +405,7 @@ impl<'a> Desired<'a> {
         if let (true, Some(remote), Some(revision)) = (self.exist, &self.remote, self.revision) {
             after.insert("repository".to_owned(), Value::from(remote.address.as_str()));
             after.insert("revision".to_owned(), Value::from(revision));
+            after.extend(plan.commit.as_deref().map(|commit| ("commit".to_owned(), Value::from(commit))));
         }
         let reply = reply::set(after, &plan.differing, plan.what_if(self));
         if plan.differing.is_empty() {

@@ -10,7 +10,7 @@ use url::Url;
 use super::repository::CHECKED_OUT;
 use super::user::AsUser;
 use crate::credentials;
-use crate::input::{refused, required};
+use crate::input::{impossible, refused, required};
 use crate::program::{Ended, Invocation, SearchPath, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
@@ -198,7 +198,7 @@ impl Git<'_> {
         };
         let found = found.map(|(reference, commit)| (reference, commit.to_owned()));
         let hint = "Name one of them, or a commit by all of its digits";
-        found.ok_or_else(|| refused("revision", format!("the repository has no branch or tag '{name}'. {hint}")))
+        found.ok_or_else(|| impossible("revision", format!("the repository has no branch or tag '{name}'. {hint}")))
     }
 
     /// The files of the working tree that differ from what is checked out, relative to it. Submodules are not looked into:

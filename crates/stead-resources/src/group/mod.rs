@@ -92,16 +92,17 @@ impl Provider for Groups {
         let mut databases = Databases::read(cx)?;
         let predicted = desired.change(cx, &mut databases)?;
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
-            return Ok(desired.reply(predicted));
+            return Ok(SetReply { presumed: databases.presumed()?, ..desired.reply(predicted) });
         }
         self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|done| desired.reply(done))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Properties { exist: false, ..read_each(input)? };
-        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        let mut databases = Databases::read(cx)?;
+        let predicted = desired.change(cx, &mut databases)?;
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
-            return Ok(predicted.what_if);
+            return databases.presumed()?.map_or(Ok(predicted.what_if), |presumed| Err(presumed.failure));
         }
         self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|_| Vec::new())
     }

@@ -90,6 +90,11 @@ pub(crate) fn refused(property: &str, message: impl Into<String>) -> Failure {
     failure(FailureKind::System, property, message)
 }
 
+/// The failure that what is asked for cannot be had, however often it is tried.
+pub(crate) fn impossible(property: &str, message: impl Into<String>) -> Failure {
+    failure(FailureKind::Refused, property, message)
+}
+
 /// The failure that the system refused something, with what it said.
 pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
     let reason = stead_host::fs::reason(&error.into());

@@ -9,7 +9,7 @@ use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
 
 use super::files::same_module;
-use crate::input::refused;
+use crate::input::{impossible, refused};
 use crate::program::SystemProgram;
 
 const MODPROBE: SystemProgram = SystemProgram { name: "modprobe", package: "kmod" };
@@ -47,7 +47,7 @@ fn listed(list: &str, name: &str) -> bool {
 
 /// What keeps the module from being loaded or unloaded as things are.
 pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
-    let failure = |message: String| Some(Presumed { failure: refused("loaded", message), paths: Vec::new() });
+    let failure = |message: String| Some(Presumed { failure: impossible("loaded", message), paths: Vec::new() });
     if !rustix::process::geteuid().is_root() {
         return failure(format!("only root can {} a module of the kernel", if load { "load" } else { "unload" }));
     }
@@ -59,7 +59,8 @@ pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
     }
     let users = std::fs::read_to_string(folder(name).join("refcnt")).unwrap_or_default();
     if !load && users.trim().parse::<i64>().is_ok_and(|users| users > 0) {
-        return failure(format!("the module '{name}' is in use"));
+        let failure = refused("loaded", format!("the module '{name}' is in use"));
+        return Some(Presumed { failure, paths: Vec::new() });
     }
     MODPROBE.presumed()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
@@ -74,6 +75,10 @@ struct Modules {
 }
 
 impl Provider for Modules {
+    fn ties(&self, _input: &Plain) -> Ties {
+        Ties::default().and_packages(["kmod"])
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

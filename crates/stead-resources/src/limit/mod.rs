@@ -11,7 +11,7 @@ use stead_host::provider::Context;
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
-use crate::part::{Location, Part, Parts, Stated};
+use crate::part::{Location, Override, Part, Parts, Stated, overridden};
 use crate::text::{LimitValue, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -25,7 +25,8 @@ const PROFILE: Profile = Profile {
 };
 
 /// A limit that PAM sets when a session begins: a line in a file in /etc/security/limits.d. If a file has several lines for the
-/// same domain, type and item, the last one is in force, and is the one that is changed.
+/// same domain, type and item, the last one is in force, and is the one that is changed. It fails where a file that is read
+/// later sets another limit, naming it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Limits")]
@@ -51,6 +52,13 @@ struct Properties<'a> {
 }
 
 const LIMITS: &str = "/etc/security/limits.d/90-stead.conf";
+
+const FOLDER: &str = "/etc/security/limits.d";
+
+const MAIN: &str = "/etc/security/limits.conf";
+
+/// A name in front of all that there are.
+const AT_FIRST: &str = "/etc/security/limits.d/ ";
 
 fn limits() -> FilePath<'static> {
     FilePath(PathText(LIMITS))
@@ -155,6 +163,18 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
+    }
+
+    fn overridden(&self, cx: &Context) -> Result<Option<Override>, Failure> {
+        // The files of the folder are read after the one that has no folder.
+        let own = if self.path.0.0 == MAIN { AT_FIRST } else { self.path.0.0 };
+        let found = overridden(cx, own, &[FOLDER], |line| {
+            let [domain, kind, item, value] = fields(line)?;
+            let is_same = domain == self.domain.0 && item == self.item.word();
+            let both = [kind, self.kind.word()].contains(&Kind::Both.word());
+            (is_same && (both || kind == self.kind.word())).then(|| value.to_owned())
+        })?;
+        Ok(found.filter(|found| self.value.is_none_or(|value| value.0 != found.value())))
     }
 
     fn identity(&self) -> Object {

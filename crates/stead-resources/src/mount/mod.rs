@@ -141,6 +141,20 @@ struct Mounts {
     files: Files<String>,
 }
 
+/// The packages of which one brings what mounts a file system that the kernel alone cannot.
+fn helpers(fstype: &str) -> &'static [&'static str] {
+    match fstype {
+        "nfs" | "nfs4" => &["nfs-common", "nfs-utils"],
+        "cifs" | "smb3" => &["cifs-utils"],
+        "fuse.sshfs" => &["sshfs", "fuse-sshfs"],
+        "glusterfs" => &["glusterfs-client", "glusterfs-fuse"],
+        "ceph" => &["ceph-common"],
+        "davfs" => &["davfs2"],
+        "ntfs-3g" => &["ntfs-3g"],
+        _ => &[],
+    }
+}
+
 impl Provider for Mounts {
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
@@ -192,7 +206,8 @@ impl Provider for Mounts {
         }
         let paths = ["path", "device"].into_iter().filter_map(|name| input.expose().get(name)?.as_str());
         let uses = paths.filter_map(|path| Some(Provision::Path(source::path(path)?.into()))).collect();
-        Ties { provides: Vec::new(), uses }
+        let helpers = reply::text(input, "fstype").map(helpers).unwrap_or_default();
+        Ties { provides: Vec::new(), uses }.and_packages(helpers.iter().copied())
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

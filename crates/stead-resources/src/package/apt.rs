@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use stead_core::call::Failure;
 use stead_host::fs::{Kind, SystemPath};
@@ -12,7 +11,7 @@ use stead_host::provider::Context;
 
 use super::dpkg;
 use super::manager::{
-    Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, are_stale, names_in,
+    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, names_in,
 };
 use super::version::{Order, debian_order};
 use crate::input::refused;
@@ -59,15 +58,11 @@ impl PackageManager for Apt {
         Ok(policies(&printed))
     }
 
-    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
+    fn lists(&self, cx: &Context) -> Lists {
         let lists = ["var/lib/apt/lists", "var/lib/apt/lists/partial", "var/lib/apt/periodic/update-success-stamp"];
         let lists = lists.into_iter().filter(|_| has_lists(cx)).map(str::to_owned);
-        are_stale(
-            &cx.system_root,
-            lists,
-            &["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"],
-            maximum,
-        )
+        let repositories = ["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"];
+        Lists::of(&cx.system_root, lists, &repositories)
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {

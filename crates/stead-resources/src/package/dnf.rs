@@ -1,7 +1,6 @@
 //! Packages of Fedora, Red Hat and their relatives: rpm's database, and dnf to change it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind};
 use stead_host::fs::{Place, SystemPath};
@@ -9,8 +8,7 @@ use stead_host::provider::Context;
 
 use super::locks;
 use super::manager::{
-    Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, are_stale,
-    names_in,
+    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, names_in,
 };
 use super::rpm;
 use super::version::{Order, rpm_order};
@@ -65,6 +63,13 @@ impl PackageManager for Dnf {
         rpm_order
     }
 
+    /// Epoch and release may be left out.
+    fn names_version(&self, stated: &str, known: &str) -> bool {
+        let bare = known.split_once(':').map_or(known, |(_, bare)| bare);
+        let without_release = |version: &str| version.rsplit_once('-').is_some_and(|(version, _)| version == stated);
+        [known, bare].iter().any(|version| *version == stated || without_release(version))
+    }
+
     fn unsupported(&self) -> &'static [Unsupported] {
         &[
             ("automatic", "dnf keeps it in a database of its own; use `dnf mark`"),
@@ -104,13 +109,13 @@ impl PackageManager for Dnf {
         Ok(names.iter().filter_map(of).collect())
     }
 
-    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
+    fn lists(&self, cx: &Context) -> Lists {
         let root = &cx.system_root;
         let folders = names_in(root, CACHE).into_iter().map(|repository| format!("{CACHE}/{repository}/repodata"));
         let in_folder = |folder: String| {
             names_in(root, &folder).into_iter().map(move |name| format!("{folder}/{name}")).collect::<Vec<_>>()
         };
-        are_stale(root, folders.flat_map(in_folder), &["etc/yum.repos.d", "etc/dnf/dnf.conf"], maximum)
+        Lists::of(root, folders.flat_map(in_folder), &["etc/yum.repos.d", "etc/dnf/dnf.conf"])
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {

@@ -6,8 +6,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind};
+use stead_core::destruction::{Item, ItemKind};
 use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
 
@@ -30,8 +32,13 @@ pub(super) trait PackageManager: Send + Sync {
     /// Which versions of those of these packages that are known could be installed. Changes nothing.
     fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure>;
 
-    /// Whether the lists of packages are older than this, or than the repositories that they are of.
-    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool;
+    /// Whether it takes what is stated for this version of the lists.
+    fn names_version(&self, stated: &str, known: &str) -> bool {
+        stated == known
+    }
+
+    /// How old the lists of packages are.
+    fn lists(&self, cx: &Context) -> Lists;
 
     /// Gets the lists of packages anew.
     fn update_lists(&self, cx: &Context) -> Result<(), Failure>;
@@ -68,18 +75,39 @@ impl Settings {
     }
 }
 
-/// Whether the lists of packages are older than this, or than a repository that they are of.
-pub(super) fn are_stale(
-    root: &SystemRoot,
-    lists: impl Iterator<Item = String>,
-    repositories: &[&str],
-    maximum: Duration,
-) -> bool {
-    let modified = |path: String| root.status(path)?.modified_at();
-    let Some(updated) = lists.filter_map(modified).max() else { return true };
-    let changed = repositories.iter().flat_map(|path| with_entries(root, path)).filter_map(modified).max();
-    let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
-    is_old || changed.is_some_and(|changed| changed >= updated)
+/// How old the lists of packages are.
+pub(super) struct Lists {
+    updated: Option<SystemTime>,
+    /// When a repository that they are of was changed last.
+    changed: Option<SystemTime>,
+}
+
+impl Lists {
+    /// Of these files, and of the repositories in these.
+    pub(super) fn of(root: &SystemRoot, lists: impl Iterator<Item = String>, repositories: &[&str]) -> Self {
+        let modified = |path: String| root.status(path)?.modified_at();
+        let changed = repositories.iter().flat_map(|path| with_entries(root, path)).filter_map(modified).max();
+        Self { updated: lists.filter_map(modified).max(), changed }
+    }
+
+    /// Whether they are older than this, or than a repository that they are of.
+    pub(super) fn are_stale(&self, maximum: Duration) -> bool {
+        let Some(updated) = self.updated else { return true };
+        let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
+        is_old || self.changed.is_some_and(|changed| changed >= updated)
+    }
+
+    /// Whether there are none yet.
+    pub(super) fn are_missing(&self) -> bool {
+        self.updated.is_none()
+    }
+
+    /// What becomes of them in a set that gets them anew.
+    pub(super) fn item(&self) -> Item {
+        let updated = self.updated.and_then(|updated| Timestamp::try_from(updated).ok());
+        let updated = updated.map(|updated| updated.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+        Item { path: "package lists".to_owned(), kind: ItemKind::Lists { updated } }
+    }
 }
 
 /// A path, and those of what is in it if it is a directory.
@@ -208,13 +236,39 @@ impl Transaction {
     pub(super) fn moves_packages(&self) -> bool {
         !self.install.is_empty() || !self.remove.is_empty()
     }
+
+    /// The same of exactly the versions that a plan of it has.
+    #[must_use]
+    pub(super) fn pinned(mut self, plan: &Plan) -> Self {
+        for (name, version) in &mut self.install {
+            let planned = plan.installs.iter().find(|new| is_same(&new.name, name));
+            *version = planned.map(|new| new.version.clone()).or(version.take());
+        }
+        self
+    }
+}
+
+/// Whether a planned package is the stated one: package managers leave out the architecture of the system.
+pub(super) fn is_same(planned: &str, stated: &str) -> bool {
+    planned == stated || stated.split_once(':').is_some_and(|(name, _)| name == planned)
 }
 
 /// What a transaction comes to.
-#[derive(Default, PartialEq, Eq, Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Plan {
     pub(super) installs: Vec<Install>,
     pub(super) removes: Vec<Remove>,
+}
+
+impl Plan {
+    /// The first package of which this plan says something else than another does, or nothing.
+    pub(super) fn deviation<'p>(&'p self, from: &'p Self) -> Option<&'p str> {
+        let new = |here: &'p Self, there: &Self| {
+            let install = here.installs.iter().find(|each| !there.installs.contains(each)).map(|each| &*each.name);
+            install.or_else(|| here.removes.iter().find(|each| !there.removes.contains(each)).map(|each| &*each.name))
+        };
+        new(self, from).or_else(|| new(from, self))
+    }
 }
 
 /// A package that gets a version.

@@ -10,9 +10,11 @@ use stead_core::claims::{Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, read, refused, required};
+use crate::input::{
+    PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, impossible, read, refused, required,
+};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod apt;
@@ -25,7 +27,9 @@ mod version;
 
 use apt::Apt;
 use dnf::Dnf;
-use manager::{Available, Install, Installed, Package, PackageManager, Plan, Presence, Remove, Transaction};
+use manager::{
+    Available, Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same,
+};
 pub(crate) use version::Requirement;
 
 const PROFILE: Profile = Profile {
@@ -77,7 +81,8 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     allow_downgrade: bool,
-    /// When the package lists are updated before an installation. A what-if uses the existing lists.
+    /// When the package lists are updated before an installation. A what-if uses the existing lists, and says how old they are
+    /// if a set would update them. What a saved plan shows is installed in just the versions that it shows, or not at all.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     update_lists: UpdateLists,
@@ -142,7 +147,7 @@ impl Packages {
             return Ok(&self.apt);
         }
         if let Some((_, other)) = OTHERS.iter().find(|(place, _)| cx.system_root.status(place).is_some()) {
-            return Err(refused("", format!("the package manager {other} is not supported, only apt and dnf")));
+            return Err(impossible("", format!("the package manager {other} is not supported, only apt and dnf")));
         }
         match (rpm::exists(cx), status) {
             (true, _) => Ok(&self.dnf),
@@ -161,7 +166,7 @@ impl Packages {
             _ => false,
         };
         match manager.unsupported().iter().find(|(property, _)| is_stated(property)) {
-            Some((property, why)) => Err(refused(
+            Some((property, why)) => Err(impossible(
                 property,
                 format!("'{property}' is not supported by the package manager of this system: {why}"),
             )),
@@ -201,7 +206,11 @@ impl Provider for Packages {
         let desired: Properties<'_> = read(input)?;
         let system = System::look(self.manager_for(cx, &desired)?, cx, &desired)?;
         let differing = desired.differing(&system);
-        Ok(reply::tested(desired.state(&system.installed, &differing), &differing))
+        let state = desired.state(&system.installed, &differing);
+        if desired.names.is_none() || differing.is_empty() {
+            return Ok(reply::tested(state, &differing));
+        }
+        Ok(reply::tested_as(state, &differing, desired.expected(&system, &differing)))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -285,7 +294,7 @@ impl<'m> System<'m> {
         }
         let known = self.available_of(name);
         let known =
-            known.ok_or_else(|| refused("version", format!("there is no package '{name}' in the package lists")))?;
+            known.ok_or_else(|| impossible("name", format!("there is no package '{name}' in the package lists")))?;
         let order = self.manager.order();
         let versions = known.candidate.iter().chain(&known.versions);
         let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
@@ -297,7 +306,7 @@ impl<'m> System<'m> {
         fitting.sort_by(|left, right| order(left, right));
         fitting.last().map(|version| (*version).clone()).ok_or_else(|| {
             let all = known.versions.join(", ");
-            refused(
+            impossible(
                 "version",
                 format!("no version of '{name}' in the package lists is one that is required; there are: {all}"),
             )
@@ -393,12 +402,15 @@ impl<'a> Properties<'a> {
             // Without its epoch a version is older than any that has one.
             let is_same = found.version.split_once(':').is_some_and(|(_, rest)| rest == version);
             if is_same {
-                return Err(refused(
+                return Err(impossible(
                     "version",
                     format!("{message}: write the version with what is in front of its colon"),
                 ));
             }
-            return Err(refused("version", format!("{message}. Add 'allowDowngrade: true' to install an older one")));
+            return Err(impossible(
+                "version",
+                format!("{message}. Add 'allowDowngrade: true' to install an older one"),
+            ));
         }
         Ok(Some(version))
     }
@@ -412,7 +424,7 @@ impl<'a> Properties<'a> {
         };
         if let Some(name) = self.names().find(is_held) {
             let hint = format!("Add 'hold' to {doing}");
-            return Err(refused(property, format!("the package '{name}' is held at its version. {hint}")));
+            return Err(impossible(property, format!("the package '{name}' is held at its version. {hint}")));
         }
         if !self.exist {
             return Ok(());
@@ -423,37 +435,65 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Whether the package lists are updated before a transaction.
-    fn updates_lists(&self, system: &System<'_>, cx: &Context) -> bool {
+    /// The package lists, if they are updated before a transaction.
+    fn outdated_lists(&self, system: &System<'_>, cx: &Context) -> Option<Lists> {
         const DAY: u32 = 86_400;
         let installs = self.exist && self.differing(system).iter().any(|name| ["_exist", "version"].contains(name));
         let maximum = Duration::from_secs(self.maximum_list_age.unwrap_or(DAY).into());
-        installs
-            && match self.update_lists {
-                UpdateLists::Always => true,
-                UpdateLists::Never => false,
-                UpdateLists::Stale => system.manager.are_lists_stale(cx, maximum),
-            }
+        let lists = Some(()).filter(|()| installs).map(|()| system.manager.lists(cx))?;
+        let is_due = match self.update_lists {
+            UpdateLists::Always => true,
+            UpdateLists::Never => false,
+            UpdateLists::Stale => lists.are_stale(maximum),
+        };
+        is_due.then_some(lists)
     }
 
-    /// What a set does, decided without changing anything: the same for a what-if and for the set itself.
-    fn decide(&self, system: System<'_>, cx: &Context) -> Result<Change, Failure> {
+    /// What a set does, decided without changing anything: the same for a what-if and for the set itself. With a plan, of just
+    /// the versions that it has.
+    fn decide(&self, system: System<'_>, cx: &Context, pins: Option<&Plan>) -> Result<Change, Failure> {
         let differing = self.differing(&system);
         let installs = differing.iter().any(|name| ["_exist", "version"].contains(name));
         let is_range = matches!(self.version.as_ref().map(|version| &version.requirement), Some(Requirement::Range(_)));
         let system = if self.exist && installs && is_range { system.with_available(cx, self)? } else { system };
         let transaction = self.transaction(&system)?;
-        let plan = system.manager.plan(cx, &transaction)?;
+        let transaction = if let Some(plan) = pins { transaction.pinned(plan) } else { transaction };
+        let plan = system.manager.plan(cx, &transaction);
+        let plan = plan.map_err(|failure| self.unavailable(cx, &system, &transaction).unwrap_or(failure))?;
         let planned = |name: &str| {
             let mut installs = plan.installs.iter().map(|install| install.name.as_str());
             installs.any(|planned| is_same(planned, name))
         };
         if let Some((name, _)) = transaction.install.iter().find(|(name, _)| !planned(name)) {
-            return Err(refused("name", format!("the package manager has no package '{name}' to install")));
+            return Err(impossible("name", format!("the package manager has no package '{name}' to install")));
         }
         self.check_held(&system, &plan)?;
         self.check_order(&system, &plan)?;
         Ok(Change { differing, transaction, plan })
+    }
+
+    /// Why a transaction cannot be made, if it is that a package or a version of one is not to be had: no second try helps.
+    fn unavailable(&self, cx: &Context, system: &System<'_>, transaction: &Transaction) -> Option<Failure> {
+        let names: Vec<&str> = transaction.install.iter().map(|(name, _)| name.as_str()).collect();
+        let release = self.release.map(|release| release.0);
+        // With nothing to install, or where the lists cannot be asked, the package manager has said why.
+        let known = (!names.is_empty()).then(|| system.manager.available(cx, &names, release).ok()).flatten()?;
+        transaction.install.iter().find_map(|(name, version)| {
+            let found = known.iter().find(|each| is_same(&each.name, name));
+            let versions = found.map(|found| &*found.versions).unwrap_or_default();
+            match version {
+                None if found.is_none() => {
+                    Some(impossible("name", format!("there is no package '{name}' in the package lists")))
+                }
+                None if versions.is_empty() => Some(impossible("name", format!("no package is named '{name}' itself"))),
+                Some(version) if !versions.iter().any(|known| system.manager.names_version(version, known)) => {
+                    let there_are = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
+                    let message = format!("the package lists have no version '{version}' of '{name}'");
+                    Some(impossible("version", format!("{message}; there are: {there_are}")))
+                }
+                _ => None,
+            }
+        })
     }
 
     /// Fails where others than the stated packages would change that are held: `hold` allows it for those alone.
@@ -465,7 +505,7 @@ impl<'a> Properties<'a> {
             None => Ok(()),
             Some(name) => {
                 let message = format!("the package '{name}', which is held at its version, would change as well");
-                Err(refused("name", format!("{message}. Add it to 'names', or release its hold")))
+                Err(impossible("name", format!("{message}. Add it to 'names', or release its hold")))
             }
         }
     }
@@ -478,7 +518,7 @@ impl<'a> Properties<'a> {
             None => Ok(()),
             Some(Install { name, version, .. }) => {
                 let message = format!("the package '{name}' would be changed to the older version {version}");
-                Err(refused("name", format!("{message}. Add 'allowDowngrade: true' to allow it")))
+                Err(impossible("name", format!("{message}. Add 'allowDowngrade: true' to allow it")))
             }
         }
     }
@@ -491,46 +531,72 @@ impl<'a> Properties<'a> {
             return Ok(reply::set(self.state(&installed, &[]), &[], Vec::new()));
         }
         self.check_possible(&system)?;
-        let stale = self.updates_lists(&system, cx).then(|| "update the package lists".to_owned());
+        let lists = self.outdated_lists(&system, cx);
+        let stale = lists.as_ref().map(|_| "update the package lists".to_owned());
         let privilege = not_root();
-        match self.decide(system, cx) {
+        match self.decide(system, cx, None) {
             Ok(change) => {
                 let words = stale.into_iter().chain(self.intentions(&change)).collect();
-                Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words) })
+                Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words, lists.as_ref()) })
             }
-            // What is decided without the package lists does not change with them.
-            Err(failure) if matches!(failure.kind, FailureKind::Exit(_) | FailureKind::Start) || stale.is_some() => {
-                let effects = Effects::of(self.effect(&differing));
-                let presumed = Some(Presumed { failure, paths: Vec::new() });
+            // It is decided with the package lists, which another instance may change as well. Where there are none yet, nothing
+            // is known of packages before the set gets them.
+            Err(failure) => {
+                let mut effects = Effects::of(self.effect(&differing));
+                effects.creates.extend(lists.as_ref().map(Lists::item));
+                let is_known = !lists.as_ref().is_some_and(Lists::are_missing);
+                let presumed = is_known.then(|| Presumed { failure, paths: Vec::new() }).or(privilege);
                 let after = self.state_after(&Plan::default(), &installed);
                 Ok(SetReply { presumed, effects, ..reply::set(after, &differing, stale.into_iter().collect()) })
             }
-            Err(failure) => Err(failure),
         }
     }
 
     fn bring_about(&self, manager: &dyn PackageManager, cx: &Context) -> Result<SetReply, Failure> {
-        let mut system = System::look(manager, cx, self)?;
+        let system = System::look(manager, cx, self)?;
         let before = Arc::clone(&system.installed);
         if self.differing(&system).is_empty() {
             return Ok(reply::set(self.state(&before, &[]), &[], Vec::new()));
         }
         self.check_possible(&system)?;
-        let mut known = None;
-        if self.updates_lists(&system, cx) {
-            known = Some(self.decide(system, cx).map_or_else(|_| Vec::new(), |change| change.plan.removes));
+        let lists = self.outdated_lists(&system, cx);
+        let decided = self.decide(system, cx, None);
+        let mut change = if lists.is_some() {
             manager.update_lists(cx)?;
-            system = System::look(manager, cx, self)?;
+            self.decide_again(System::look(manager, cx, self)?, cx, decided.ok().as_ref())?
+        } else {
+            decided?
+        };
+        if cx.binding == Binding::Plan {
+            change.transaction = change.transaction.pinned(&change.plan);
         }
-        let change = self.decide(system, cx)?;
-        check_removals(known.as_deref(), &change.plan)?;
         manager.carry_out(cx, &change.transaction)?;
         let after = System::look(manager, cx, self)?;
         if let Some(name) = self.names().find(|name| !self.differing_of(&after, name).is_empty()) {
             let message = format!("the package manager reports success, and '{name}' is not in the desired state");
             return Err(Failure::new(FailureKind::System, message));
         }
-        Ok(self.reply(&change, &before, Vec::new()))
+        Ok(self.reply(&change, &before, Vec::new(), lists.as_ref()))
+    }
+
+    /// What a set does with the package lists that were updated: where it is to do what was planned, just what was decided
+    /// with the former ones.
+    fn decide_again(&self, system: System<'_>, cx: &Context, former: Option<&Change>) -> Result<Change, Failure> {
+        let pins = former.filter(|_| cx.binding == Binding::Plan).map(|former| &former.plan);
+        let gone = |why: &str| {
+            let message = "what was planned is not to be had from the package lists, which were updated since";
+            impossible("version", format!("{message}: {why}. Nothing was changed; a plan shows it now"))
+        };
+        let Some(planned) = pins else {
+            let change = self.decide(system, cx, None)?;
+            check_removals(former.map_or(&[], |former| &former.plan.removes), &change.plan)?;
+            return Ok(change);
+        };
+        let change = self.decide(system, cx, pins).map_err(|failure| gone(&failure.message))?;
+        match change.plan.deviation(planned) {
+            Some(name) => Err(gone(&format!("the package '{name}' would change otherwise"))),
+            None => Ok(change),
+        }
     }
 
     fn effect(&self, differing: &[&str]) -> Effect {
@@ -541,17 +607,35 @@ impl<'a> Properties<'a> {
         }
     }
 
-    fn reply(&self, change: &Change, before: &Installed, words: Vec<String>) -> SetReply {
+    /// What a test says that a set would come to, without the package lists: which of several packages are missing.
+    fn expected(&self, system: &System<'_>, differing: &[&str]) -> SetReply {
+        let mut effects = Effects::of(self.effect(differing));
+        let differs = self.names().filter(|name| self.differing_of(system, name).contains(&"_exist"));
+        for name in differs {
+            let version = system.installed.find(name).map(|found| found.version.to_string());
+            let list = if self.exist { &mut effects.creates } else { &mut effects.destroys };
+            list.push(package(name, if self.exist { "" } else { version.as_deref().unwrap_or_default() }, None));
+        }
+        let after = self.state_after(&Plan::default(), &system.installed);
+        SetReply { effects, ..reply::set(after, differing, Vec::new()) }
+    }
+
+    fn reply(&self, change: &Change, before: &Installed, words: Vec<String>, lists: Option<&Lists>) -> SetReply {
         let mut effects = Effects::of(self.effect(&change.differing));
-        let item = |name: &str, version: &str| Item {
-            path: name.to_owned(),
-            kind: ItemKind::Package { version: version.to_owned() },
-        };
-        let is_stated = |name: &str| self.names().any(|stated| is_same(name, stated));
-        let others = change.plan.installs.iter().filter(|new| new.former.is_none() && !is_stated(&new.name));
-        effects.creates.extend(others.map(|new| item(&new.name, &new.version)));
-        effects.destroys.extend(change.plan.removes.iter().map(|gone| item(&gone.name, &gone.version)));
-        SetReply { effects, ..reply::set(self.state_after(&change.plan, before), &change.differing, words) }
+        effects.creates.extend(lists.map(Lists::item));
+        let after = self.state_after(&change.plan, before);
+        // The property tells the version of the one package, unless it is stated in another way.
+        let told = self.name.and_then(|name| Some((name.0, after.get("version")?.as_str()?)));
+        let is_told =
+            |new: &Install| told.is_some_and(|(name, version)| is_same(&new.name, name) && new.version == version);
+        let is_stated = |new: &&Install| self.names().any(|stated| is_same(&new.name, stated));
+        let others = change.plan.installs.iter().filter(|new| !is_told(new));
+        let (stated, others): (Vec<&Install>, Vec<&Install>) = others.partition(is_stated);
+        effects.creates.extend(
+            stated.into_iter().chain(others).map(|new| package(&new.name, &new.version, new.former.as_deref())),
+        );
+        effects.destroys.extend(change.plan.removes.iter().map(|gone| package(&gone.name, &gone.version, None)));
+        SetReply { effects, ..reply::set(after, &change.differing, words) }
     }
 
     /// What is done, in words.
@@ -640,20 +724,19 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// Whether a planned package is the stated one: package managers leave out the architecture of the system.
-fn is_same(planned: &str, stated: &str) -> bool {
-    planned == stated || stated.split_once(':').is_some_and(|(name, _)| name == planned)
+fn package(name: &str, version: &str, former: Option<&str>) -> Item {
+    let kind = ItemKind::Package { version: version.to_owned(), former: former.map(str::to_owned) };
+    Item { path: name.to_owned(), kind }
 }
 
 /// Fails where the package lists that were updated let more packages be removed than those before, which a plan showed.
-fn check_removals(known: Option<&[Remove]>, plan: &Plan) -> Result<(), Failure> {
-    let Some(known) = known else { return Ok(()) };
+fn check_removals(known: &[Remove], plan: &Plan) -> Result<(), Failure> {
     let was_shown = |gone: &Remove| known.iter().any(|shown| shown.name == gone.name);
     match plan.removes.iter().find(|gone| !was_shown(gone)) {
         None => Ok(()),
         Some(Remove { name, .. }) => {
             let message = format!("with the updated package lists, the package '{name}' would be removed as well");
-            Err(refused("name", format!("{message}. Nothing was changed; a plan shows it now")))
+            Err(impossible("name", format!("{message}. Nothing was changed; a plan shows it now")))
         }
     }
 }

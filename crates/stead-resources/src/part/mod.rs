@@ -19,11 +19,16 @@ use crate::{pending, reply};
 
 pub(crate) mod lines;
 mod live;
+mod overrides;
 
 pub(crate) use live::{Live, Setting};
+pub(crate) use overrides::{Override, overridden};
 
 /// A kind of part.
 pub(crate) trait Part: Send + Sync + 'static {
+    /// Packages of which one brings what reads the file, whatever the distribution calls it.
+    const PACKAGES: &'static [&'static str] = &[];
+
     /// The properties that state one.
     type Stated<'a>: Stated<'a>;
 
@@ -101,6 +106,11 @@ pub(crate) trait Stated<'a>: Properties<'a> {
     /// The value of the running kernel that the part is kept for.
     fn live(&self, _cx: &Context) -> Option<Live> {
         None
+    }
+
+    /// The line of another file that is in force in place of this part, as it is to be.
+    fn overridden(&self, _cx: &Context) -> Result<Option<Override>, Failure> {
+        Ok(None)
     }
 
     /// The properties that tell which part it is; they are in every state.
@@ -203,11 +213,17 @@ impl<P: Part> Provider for Parts<P> {
             found.retain(|name, _| !desired.exist || desired.wanted.contains_key(name));
             found
         });
+        if let Some(failure) = desired.overridden(cx)? {
+            return Err(failure);
+        }
         Ok(reply::tested_as(state::<P>(&desired.stated, found), &differing, set))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::<P>::read(cx, input)?;
+        if let Some(failure) = desired.overridden(cx)? {
+            return Err(failure);
+        }
         if execution == Execution::Actual {
             let (differing, effects) = self.bring_about(cx, &desired)?;
             return Ok(SetReply { effects, ..reply::set(desired.after(), &names(&differing), Vec::new()) });
@@ -238,7 +254,7 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        reply::ties(input)
+        reply::ties(input).and_packages(P::PACKAGES.iter().copied())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -318,6 +334,12 @@ impl<'a, P: Part> Desired<'a, P> {
             stated,
             exist,
         })
+    }
+
+    /// Why the part would not be in force, wherever it is.
+    fn overridden(&self, cx: &Context) -> Result<Option<Failure>, Failure> {
+        let found = if self.exist { self.stated.overridden(cx)? } else { None };
+        Ok(found.map(|found| found.failure()))
     }
 
     /// The value that the running kernel has instead of the one that is asked for.

@@ -1,7 +1,7 @@
 //! `Stead/Service`: a service, or another unit, of systemd.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{SystemPath, SystemRoot};
-use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
 
-use crate::input::{PathText, exclusive, read, read_each, refused};
+use crate::input::{PathText, exclusive, impossible, read, read_each, refused};
 use crate::text::{DropInName, FileText, UnitName, unit_file_flaw};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -203,7 +203,9 @@ impl Provider for Services {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired: Properties<'_> = read(input)?;
         let found = self.find(cx, &desired)?;
-        Ok(reply::tested(desired.state(&found), &desired.differing(&found)))
+        let (state, differing) = (desired.state(&found), desired.differing(&found));
+        let predicted = desired.foreseen(cx, &found, &state, !differing.is_empty());
+        Ok(TestReply { predicted, ..reply::tested(state, &differing) })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -236,7 +238,7 @@ impl Provider for Services {
         let exported = |name: String| {
             let is_running = is_live(cx).then(|| running.contains(&name));
             let (unit, is_stopped) = (Unit::find(root, &name), is_running != Some(true));
-            let found = Found { unit, is_running, is_stopped, is_outdated: false, drop_ins: Vec::new() };
+            let found = Found { unit, is_running, is_stopped, outdated_by: None, drop_ins: Vec::new() };
             let state = state(&name, &found);
             Exported::named(name, state)
         };
@@ -288,7 +290,7 @@ impl Services {
         let (root, name) = (&cx.system_root, desired.name.whole());
         if has_other_init(root) {
             // Unit files and links, which packages bring anyway, start nothing there.
-            return Err(refused("name", "this system uses sysvinit; only systemd services are supported"));
+            return Err(impossible("name", "this system uses sysvinit; only systemd services are supported"));
         }
         let read = |path: &str| unit::text_of(root, path);
         let unit = Unit::find(root, &name);
@@ -297,18 +299,20 @@ impl Services {
             unit: if desired.unit.is_some() { unit.named(root, &name) } else { unit },
             is_running: None,
             is_stopped: true,
-            is_outdated: false,
+            outdated_by: None,
             drop_ins: desired.drop_in_paths().map(|(path, _)| read(&path)).collect(),
         };
         if is_live(cx) {
             let status = self.systemd.status(&name)?;
             let files = desired.files_read_at_start(cx, root);
-            let is_outdated = status.is_running() && !files.is_empty() && {
+            let mut outdated_by = None;
+            if status.is_running() && !files.is_empty() {
                 let started = self.systemd.started_at(&status)?;
-                started > 0 && files.iter().any(|file| steps::changed_at(file) > Some(started))
-            };
+                let is_newer = |file: &&SystemPath| started > 0 && steps::changed_at(file) > Some(started);
+                outdated_by = files.iter().find(is_newer).cloned();
+            }
             let (is_running, is_stopped) = (Some(status.is_running()), status.is_stopped());
-            found = Found { is_running, is_stopped, is_outdated, ..found };
+            found = Found { is_running, is_stopped, outdated_by, ..found };
         }
         Ok(found)
     }
@@ -388,8 +392,8 @@ struct Found {
     is_running: Option<bool>,
     /// Whether it neither runs nor is about to.
     is_stopped: bool,
-    /// Whether it started before what it reads at its start was changed.
-    is_outdated: bool,
+    /// What it reads at its start and was changed after that.
+    outdated_by: Option<SystemPath>,
     /// The content of the drop-ins that are stated.
     drop_ins: Vec<Option<String>>,
 }
@@ -515,10 +519,28 @@ impl Properties<'_> {
             ("masked", self.masked.is_some_and(|masked| masked != found.is_masked())),
             ("unit", self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
             ("dropIns", !has_drop_ins()),
-            ("restartedAfter", found.is_outdated && self.state != Some(Activity::Stopped)),
+            ("restartedAfter", found.outdated_by.is_some() && self.state != Some(Activity::Stopped)),
             ("restarted", self.restarted && is_running),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
+    /// What a set would come to; of a unit in the desired state, once a file is changed that it reads at its start.
+    fn foreseen(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
+        let after = Plain::new(state.clone());
+        if !differs {
+            let restarts = self.exist && found.is_running == Some(true) && self.state != Some(Activity::Stopped);
+            let once = if restarts { self.files_read_at_start(cx, &cx.system_root) } else { Vec::new() };
+            let once: Vec<PathBuf> = once.into_iter().map(PathBuf::from).collect();
+            let words = vec![format!("{} it", Job::Restart.word())];
+            return (!once.is_empty()).then(|| Prediction { after, words, once, ..Prediction::default() });
+        }
+        // What cannot be done is said by a set; a test says what differs.
+        let words = self.change(&cx.system_root, found).ok()?.what_if;
+        let mut after = if self.exist { state.clone() } else { Object::default() };
+        after.extend(self.after());
+        after.remove("restarted");
+        Some(Prediction { after: Plain::new(after), words, ..Prediction::default() })
     }
 
     /// What a set does.
@@ -530,7 +552,9 @@ impl Properties<'_> {
         let decided =
             if self.exist { self.reach(root, found, &mut change) } else { self.remove(root, found, &mut change) };
         decided?;
-        change.describe(found.unit.exists(), self.exist);
+        let because =
+            found.outdated_by.as_ref().filter(|_| change.job == Some(Job::Restart) && change.steps.is_empty());
+        change.describe(found.unit.exists(), self.exist, because.map(|path| &**path));
         Ok(change)
     }
 
@@ -564,7 +588,7 @@ impl Properties<'_> {
         if differs("masked") && self.masked == Some(true) {
             if found.own().is_some() {
                 let hint = "Remove it first, with an instance whose '_exist' is false";
-                return Err(refused("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
+                return Err(impossible("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
             }
             if root.at(self.unit_path()).status().is_some() {
                 let hint = if found.unit.name == name {
@@ -573,7 +597,7 @@ impl Properties<'_> {
                     "Name that"
                 };
                 let of = if found.unit.name == name { "a unit file" } else { &found.unit.name };
-                return Err(refused("masked", format!("'/{}' is a link to {of}. {hint}", self.unit_path())));
+                return Err(impossible("masked", format!("'/{}' is a link to {of}. {hint}", self.unit_path())));
             }
             change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
         }
@@ -583,7 +607,7 @@ impl Properties<'_> {
         }
         let starts = matches!(change.job, Some(Job::Start | Job::Restart)) || self.enabled == Some(true);
         if starts && found.is_masked() && self.masked.is_none() {
-            let failure = refused("masked", format!("'{name}' is masked. Add 'masked: false'"));
+            let failure = impossible("masked", format!("'{name}' is masked. Add 'masked: false'"));
             change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
         }
         Ok(())
@@ -611,7 +635,7 @@ impl Properties<'_> {
         let name = self.name.whole();
         if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
             let hint = "Remove its package, or use 'masked'";
-            return Err(refused("name", format!("'{name}' has the unit file '/{}'. {hint}", fragment.path)));
+            return Err(impossible("name", format!("'{name}' has the unit file '/{}'. {hint}", fragment.path)));
         }
         if let Some(fragment) = found.own() {
             steps::disable(root, &name, fragment, change);

@@ -11,7 +11,7 @@ use stead_host::provider::Context;
 
 use super::bus::Job;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
-use crate::input::refused;
+use crate::input::{impossible, refused};
 use crate::pending;
 
 /// What becomes of a service.
@@ -114,8 +114,8 @@ fn place(cx: &Context, path: &SystemPath) -> Result<Place, Failure> {
 }
 
 impl Change {
-    /// Says in words what is done, and lists what it creates and destroys.
-    pub(super) fn describe(&mut self, existed: bool, exists: bool) {
+    /// Says in words what is done, and lists what it creates and destroys. A restart may be because of a file.
+    pub(super) fn describe(&mut self, existed: bool, exists: bool, because: Option<&Path>) {
         self.effects = Effects::of(match (existed, exists) {
             (false, _) => Effect::Create,
             (true, true) => Effect::Change,
@@ -138,7 +138,8 @@ impl Change {
             }
         }
         self.what_if = self.steps.iter().map(Step::words).collect();
-        self.what_if.extend(self.job.map(|job| format!("{} it", job.word())));
+        let because = because.map(|path| format!(", since '{}' was changed after its start", path.display()));
+        self.what_if.extend(self.job.map(|job| format!("{} it{}", job.word(), because.unwrap_or_default())));
     }
 
     /// Notes what is missing, unless something else is.
@@ -169,7 +170,7 @@ pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change:
     }
     if install.links.is_empty() {
         let hint = "Such a unit is started by others. Leave out 'enabled'";
-        return Err(refused(
+        return Err(impossible(
             "enabled",
             format!("the unit file '/{}' asks for no links in a section [Install]. {hint}", fragment.path),
         ));
@@ -201,7 +202,7 @@ pub(super) fn unmasked(path: &str) -> Result<Step, Failure> {
         let kind = ItemKind::Symlink { target: super::MASK.to_owned() };
         return Ok(Step::Remove { path: path.to_owned(), kind });
     }
-    Err(refused("masked", format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))
+    Err(impossible("masked", format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))
 }
 
 /// Removes the drop-ins of a unit.
@@ -229,5 +230,5 @@ pub(super) fn no_unit(name: &str, is_to_run: bool) -> Failure {
 }
 
 pub(super) fn nothing_runs() -> Failure {
-    refused("state", "systemd does not run in this root. State only 'enabled' and 'masked'")
+    impossible("state", "systemd does not run in this root. State only 'enabled' and 'masked'")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -79,7 +79,7 @@ const FOLDER: &str = "/etc/sudoers.d";
 /// `Stead/Sudoers` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let built_in = PROFILE.built_in(Arc::new(Sudoers::default()))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Some(BuiltIn { keys: &["name"], shown: &["mode", "owner", "group"], ..built_in })
 }
 
 /// Carries out `Stead/Sudoers`: what `Stead/File` would do, once the rules were checked.
@@ -91,6 +91,10 @@ struct Sudoers {
 }
 
 impl Provider for Sudoers {
+    fn ties(&self, _input: &Plain) -> Ties {
+        Ties::default().and_packages(["sudo"])
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

@@ -246,7 +246,8 @@ impl<'a> Desired<'a> {
         if differing.is_empty() || self.check_force(current).is_err() || Place::find(&self.path, &cx.writes).is_err() {
             return Ok(None);
         }
-        Ok(Some(Prediction { after: Plain::new(self.after()), effects: self.effects(cx, current, differing)? }))
+        let (after, effects) = (Plain::new(self.after()), self.effects(cx, current, differing)?);
+        Ok(Some(Prediction { after, effects, ..Prediction::default() }))
     }
 
     fn intentions(&self, current: Option<&Current>, differing: &[&str]) -> Vec<String> {

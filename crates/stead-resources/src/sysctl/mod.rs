@@ -11,7 +11,7 @@ use stead_host::provider::Context;
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
-use crate::part::{Live, Location, Part, Parts, Setting, Stated};
+use crate::part::{Live, Location, Override, Part, Parts, Setting, Stated, overridden};
 use crate::text::{SingleLine, SysctlName};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -25,7 +25,8 @@ const PROFILE: Profile = Profile {
 };
 
 /// A parameter of the kernel: a line in a file of /etc/sysctl.d, and the value that the running kernel has, which is changed
-/// first. Of several lines the last one counts, and is changed. When a line is removed, the running kernel keeps its value.
+/// first. Of several lines the last one counts, and is changed. It fails where a file that is read later sets another value, naming
+/// it: such a line would count after a restart. When a line is removed, the running kernel keeps its value.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Sysctl")]
@@ -50,6 +51,10 @@ struct Properties<'a> {
 }
 
 const FILE: &str = "/etc/sysctl.d/90-stead.conf";
+
+/// Where they are read from, by sysctl.d(5).
+const DIRECTORIES: [&str; 5] =
+    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 
 fn file() -> FilePath<'static> {
     FilePath(PathText(FILE))
@@ -104,6 +109,14 @@ impl<'a> Stated<'a> for Properties<'a> {
         let value = self.value.filter(|_| self.live && cx.manages_running_system())?;
         let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
         Some(Live { property: "value", setting: Setting::Parameter(path), value: value.0.trim().to_owned() })
+    }
+
+    fn overridden(&self, cx: &Context) -> Result<Option<Override>, Failure> {
+        let wanted = self.value.map_or("", |value| value.0);
+        let found = overridden(cx, self.path.0.0, &DIRECTORIES, |line| {
+            setting(line).filter(|_| self.is_own(line)).map(|(_, value)| value.to_owned())
+        })?;
+        Ok(found.filter(|found| !found.value().split_whitespace().eq(wanted.split_whitespace())))
     }
 
     fn identity(&self) -> Object {

@@ -108,7 +108,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 /// `Stead/Template` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let built_in = PROFILE.built_in(Arc::new(Templates::default()))?;
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Some(BuiltIn { keys: &["path"], shown: &["content"], ..built_in })
 }
 
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::diag::nearest;
 use stead_core::manifest::Capabilities;
@@ -62,6 +62,10 @@ struct Timezones {
 }
 
 impl Provider for Timezones {
+    fn ties(&self, _input: &Plain) -> Ties {
+        Ties::default().and_packages(["tzdata"])
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

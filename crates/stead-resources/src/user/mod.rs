@@ -156,9 +156,9 @@ impl Provider for Users {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Properties { exist: false, ..read_each(input)? };
-        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        let predicted = desired.predicted(cx, Databases::read(cx)?)?;
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
-            return Ok(predicted.what_if);
+            return predicted.presumed.map_or(Ok(predicted.what_if), |presumed| Err(presumed.failure));
         }
         self.carry_out(cx, &desired, predicted).map(|_| Vec::new())
     }
@@ -301,7 +301,7 @@ impl Properties<'_> {
             databases.put_group(&group);
         }
         let mut change = self.change(cx, &mut databases)?;
-        presumed.push(change.presumed.take());
+        presumed.extend([change.presumed.take(), databases.presumed()?]);
         let presumed = Presumed::all(presumed).filter(|_| !change.differing.is_empty());
         Ok(Change { presumed, ..change })
     }

@@ -38,7 +38,10 @@ const NAMES: usize = 20;
 
 fn listed(sign: char, listing: &Listing, alone: impl Fn(&Item) -> bool) -> String {
     let items = listing.items().iter().filter(|item| alone(item));
-    let items = items.map(|item| values::detail(sign, &item.to_string()) + &below(sign, item.kind.entries()));
+    let items = items.map(|item| {
+        let sign = if item.kind.is_replaced() { '~' } else { sign };
+        values::detail(sign, &item.to_string()) + &below(sign, item.kind.entries())
+    });
     let more = Some(listing.more()).filter(|more| *more > 0);
     items.chain(more.map(|more| values::detail(sign, &format!("and {more} more")))).collect()
 }

@@ -33,6 +33,7 @@ use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
 use stead_core::run::Run;
 use stead_core::text::Sources;
+use stead_host::provider::Binding;
 
 use crate::args::{Apply, Document, Graph, Output, Plan};
 use crate::exit::Exit;
@@ -67,7 +68,7 @@ pub(crate) fn plan(arguments: &Plan, env: &ProcessEnv) -> Exit {
 
 /// Brings the machine to the desired state, or does what a saved plan shows.
 pub(crate) fn apply(mut arguments: Apply, env: &ProcessEnv) -> Exit {
-    let plan = match saved::read(arguments.document.path()).transpose() {
+    let plan = match saved::to_apply(arguments.document.path()).transpose() {
         Ok(plan) => plan,
         Err(exit) => return exit,
     };
@@ -86,7 +87,10 @@ pub(crate) fn apply(mut arguments: Apply, env: &ProcessEnv) -> Exit {
         Ok(recorder) => recorder,
         Err(exit) => return exit,
     };
-    let (session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
+    let (mut session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
+    if plan.is_some() {
+        session.binding = Binding::Plan;
+    }
     let task = Task { consent, reconcile, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY) };
     carry_out(&arguments.document, session, task, env)
 }

@@ -1,27 +1,28 @@
 //! The report of a run for users: a line for each instance with what differs, and a summary.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::Value as Json;
-use stead_core::call::{Changed, FailureKind, Operation, Restart, code};
+use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diag;
+use stead_core::diff::Change;
 use stead_core::event::{Event, EventKind, SkipReason};
 use stead_core::event::{Mode, Status};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
-use stead_core::report::{Record, Totals};
+use stead_core::report::Totals;
 use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
+use stead_core::value::{Value, pointer};
 use stead_core::visible::visible;
 use stead_core::wire::results::{left_out, reason};
 use stead_engine::{Difference, Summary, printed};
+use stead_resources::{BuiltIn, builtin_of};
 
 use super::effects;
 use super::values::{self, painted};
@@ -80,12 +81,6 @@ impl Style {
     pub(super) fn retention(&self, is_stored: bool) -> Retention {
         let is_read = is_stored || !self.announces || self.volume == Volume::Verbose;
         if is_read { Retention::Everything } else { Retention::Changes }
-    }
-
-    /// Of a plan that is saved: whatever is printed of it now.
-    pub(super) fn saved() -> Self {
-        let (volume, detail) = (Volume::Usual, Detail::Full);
-        Self { text: true, volume, detail, progress: false, announces: false, mode: Mode::PLAN, print }
     }
 
     /// Of the plan that a question is about: the question is on standard error, and so is the plan.
@@ -150,7 +145,8 @@ impl Printer {
         let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
         let wait = wait.as_secs_f64();
         let wait = if wait < 0.1 { "less than 0.1 s".to_owned() } else { format!("{wait:.1} s") };
-        let line = format!("pending: {} runs again in {wait}: {why}", heading(&run.graph().node(node).path, record));
+        let heading = heading(&run.graph().node(node).path, record.desired.as_deref());
+        let line = format!("pending: {heading} runs again in {wait}: {why}");
         match &self.bar {
             Some(bar) => bar.set_message(line),
             None => complain(&line),
@@ -185,25 +181,19 @@ impl Printer {
         if !printed {
             return String::new();
         }
-        let (sign, mut word, paint) = wording(self.style.mode, status, record);
+        let (sign, mut word, paint) = wording(self.style.mode, status, record.effect());
         if *status == Status::Drifted && run.due(node).is_some() {
             word = "due";
         }
-        let mut lines = painted(paint, &format!("{sign} {}", heading(&graph.node(node).path, record)));
-        // Writing to a string cannot fail.
-        let _ = writeln!(lines, "  {word}{}", self.reason(run, node, status));
-        if self.style.detail == Detail::Full {
-            lines += &self.body(run, node, status);
-        }
-        lines
+        let heading = heading(&graph.node(node).path, record.desired.as_deref());
+        let lines = headline((sign, word, paint), &heading, &self.reason(run, node, status));
+        if self.style.detail == Detail::Full { lines + &self.body(run, node, status) } else { lines }
     }
 
     fn reason(&self, run: &Run, node: NodeId, status: &Status) -> String {
         let graph = run.graph();
         match status {
-            Status::Unknown(because) => {
-                format!(" until {} has been changed", visible(&graph.label(because.node())))
-            }
+            Status::Unknown(because) => until(&graph.label(because.node())),
             Status::Skipped(SkipReason::Need(other)) => {
                 format!(": it depends on {}, which {}", visible(&graph.label(other.node())), became(run, other.node()))
             }
@@ -292,13 +282,6 @@ impl Printer {
         (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
     }
 
-    /// What is printed of a plan, without colours and the time that it took.
-    pub(super) fn text(&self, run: &Run, summary: &Summary) -> String {
-        let lines: String = run.graph().order.iter().map(|node| self.lines(run, *node)).collect();
-        let counts = counts(run.mode(), &summary.totals);
-        anstream::adapter::strip_str(&format!("{lines}Plan: {counts}\n")).to_string()
-    }
-
     fn outputs(&self, summary: &Summary) {
         for (name, value) in &summary.outputs {
             match value {
@@ -325,14 +308,29 @@ impl Printer {
 }
 
 /// `Type 'name'`, within what holds it, and where it is if its name does not tell.
-pub(super) fn heading(instance: &InstancePath, record: &Record) -> String {
+pub(super) fn heading(instance: &InstancePath, desired: Option<&Value>) -> String {
     let mut names: Vec<&str> = instance.outward().map(|path| &**path.name()).collect();
     names.reverse();
+    let path = desired.and_then(|desired| desired.as_object()?.get("path")?.as_str());
+    heading_of(instance.type_name().as_str(), &names, path)
+}
+
+/// The same, from the names of what holds an instance and its own.
+pub(super) fn heading_of(type_name: &str, names: &[&str], path: Option<&str>) -> String {
     let name = names.join(" / ");
-    let path = record.desired.as_ref().and_then(|desired| desired.as_object()?.get("path")?.as_str());
     let tells = |path: &str| name.split_whitespace().any(|word| word == path);
     let place = path.filter(|path| !tells(path)).map(|path| format!(" ({path})")).unwrap_or_default();
-    values::plain(&format!("{} '{name}'{place}", instance.type_name())).into_owned()
+    values::plain(&format!("{type_name} '{name}'{place}")).into_owned()
+}
+
+/// The first line about an instance.
+pub(super) fn headline((sign, word, paint): Wording, heading: &str, reason: &str) -> String {
+    painted(paint, &format!("{sign} {heading}")) + &format!("  {word}{reason}\n")
+}
+
+/// The reason of what is unknown.
+pub(super) fn until(label: &str) -> String {
+    format!(" until {} has been changed", visible(label))
 }
 
 /// How many instances are listed with the time that they took.
@@ -347,7 +345,7 @@ pub(super) fn timings(run: &Run) -> String {
     timed.sort_by_key(|(elapsed, _)| std::cmp::Reverse(*elapsed));
     let total: Duration = timed.iter().map(|(elapsed, _)| *elapsed).sum();
     let slowest = timed.iter().take(SLOWEST).map(|(elapsed, id)| {
-        let heading = heading(&graph.node(*id).path, run.report().record(*id));
+        let heading = heading(&graph.node(*id).path, run.report().record(*id).desired.as_deref());
         format!("  {heading} in {}\n", human(*elapsed))
     });
     let slowest: String = slowest.collect();
@@ -366,21 +364,27 @@ fn became(run: &Run, node: NodeId) -> &'static str {
 }
 
 /// The sign, the word and the color of how an instance ended.
-pub(super) fn wording(mode: Mode, status: &Status, record: &Record) -> (&'static str, &'static str, AnsiColor) {
+pub(super) type Wording = (&'static str, &'static str, AnsiColor);
+
+/// How it is said that an instance ended like this.
+pub(super) fn wording(mode: Mode, status: &Status, effect: Option<Effect>) -> Wording {
     match status {
         Status::Read => (" ", "read", AnsiColor::White),
         Status::InState => (" ", "unchanged", AnsiColor::White),
         Status::Drifted | Status::Changed => {
-            let effect = record.effect().unwrap_or(Effect::Change);
+            let effect = effect.unwrap_or(Effect::Change);
             let (sign, color) = sign(effect);
             (sign, effect_word(mode, status, effect), color)
         }
         Status::Failed => ("!", "failed", AnsiColor::Red),
         Status::Pending => ("!", "still pending", AnsiColor::Red),
         Status::Skipped(_) => (">", "skipped", AnsiColor::White),
-        Status::Unknown(_) => ("?", "unknown", AnsiColor::Cyan),
+        Status::Unknown(_) => UNKNOWN,
     }
 }
+
+/// How it is said that nobody knows what becomes of an instance.
+pub(super) const UNKNOWN: Wording = ("?", "unknown", AnsiColor::Cyan);
 
 /// The word for what became of an instance.
 pub(super) fn effect_word(mode: Mode, status: &Status, effect: Effect) -> &'static str {
@@ -412,32 +416,33 @@ fn sign(effect: Effect) -> (&'static str, AnsiColor) {
 /// What differs in an instance, and what comes into being and what is destroyed with it.
 fn changes(run: &Run, node: NodeId) -> String {
     let record = run.report().record(node);
-    let schema = stead_engine::schema(run, node);
+    let built_in = builtin_of(&run.graph().node(node).manifest);
     let difference = Difference::of(run, node);
-    described(difference.as_ref(), record.effects(), record.changed(), schema)
+    described(difference.as_ref(), record.effects(), Some(&stead_engine::words(run, node)), built_in)
 }
 
 /// A difference, and what comes into being and what is destroyed with it.
 pub(super) fn described(
     difference: Option<&Difference>,
     effects: Option<&Effects>,
-    changed: Option<&Changed>,
-    schema: Option<&Json>,
+    what_if: Option<&[String]>,
+    built_in: Option<&BuiltIn>,
 ) -> String {
     let listed = effects.map(effects::lines).unwrap_or_default();
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
     // What is listed as gone is not listed once more, property by property, nor in words.
     let properties = difference.into_iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
-    let stated = properties.filter(|change| !values::is_read_only(schema, &change.path));
-    let mut shown: String = stated.map(|change| values::change(change, schema)).collect();
+    let is_derived = |change: &Change| {
+        let property = pointer::steps(&change.path).next().unwrap_or_default();
+        built_in.is_some_and(|built_in| built_in.is_derived(&property))
+    };
+    let told = properties.filter(|change| !is_derived(change));
+    let mut shown: String = told.map(|change| values::change(change, built_in)).collect();
     shown += &listed;
     if listed.is_empty() {
         shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();
     }
-    match changed {
-        Some(changed) if shown.is_empty() => words(&changed.what_if),
-        _ => shown,
-    }
+    if shown.is_empty() { what_if.map(words).unwrap_or_default() } else { shown }
 }
 
 fn words(said: &[String]) -> String {

@@ -1,19 +1,20 @@
 //! Plans in files: `plan --out`, `apply` of such a file, and `show`.
 
+mod text;
+
 use std::fs::File;
 use std::io::Read as _;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::run::Run;
-use stead_engine::{Execution, Parts, Prepared, SavedPlan, Session, Summary, error_chain};
-use stead_host::fs::Writes;
+use stead_engine::{Execution, Parts, PlanError, Prepared, SavedPlan, Session, Summary, error_chain};
+use stead_host::fs::{Distrust, OpenError, SystemPath, TrustedFile, User, Writes};
 
 use super::files;
-use super::report::{Printer, Style};
 use crate::args::{Apply, Document, Output, Show};
 use crate::exit::Exit;
 use crate::input;
@@ -41,9 +42,7 @@ pub(super) fn save(
         return Err(Exit::Failed);
     }
     let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
-    let printer = Printer::new(Style::saved(), Arc::clone(&prepared.sources));
-    let plan = SavedPlan::new(session, prepared, run, parts, (printer.text(run, summary), summary.has_changes()));
-    let text = plan.to_text();
+    let text = SavedPlan::new(session, prepared, run, parts).to_text();
     if text.len() > MOST_BYTES {
         complain(&format!("error: the plan was not saved because it has more than {MOST_BYTES} bytes"));
         return Err(Exit::Failed);
@@ -65,18 +64,62 @@ fn beginning(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// The plan in a file; `None` where it holds something else, such as a document.
-pub(super) fn read(path: &Path) -> Option<Result<SavedPlan, Exit>> {
+fn read(path: &Path, open: impl FnOnce(&Path) -> Result<File, Exit>) -> Option<Result<SavedPlan, Exit>> {
     // What cannot be read is reported as a document that cannot.
     beginning(path).filter(|begin| path.as_os_str() != "-" && begin == SavedPlan::BEGIN.as_bytes())?;
-    let unusable = |error: &dyn std::fmt::Display| {
-        complain(&format!("error: {error}"));
-        Exit::Unusable
-    };
-    let text = match input::read_at_most(path, MOST_BYTES) {
-        Ok(text) => text.text,
-        Err(error) => return Some(Err(unusable(&error))),
-    };
-    Some(SavedPlan::read(&text).map_err(|error| unusable(&format!("{}: {error}", path.display()))))
+    let plan = open(path).and_then(|file| {
+        let text = input::read_open(path, file, MOST_BYTES).map_err(|error| unusable(&error))?;
+        SavedPlan::read(&text.text).map_err(|error| unusable_plan(path, &error))
+    });
+    Some(plan)
+}
+
+/// The plan that a file is to be applied from, if it is one.
+///
+/// Guarantees: root applies only what nobody else could have written, and nobody what was planned on another machine.
+pub(super) fn to_apply(path: &Path) -> Option<Result<SavedPlan, Exit>> {
+    let plan = read(path, open_own)?;
+    Some(plan.and_then(|plan| match plan.check_machine() {
+        Ok(()) => Ok(plan),
+        Err(error) => Err(unusable_plan(path, &error)),
+    }))
+}
+
+fn unusable(error: &dyn std::fmt::Display) -> Exit {
+    complain(&format!("error: {error}"));
+    Exit::Unusable
+}
+
+fn unusable_plan(path: &Path, error: &PlanError) -> Exit {
+    refused(&format!("{}: {error}", path.display()))
+}
+
+/// Opens a plan that nobody could have written but the user who runs this, where that is root.
+fn open_own(path: &Path) -> Result<File, Exit> {
+    match TrustedFile::open(path, User::current().trust()).and_then(|file| file.read()) {
+        Ok(file) => Ok(file),
+        Err(OpenError::Untrusted(untrusted)) if untrusted.reason == Distrust::SharedDirectory => {
+            open_shared(&untrusted.component).ok_or_else(|| not_own(path, &untrusted))
+        }
+        Err(OpenError::Untrusted(untrusted)) => Err(not_own(path, &untrusted)),
+        Err(error) => Err(unusable(&error_chain(&error))),
+    }
+}
+
+/// Opens a file of root's in a directory like `/tmp`, in which nobody can take away or exchange what is root's. Only what has
+/// no other name is known to be there because root put it there.
+fn open_shared(path: &Path) -> Option<File> {
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+    let file = stead_host::fs::open(&SystemPath::here(path), flags).ok()??;
+    let file = File::from(file);
+    let found = file.metadata().ok()?;
+    (found.is_file() && found.uid() == 0 && found.mode() & 0o022 == 0 && found.nlink() == 1).then_some(file)
+}
+
+fn not_own(path: &Path, why: &dyn std::fmt::Display) -> Exit {
+    complain(&format!("error: {}: the plan is not applied as root: {why}", path.display()));
+    complain("help: make a new plan as root, with 'stead plan --out', in a folder that only root can write");
+    Exit::Unusable
 }
 
 /// The command line that the plan stands for.
@@ -154,10 +197,10 @@ pub(super) fn confirm(
 /// How many instances are listed for which a plan no longer holds.
 const MAX_DEVIATIONS: usize = 20;
 
-/// Shows a saved plan as it was shown when it was made.
+/// Shows what a saved plan does.
 pub(crate) fn show(arguments: &Show) -> Exit {
     let path = &arguments.file;
-    let plan = match read(path) {
+    let plan = match read(path, |path| input::open(path).map_err(|error| unusable(&error))) {
         Some(Ok(plan)) => plan,
         Some(Err(exit)) => return exit,
         None => {
@@ -170,29 +213,34 @@ pub(crate) fn show(arguments: &Show) -> Exit {
     };
     match arguments.output {
         Output::Text => {
-            print(&plan.text);
+            print(&text::text(&plan, arguments.brief));
             if let Some(root) = &plan.system_root {
                 complain(&format!("note: it is for the operating system in {}", root.display()));
+            }
+            if plan.check_machine().is_err() {
+                complain("note: it was made on another machine, and cannot be applied on this one");
             }
             if !plan.secrets.is_empty() {
                 complain(&format!("note: to apply it, these parameters must be given: {}", plan.secrets.join(", ")));
             }
         }
-        output => data_as(
-            &serde_json::json!({
-                "version": 1,
-                "changes": plan.changes,
-                "document": plan.name,
-                "root": plan.root,
-            "systemRoot": plan.system_root,
-                "parameters": plan.parameters,
-                "secrets": plan.secrets,
-                "only": plan.only,
-                "skip": plan.skip,
-                "instances": plan.instances,
-            }),
-            output,
-        ),
+        output => data_as(&data(&plan), output),
     }
     Exit::Success
+}
+
+/// The plan for programs.
+fn data(plan: &SavedPlan) -> serde_json::Value {
+    serde_json::json!({
+        "version": 1,
+        "changes": plan.has_changes(),
+        "document": plan.name,
+        "root": plan.root,
+        "systemRoot": plan.system_root,
+        "parameters": plan.parameters,
+        "secrets": plan.secrets,
+        "only": plan.only,
+        "skip": plan.skip,
+        "instances": plan.instances,
+    })
 }

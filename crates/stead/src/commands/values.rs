@@ -9,6 +9,7 @@ use stead_core::diag::counted;
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
 use stead_core::visible::visible_but;
+use stead_resources::BuiltIn;
 
 use crate::output::json;
 
@@ -24,8 +25,9 @@ const INDENT: &str = "    ";
 /// How far the lines of a text are indented.
 const DEEPER: &str = "        ";
 
-/// The lines that show a change of a property. The schema of the properties tells which texts are encoded bytes.
-pub(super) fn change(change: &Change, schema: Option<&Json>) -> String {
+/// The lines that show a change of a property. The schema of a built-in resource tells which texts are encoded bytes.
+pub(super) fn change(change: &Change, built_in: Option<&BuiltIn>) -> String {
+    let schema = built_in.map(BuiltIn::schema);
     let path = plain(change.path.trim_start_matches('/'));
     let one = |value: &Value| {
         let encoded = is_base64(schema, &change.path).then(|| size_of_base64(value)).flatten();
@@ -104,14 +106,11 @@ fn value(value: &Value) -> String {
     let text = match value {
         Value::String(text) if is_binary(text) => format!("(binary, {})", counted(text.len(), "byte")),
         Value::Sealed(_) => REDACTED.to_owned(),
+        // As a saved plan has it.
+        Value::String(text) if text == REDACTED => REDACTED.to_owned(),
         other => json(&other.to_redacted_json()),
     };
     shortened(&text)
-}
-
-/// Whether a property is reported and cannot be stated: what follows from the others, such as the size of a content.
-pub(super) fn is_read_only(schema: Option<&Json>, path: &str) -> bool {
-    keyword(schema, path, "readOnly").is_some_and(|value| *value == true)
 }
 
 fn is_base64(schema: Option<&Json>, path: &str) -> bool {
@@ -125,7 +124,13 @@ fn keyword<'s>(schema: Option<&'s Json>, path: &str, keyword: &str) -> Option<&'
 
 /// What Base64 text stands for: nobody reads it as it is.
 fn size_of_base64(value: &Value) -> Option<String> {
-    let digits = value.as_str()?.trim_end_matches('=').chars().filter(|digit| !digit.is_whitespace()).count();
+    let digits = value
+        .as_str()
+        .filter(|text| *text != REDACTED)?
+        .trim_end_matches('=')
+        .chars()
+        .filter(|digit| !digit.is_whitespace())
+        .count();
     Some(format!("({} bytes)", digits * 3 / 4))
 }
 

@@ -17,7 +17,7 @@ use stead_engine::{
 };
 use stead_host::executor::Inline;
 use stead_host::provider::{Cancel, TraceLevel};
-use stead_resources::{BuiltIn, builtin_of};
+use stead_resources::builtin_of;
 
 use super::protocol::{self, Initialize, Problem, Request, ResourceParams, VERSION, object};
 use crate::output::print_now;
@@ -164,8 +164,8 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
     match &response.outcome {
         Outcome::Got(actual) => object([("exists", is_there(actual).into()), ("actual", plain(actual))]),
         Outcome::Tested(tested) => {
-            let schema = builtin_of(&called.manifest).map(BuiltIn::schema);
-            let differs = Difference::of_record(record, schema).filter(|_| !tested.in_desired_state);
+            let built_in = builtin_of(&called.manifest);
+            let differs = Difference::of_record(record, built_in).filter(|_| !tested.in_desired_state);
             let found = differs.iter().flat_map(|difference| &difference.properties).map(differing);
             let mut found: Vec<Json> = found.collect();
             let unexplained = tested.differing.iter().filter(|name| !is_within(&found, name));

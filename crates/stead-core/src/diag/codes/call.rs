@@ -67,4 +67,13 @@ Among the reasons:
 
 Files are in their former or in the desired state, never between. A plan says the same of what no change in front of it makes
 possible.";
+    REFUSED = "E0813", "what is asked for cannot be had",
+"What the instance asks for is not possible on this machine as it is, and trying again does not change that. So it is not
+tried again, whatever the reconciler. Among the reasons:
+
+- a package, or a version of one, that the package lists do not have;
+- a unit that is to start at boot, and whose unit file does not say when;
+- an archive with a path that leads out of its directory.
+
+Nothing was changed. The message says what is missing, and what to change in the document or on the machine.";
 }

@@ -49,6 +49,10 @@ crate::codes! {
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
+    NO_EFFECT = "W0530", "a directive that has no effect here",
+        "The directive is read, and nothing follows from it at this place. `reconcileWait` says how long an instance waits that\n\
+         is called itself: what holds others, a group or an include, is not, so it belongs to the instances in it. `reconcile` and\n\
+         `implicitOrder` are those of the outermost document, and hold for what that includes as well.";
     RIGHTS = "E0517", "the document requires other rights",
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\

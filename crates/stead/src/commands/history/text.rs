@@ -14,7 +14,7 @@ use stead_core::report::Record;
 use stead_core::wire::results::operation_name;
 use stead_engine::{Difference, error_chain, json};
 use stead_host::journal::RunId;
-use stead_resources::{BuiltIn, builtin};
+use stead_resources::builtin;
 
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values::{painted, plain};
@@ -89,16 +89,17 @@ pub(super) fn show(id: &RunId, run: &Recorded) -> String {
 }
 
 fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
-    let ended = record.status().map(|status| wording(mode, status, record));
+    let ended = record.status().map(|status| wording(mode, status, record.effect()));
     let (sign, word, paint) = ended.unwrap_or(("!", "not finished", AnsiColor::Red));
-    let mut text = painted(paint, &format!("{sign} {}", heading(path, record)));
+    let mut text = painted(paint, &format!("{sign} {}", heading(path, record.desired.as_deref())));
     let _ = writeln!(text, "  {word}{}", record.why_ended().map(|why| reason(&why)).unwrap_or_default());
     let attempts = history.attempts(path.node());
     for (at, each) in attempts.iter().enumerate() {
         text += &attempt(at + 1, each);
         if let Some(changed) = each.result().changed().filter(|_| attempts.len() > 1) {
-            let (difference, schema) = (Difference::of_set(changed), builtin(path.type_name()).map(BuiltIn::schema));
-            text += &deeper(&described(Some(&difference), Some(&changed.effects), Some(changed), schema));
+            let built_in = builtin(path.type_name());
+            let difference = Difference::of_set(changed, built_in);
+            text += &deeper(&described(Some(&difference), Some(&changed.effects), Some(&changed.what_if), built_in));
         }
     }
     text + &net_change(path, record, attempts.len())
@@ -109,9 +110,10 @@ fn net_change(path: &InstancePath, record: &Record, attempts: usize) -> String {
     if !record.is_changed() {
         return String::new();
     }
-    let schema = builtin(path.type_name()).map(BuiltIn::schema);
-    let difference = Difference::of_record(record, schema);
-    let net = described(difference.as_ref(), record.effects(), record.changed(), schema);
+    let built_in = builtin(path.type_name());
+    let difference = Difference::of_record(record, built_in);
+    let net =
+        described(difference.as_ref(), record.effects(), record.changed().map(|changed| &*changed.what_if), built_in);
     match attempts {
         ..=1 => net,
         // What a command did is not in its state.

@@ -1,0 +1,78 @@
+//! What a saved plan shows: what its instances say, and nothing else.
+
+use serde_json::Value as Json;
+use stead_core::destruction::{Effect, Effects};
+use stead_core::diff::{Alteration, Change};
+use stead_core::event::{Mode, Status};
+use stead_core::id::TypeName;
+use stead_core::value::Value;
+use stead_core::visible::visible;
+use stead_engine::{Difference, SavedPlan, is_single};
+use stead_resources::builtin;
+
+use super::super::report::{UNKNOWN, counts, described, heading_of, headline, until, wording};
+
+/// The lines, as a plan prints them, without the time that it took. In brief, only the first one of each instance.
+pub(super) fn text(plan: &SavedPlan, brief: bool) -> String {
+    let shown = plan.instances.iter().filter(|each| is_single(each));
+    let lines: String = shown.map(|each| headline_of(each) + &if brief { String::new() } else { body(each) }).collect();
+    format!("{lines}Plan: {}\n", counts(Mode::PLAN, &plan.totals()))
+}
+
+/// The first line about one; empty where nothing becomes of it.
+fn headline_of(instance: &Json) -> String {
+    match instance["status"].as_str() {
+        Some("changed") => {
+            let due = instance["due"].as_str().map(|due| format!(": {}", visible(due))).unwrap_or_default();
+            headline(wording(Mode::PLAN, &Status::Changed, effect(instance)), &heading(instance), &due)
+        }
+        Some("unknown") => headline(UNKNOWN, &heading(instance), &until(&text_of(instance, "until"))),
+        _ => String::new(),
+    }
+}
+
+fn effect(instance: &Json) -> Option<Effect> {
+    serde_json::from_value(instance["action"].clone()).ok()
+}
+
+fn heading(instance: &Json) -> String {
+    let names = instance["names"].as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Json::as_str).collect();
+    heading_of(&text_of(instance, "type"), &names, instance["desired"]["path"].as_str())
+}
+
+/// What stands below it.
+fn body(instance: &Json) -> String {
+    if instance["status"] != "changed" {
+        return String::new();
+    }
+    let difference = effect(instance).map(|effect| Difference {
+        effect,
+        properties: instance["changes"].as_array().into_iter().flatten().filter_map(change).collect(),
+        words: texts(&instance["drift"]),
+    });
+    let effects: Option<Effects> = serde_json::from_value(instance["effects"].clone()).ok();
+    let built_in = TypeName::parse(&text_of(instance, "type")).ok().and_then(|name| builtin(&name));
+    let words = texts(&instance["words"]);
+    described(difference.as_ref(), effects.as_ref(), Some(&words), built_in)
+}
+
+/// A change of a property; `None` of that it is there, which the headline says.
+fn change(change: &Json) -> Option<Change> {
+    let path = change["path"].as_str().filter(|path| *path != "/_exist")?.to_owned();
+    let value = |name: &str| change.get(name).map(|value| Value::from(value.clone()));
+    let what = match (value("before"), value("after")) {
+        (Some(old), Some(new)) => Alteration::Replaced { old, new },
+        (Some(old), None) => Alteration::Removed(old),
+        (None, new) => Alteration::Added(new?),
+    };
+    Some(Change { path, what })
+}
+
+fn text_of(instance: &Json, member: &str) -> String {
+    instance[member].as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(list: &Json) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
