@@ -42,10 +42,10 @@ pub enum Request {
         goal: Goal,
         /// At most so long; the agent may answer earlier.
         milliseconds: u64,
-        /// How many entries of the feed are known to whoever asks; what comes after them is an answer as well.
+        /// How many entries of the feed the caller has seen; later entries are an answer as well.
         #[serde(default)]
         seen: Option<u64>,
-        /// Whether it is waited on after an attempt has failed, and for maintenance windows.
+        /// True to keep waiting after a failed attempt, and for maintenance windows.
         #[serde(default)]
         patient: bool,
     },
@@ -100,7 +100,7 @@ pub enum Request {
     },
     /// The report of one job.
     Report {
-        /// Its id, or a part of it that no other has.
+        /// Its id, or a unique part of it.
         job: String,
     },
     /// The last lines of the log.

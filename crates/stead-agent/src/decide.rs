@@ -91,7 +91,7 @@ pub struct Moment {
     pub boot: BootId,
     /// The time zone of the windows.
     pub zone: TimeZone,
-    /// When the machine is going to be shut down or restarted, if somebody has scheduled that.
+    /// When a scheduled shutdown or restart of the machine is due.
     pub shutdown: Option<Timestamp>,
 }
 
@@ -111,7 +111,7 @@ const LONGEST_SCHEDULE: Duration = Duration::from_hours(24);
 const NOTHING: Next = Next::Wait { until: None, because: Waiting::Document };
 
 impl Next {
-    /// What is done when `other` comes after this: while one thing is waited for, another may be done.
+    /// Combines this step with a later one: while one thing is waited for, another may be done.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Wait { until, because }, Self::Wait { until: later, because: then }) => {
@@ -166,8 +166,8 @@ impl State {
         })
     }
 
-    /// What the pending document waits for, or a restart that comes before it, and until when; `None` where it is worked on or
-    /// there is none.
+    /// Returns the wait of the pending document, or of a restart that comes before it, and when it ends; `None` where
+    /// the document is worked on or there is none.
     pub fn pending_waits_for(&self, moment: &Moment) -> Option<(Option<Timestamp>, Waiting)> {
         if let Some(until) = self.crashes.not_before.and_then(|at| still_ahead(at, moment.now, MAX_CRASH_WAIT)) {
             return Some((Some(until), Waiting::Crashes));
@@ -196,7 +196,7 @@ impl State {
         if self.restarts.count >= self.settings.max_restarts {
             return wait(None, Waiting::TooManyRestarts);
         }
-        // Another order would take the place of the one that stands, and put the restart off.
+        // Another order would replace the present one and postpone the restart.
         if let Some(at) = moment.shutdown.and_then(|at| still_ahead(at, moment.now, LONGEST_SCHEDULE)) {
             return wait(Some(at), Waiting::Restart);
         }
@@ -259,7 +259,8 @@ impl State {
         self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)
     }
 
-    /// What a job over the part of the current document that has changed may do, if one may be begun. After crashes none is.
+    /// Returns the work that a job over the changed part of the current document may do, if one may begin. After a
+    /// crash, none may.
     pub fn partial_work(&self, moment: &Moment) -> Option<(u64, Work)> {
         let Next::Wait { because, .. } = self.next(moment) else { return None };
         if because == Waiting::Crashes {
@@ -270,8 +271,8 @@ impl State {
         Some((number, if corrects { Work::Apply } else { Work::Test }))
     }
 
-    /// Whether the current document may change the machine. It may not while a restart is due. While the machine is on its way
-    /// to another document, it may where that one does not ([`HeldBack::Pending`]).
+    /// Returns whether the current document may change the machine: not while a restart is due. On the way to another
+    /// document it may change what that one does not ([`HeldBack::Pending`]).
     fn is_corrected(&self, (number, generation): (u64, &Generation)) -> bool {
         let wanted = self.treatments(self.standing(number), generation).any(|treatment| treatment == Treatment::Set);
         wanted && self.restart.is_none()

@@ -85,7 +85,7 @@ pub fn install(program: &Path, state: &Path) -> Result<&'static str, String> {
     Ok(place)
 }
 
-/// Refuses a program, and a place of the unit and of what adds to it, that somebody else could change.
+/// Refuses a program, a folder of the unit or a folder of its drop-ins that others could change.
 fn check_trusted(program: &Path) -> Result<(), String> {
     let environment = Environment::of_this_process(&[]);
     Executable::open(program.to_owned(), &environment).map_err(|refused| {

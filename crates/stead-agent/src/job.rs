@@ -61,7 +61,7 @@ pub(crate) struct JobSpec {
     pub(crate) width: u32,
     /// Why it only tests what its document allows to be corrected.
     pub(crate) held_back: Option<HeldBack>,
-    /// What is left alone where it may correct anything, because a pending document may change it.
+    /// The claims of the pending document: instances that overlap with them are tested, not corrected.
     pub(crate) touched: Option<Touched>,
     pub(crate) suspension: Suspension,
 }
@@ -90,10 +90,10 @@ pub(crate) trait Observer: Send + Sync {
     /// way.
     fn announce(&self) -> io::Result<()>;
 
-    /// Whether the machine may be changed at this moment.
+    /// Returns whether the machine may be changed at this moment.
     fn may_change(&self) -> bool;
 
-    /// Whom the job waits for before it goes on; `None` when it does.
+    /// Reports the run that the job waits for; `None` when it continues.
     fn waits(&self, whom: Option<&str>);
 }
 
@@ -106,9 +106,9 @@ pub(crate) struct Ended {
     pub(crate) watched: Vec<Watched>,
     /// The instances that were changed, by their paths.
     pub(crate) changed: Vec<String>,
-    /// Whether a resource asks for a restart of the service that the agent is.
+    /// True if a resource asks for a restart of the agent's own service.
     pub(crate) restarts_itself: bool,
-    /// What all of its instances manage, if it was a job over all of a document that is applied.
+    /// The claims of all its instances, if the job covered all of a document that is applied.
     pub(crate) claims: Option<Vec<Claims>>,
 }
 
@@ -475,7 +475,7 @@ impl JobSpec {
         exceptions
     }
 
-    /// What is only tested because the pending document may change it.
+    /// Returns the instances that are only tested, because the pending document may change them.
     fn left_alone(&self, ready: &ReadyDocument, exceptions: &Exceptions) -> Vec<NodeId> {
         let Some(touched) = self.touched.as_ref().filter(|_| self.job.work == Work::Apply) else { return Vec::new() };
         let graph = &ready.prepared.graph;
@@ -509,7 +509,7 @@ impl JobSpec {
         let graph = run.graph();
         let mut owed: Owed = run.owed().iter().map(ToString::to_string).collect();
         if self.job.work == Work::Test {
-            // What the document does not have any more is owed nothing.
+            // An instance that is no longer in the document is owed nothing.
             owed.extend(graph.known(&self.owed).iter().map(|id| graph.node(*id).path.to_string()));
         }
         owed

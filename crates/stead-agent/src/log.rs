@@ -47,8 +47,8 @@ impl Log {
         self.line(&line);
     }
 
-    /// Records an event of a job, and why the instance that it is about failed. What was found in its desired state is not
-    /// worth a line.
+    /// Records an event of a job, with the reason if its instance failed. An instance found in its desired state is
+    /// not logged.
     pub(crate) fn event(&self, job: &str, event: &Event, why: Option<&str>) {
         let is_news = match &event.kind {
             EventKind::Settled { status, .. } => !matches!(

@@ -1,9 +1,9 @@
-//! Reports of jobs, in a database of their own: nothing else depends on them.
+//! Reports of jobs, in a separate database on which nothing else depends.
 //!
-//! Reports are kept in the order in which jobs ended, which no clock changes, and so many bytes of them at most.
+//! Reports are kept in the order in which jobs ended, whatever the clock shows, up to a limit of bytes.
 //!
-//! Guarantees: a database that is damaged is set aside and a new one is begun; nothing about it panics. After an error, the
-//! next operation opens the database anew.
+//! Guarantees: a damaged database is set aside and a new one is begun; damage never causes a panic. After an error,
+//! the next operation opens the database anew.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ const FILE: &str = "reports.redb";
 /// The default is a gigabyte.
 const CACHE: usize = 2 << 20;
 
-/// So many bytes of reports are kept. A job in which nothing happened takes a few hundred.
+/// The default limit of all reports together, in bytes. A job in which nothing happened takes a few hundred.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A report that was read: when the job ended, its id, and what it says.
@@ -88,15 +88,15 @@ impl Reports {
         (Self { folder, database: Mutex::new(database), most_bytes: MOST_BYTES }, repair)
     }
 
-    /// The same, with another limit of bytes.
+    /// Sets the limit of all reports together, in bytes.
     #[must_use]
     pub fn with_limit(mut self, most_bytes: usize) -> Self {
         self.most_bytes = most_bytes;
         self
     }
 
-    /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets. The oldest ones make way where all
-    /// of them would be too large.
+    /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets. The oldest ones are
+    /// removed when all together would be too large.
     pub fn append(&self, at: Timestamp, job: &str, report: &Json) -> Result<(), ReportsError> {
         let report = serde_json::to_vec(report).map_err(StoreError::Encode)?;
         self.with(|database| {

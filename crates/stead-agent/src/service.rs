@@ -56,8 +56,8 @@ pub struct Options {
     pub stop: Cancel,
     /// Has it look at everything at once, as a signal does; taken back when it has noticed.
     pub look: Arc<AtomicBool>,
-    /// How long a job that is under way may go on after the agent was asked to end, before its end by force counts as a crash of
-    /// what it is doing.
+    /// How long a job may take to end after a request to stop, before killing it counts as a crash of the instances
+    /// under way.
     pub stop_grace: Duration,
 }
 
@@ -85,7 +85,8 @@ pub enum AgentError {
         #[source]
         source: io::Error,
     },
-    /// Its directory was taken away, so that nobody could reach it and another agent could begin beside it.
+    /// Its directory was removed or replaced, so that callers could not reach it and another agent could start beside
+    /// it.
     #[error("the directory of the agent, '{}', was removed or replaced while it ran", .0.display())]
     Gone(PathBuf),
 }
@@ -109,7 +110,7 @@ pub(crate) struct Agent {
     directory: PathBuf,
     boot: BootId,
     zone: LocalZone,
-    /// Whether systemd started it, and starts it again.
+    /// True if systemd started the agent, and starts it again.
     is_service: bool,
     program: Option<Program>,
     listener: Mutex<Option<Arc<Listener>>>,
@@ -138,7 +139,7 @@ struct Inner {
     wall_clock: WallClock,
     /// How many jobs have ended since the agent began.
     jobs: u64,
-    /// What happened, for whoever waits.
+    /// Recent events, for callers that wait.
     feed: Feed,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
@@ -146,7 +147,7 @@ struct Inner {
     unwatched: BTreeSet<String>,
     /// How many instances are looked after.
     looked_after: usize,
-    /// What the pending document may have changed.
+    /// The resources that the pending document may have changed.
     touched: Touched,
     flapping: RateLimit,
     /// How often instances were looked at because something changed.
@@ -167,7 +168,7 @@ impl Running {
         &self.activity.job
     }
 
-    /// Takes in an event. Returns why the instance that it is about failed, if it did.
+    /// Updates the state by an event. Returns why its instance failed, if it did.
     fn note(&mut self, event: &Event) -> Option<String> {
         let instance = || event.kind.instance().map(ToString::to_string);
         match &event.kind {
@@ -315,7 +316,7 @@ impl Agent {
         let waited = self.changed.wait_timeout_while(inner, grace, is_running);
         let (mut inner, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if timeout.timed_out() {
-            // What does not end is to blame for what follows.
+            // The instances that do not end are to blame if the process is killed.
             self.log.write("stopOverdue", json!({}));
             self.save(&mut inner, |state| state.stopping = false);
         }

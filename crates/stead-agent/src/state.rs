@@ -64,11 +64,11 @@ pub struct State {
     pub crashes: Crashes,
     /// How the last job over the pending or the current document ended.
     pub last: Option<LastJob>,
-    /// What is known of the current document: how the last job over all of it ended, and what jobs over parts found since.
+    /// The result for the current document: of the last job over all of it, updated by jobs over parts since.
     pub checked: Option<LastJob>,
     /// How many corrections of the current document have failed in a row.
     pub failed_corrections: u32,
-    /// What was found to be damaged, until an operator has taken note of it.
+    /// Damage that was found, until an operator acknowledges it.
     pub damage: Vec<DamageNote>,
 }
 
@@ -78,7 +78,7 @@ pub struct State {
 pub struct DamageNote {
     /// When it was found.
     pub at: Timestamp,
-    /// What it is, and what the agent goes on with.
+    /// Describes the damage, and the state with which the agent continues.
     pub message: String,
 }
 
@@ -297,7 +297,7 @@ pub struct LastJob {
 pub struct Trouble {
     /// The instance, by its path.
     pub instance: String,
-    /// What became of it.
+    /// The kind of problem.
     pub kind: TroubleKind,
     /// Why, in one line without secrets; empty if nothing is known of it.
     pub message: String,
@@ -305,7 +305,7 @@ pub struct Trouble {
     pub since: Timestamp,
 }
 
-/// What became of an instance that is not in its desired state.
+/// The kind of problem of an instance that is not in its desired state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TroubleKind {
@@ -335,10 +335,10 @@ impl TroubleKind {
 }
 
 impl Trouble {
-    /// So many are kept of a job.
+    /// How many problems of a job are kept.
     pub const MOST: usize = 50;
 
-    /// So many bytes of a message are kept, about.
+    /// The approximate limit of a message, in bytes.
     const LONGEST: usize = 400;
 
     /// An instance that is not in its desired state. Of the message the first line is kept.

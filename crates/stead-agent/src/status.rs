@@ -46,7 +46,7 @@ pub struct Status {
     pub stages: Vec<StageStatus>,
 }
 
-/// How a machine is, for whoever monitors it. The later comes first.
+/// The health of a machine, for monitoring; if several apply, the later variant counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
@@ -78,7 +78,7 @@ pub struct StageStatus {
     pub converged: Option<Timestamp>,
     /// The last job over it that was not ended early, with what jobs over parts found since.
     pub last_job: Option<JobStatus>,
-    /// What is known to be wrong with it.
+    /// Its known problems.
     pub troubles: Vec<Trouble>,
     /// Why the last job came over no instance, if it did not.
     pub error: Option<String>,
@@ -143,9 +143,9 @@ pub struct Activity {
     pub settled: usize,
     /// How many there are.
     pub instances: usize,
-    /// What has failed so far, also if it is tried again.
+    /// Failures so far, including those of instances that will be tried again.
     pub troubles: Vec<Trouble>,
-    /// What the job itself waits for, such as another run.
+    /// The thing that the job itself waits for, such as another run.
     pub waits_for: Option<String>,
 }
 
@@ -162,7 +162,7 @@ impl Activity {
 }
 
 impl State {
-    /// What is known of the agent at this moment, and of the job that is under way.
+    /// Returns the status of the agent at this moment, and of the job under way.
     pub fn status(&self, moment: &Moment, activity: Option<&Activity>) -> Status {
         let next = self.next(moment);
         Status {
@@ -212,7 +212,8 @@ impl State {
         }
     }
 
-    /// How the machine is. What needs an operator comes before what fails, and that before what is only not there yet.
+    /// The health of the machine. A problem that needs an operator comes before a failure, and a failure before a
+    /// state that is only not reached yet.
     pub fn health(&self, moment: &Moment) -> Health {
         let worked_on = [Stage::Pending, Stage::Current].into_iter().filter(|stage| self.staged(*stage).is_some());
         let mut last = worked_on.clone().filter_map(|stage| self.last_over(stage)).map(Outcome::of_health);
@@ -226,7 +227,7 @@ impl State {
         }
     }
 
-    /// Whether nothing more happens to the pending document, or to the machine that needs a restart, by itself.
+    /// Returns whether the pending document, or a machine that needs a restart, makes no progress without an operator.
     fn needs_operator(&self, moment: &Moment) -> bool {
         self.pending_waits_for(moment).is_some_and(|(until, because)| match because {
             Waiting::Held(_) | Waiting::TooManyRestarts => true,
@@ -270,7 +271,7 @@ impl State {
         }
     }
 
-    /// What the pending document, or a restart that comes before it, waits for, in words, and until when.
+    /// Describes the wait of the pending document, or of a restart that comes before it, and returns when it ends.
     pub(crate) fn waiting_for(&self, moment: &Moment) -> Option<(String, Option<Timestamp>)> {
         let (until, because) = self.pending_waits_for(moment)?;
         Some((self.waiting(because, until.is_some()), until))

@@ -241,7 +241,8 @@ impl Store {
         self.folder.path()
     }
 
-    /// Whether its directory still has the lock that this process holds, so that no other agent can begin there.
+    /// Returns whether the directory still has the lock that this process holds, so that no other agent can start
+    /// there.
     pub fn is_in_place(&self) -> bool {
         let named = self.folder.path().join(LOCK).symlink_metadata();
         let same = |named: &Metadata| {

@@ -1,4 +1,5 @@
-//! What a document that waits to be tried again may have changed, so that the current document leaves it alone.
+//! The resources that a document waiting for its next attempt may have changed, which the current document leaves
+//! alone.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -6,23 +7,23 @@ use std::sync::Arc;
 
 use stead_core::claims::{Claim, Claims, Extent};
 
-/// What the pending document manages, as far as its last job tells, and what was seen to change during its jobs.
+/// Claims of the pending document according to its last job, and instances seen to change during its jobs.
 ///
-/// A document that was worked on by no job yet may change anything.
+/// A document that no job has worked on yet may change anything.
 #[derive(Clone, Default)]
 pub(crate) struct Touched {
     /// The document.
     generation: Option<u64>,
     paths: Arc<HashMap<Arc<Path>, Reach>>,
-    /// Instances of the current document of which something changed while a job worked on a pending one, by their paths, and
-    /// that document.
+    /// Instances of the current document, by their paths, that were seen to change while a job worked on a pending
+    /// one, and the generation of that one.
     seen: (u64, BTreeSet<String>),
 }
 
 /// How far a claim on a path reaches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
-    /// What is at the path.
+    /// The path itself.
     Path,
     /// Everything below it as well.
     Below,
@@ -40,7 +41,7 @@ fn reaches(claims: &Claims) -> impl Iterator<Item = (&Arc<Path>, Reach)> {
     claims.0.iter().filter_map(|Claim::Path { path, extent }| Some((path, reach(extent)?)))
 }
 
-/// Whether claims change what is at a path or below it.
+/// Returns whether the claims change a path or anything below it.
 pub(crate) fn reaches_into(claims: &Claims, folder: &Path) -> bool {
     claims.0.iter().any(|Claim::Path { path, extent }| {
         let below = folder.strip_prefix(path).ok().and_then(|below| below.iter().next());
@@ -58,7 +59,7 @@ pub(crate) fn reaches_into(claims: &Claims, folder: &Path) -> bool {
 }
 
 impl Touched {
-    /// Takes in what a pending document manages.
+    /// Records what a pending document manages.
     pub(crate) fn learn<'c>(&mut self, generation: u64, claims: impl Iterator<Item = &'c Claims>) {
         let mut paths: HashMap<Arc<Path>, Reach> = HashMap::new();
         for (path, reach) in claims.flat_map(reaches) {
@@ -68,7 +69,7 @@ impl Touched {
         (self.generation, self.paths) = (Some(generation), Arc::new(paths));
     }
 
-    /// Takes in that something of these instances of the current document changed while a job worked on a pending one.
+    /// Records that these instances of the current document changed while a job worked on a pending one.
     pub(crate) fn see<'i>(&mut self, pending: u64, instances: impl IntoIterator<Item = &'i String>) {
         let (generation, seen) = &mut self.seen;
         if std::mem::replace(generation, pending) != pending {
@@ -77,12 +78,13 @@ impl Touched {
         seen.extend(instances.into_iter().cloned());
     }
 
-    /// What `pending` may have changed.
+    /// Returns these changes if they are of `pending`; otherwise an empty record, by which anything may have changed.
     pub(crate) fn by(&self, pending: u64) -> Self {
         if self.generation == Some(pending) { self.clone() } else { Self::default() }
     }
 
-    /// Whether an instance of the current document is to be left alone. One of which nobody knows what it manages is.
+    /// Returns whether the pending document may change an instance of the current one. True if the claims of the
+    /// instance are unknown.
     pub(crate) fn may_change(&self, instance: &str, claims: Option<&Claims>) -> bool {
         let Some(claims) = claims.filter(|claims| self.generation.is_some() && !claims.0.is_empty()) else {
             return true;

@@ -75,10 +75,10 @@ pub struct Call {
 pub enum Wanted {
     /// Nothing, where a test finds it in its desired state: a resource need not report it.
     Verdict,
-    /// What the operation reports.
+    /// The state as the operation reports it.
     #[default]
     Reported,
-    /// All that can be read: an expression may refer to it.
+    /// The complete state: an expression may refer to it.
     All,
 }
 
@@ -261,7 +261,7 @@ pub struct Response {
     pub metadata: Option<Box<Value>>,
     /// What must be restarted before the state has effect.
     pub restarts: Vec<Restart>,
-    /// All that can be read of the state, where that is [`Wanted::All`] and the outcome holds less.
+    /// The complete state, if [`Wanted::All`] was asked for and the outcome holds less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Arc<Value>>,
 }
@@ -409,11 +409,11 @@ pub enum FailureKind {
 impl Failure {
     /// Whether trying again, without another document, can come to another result.
     pub fn can_heal(&self) -> bool {
-        // What is left behind is left behind again; and what the program did before may hide that from the next test.
+        // A program that left processes behind does so again; and what it did before may hide that from the next test.
         self.is_of_machine() && !matches!(self.kind, FailureKind::Refused | FailureKind::LeftBehind)
     }
 
-    /// Whether it can be otherwise once something else was changed.
+    /// Tells failures that can be otherwise once something else was changed.
     pub fn is_of_machine(&self) -> bool {
         !matches!(self.kind, FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Cancelled)
     }

@@ -141,7 +141,8 @@ pub enum Stake {
 }
 
 impl Extent {
-    /// What stands in a key between the name of a part and that of a part of it: who manages the one manages the other.
+    /// Separates, in a key, the name of a part from that of a part within it. An instance that manages the outer part
+    /// manages the inner one too.
     pub const WITHIN: char = '\u{1f}';
 
     fn stake(&self) -> Option<Stake> {

@@ -149,12 +149,12 @@ pub enum EventKind {
         /// Why it failed, where the last response does not say.
         problem: Option<Arc<Problem>>,
     },
-    /// What an instance was changed to did not last until the end of the run: it has failed after all. What required it has
-    /// been carried out by then.
+    /// A change did not last until the end of the run, so that its instance failed after all. Instances that require
+    /// it have run by then.
     Refuted {
         /// The instance.
         instance: InstancePath,
-        /// What became of it.
+        /// Why it did not last.
         problem: Arc<Problem>,
     },
     /// The run stops here and is to be resumed. No call is started until then.

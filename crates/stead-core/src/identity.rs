@@ -1,4 +1,4 @@
-//! What a document is called from one run to the next.
+//! The identity of a document from one run to the next.
 
 use std::fmt;
 use std::path::Path;
@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::text::Node;
 
-/// What a document is called between runs: by this, what is kept of it is found again.
+/// The name under which the records of a document are found again by later runs.
 ///
-/// It is the `name` of its metadata, or else the real path of its file. The text does not matter, so that a document stays the
-/// same one when it is edited. What comes from standard input without a name is called by the folder that its paths start from.
+/// It is the `name` of its metadata, or else the real path of its file. The text does not matter, so that a document
+/// stays the same one when it is edited. A document without a name from standard input is identified by the folder
+/// that its paths start from.
 ///
-/// Guarantees: identities that differ have texts that differ, and a text is read as the identity that it was written for.
+/// Guarantees: different identities have different texts, and a text is read as the identity that it was written for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DocumentIdentity(String);
@@ -27,7 +28,7 @@ pub struct NotAnIdentity(String);
 const NAME: &str = "name:";
 const FILE: &str = "file:";
 const INPUT: &str = "input:";
-/// What a path cannot be mistaken by.
+/// Characters that are escaped, so that different paths have different texts.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 impl DocumentIdentity {
@@ -47,7 +48,8 @@ impl DocumentIdentity {
         Self(format!("{INPUT}{}", escaped(folder)))
     }
 
-    /// Whether several documents may have it: what one of them does not know may belong to another.
+    /// Returns whether several documents may have this identity, so that unknown entries in its records may belong to
+    /// another.
     pub fn is_shared(&self) -> bool {
         self.0.starts_with(INPUT)
     }

@@ -155,12 +155,12 @@ struct TestReply {
     predicted: Option<Box<Prediction>>,
 }
 
-/// What is not known of a change that was made.
+/// The unknown part of a change that was made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     /// The state after it.
     State,
-    /// Whether that is the desired one, in the words of the resource.
+    /// The verdict of the resource on that state.
     Verdict,
 }
 
@@ -552,7 +552,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What a test reported without its verdict, which `get` does not have.
+/// Returns a tested state without its verdict, which `get` does not report.
 fn without_verdict(state: &Arc<Value>) -> Arc<Value> {
     match &**state {
         Value::Object(members) if members.contains_key("_inDesiredState") => {

@@ -584,7 +584,7 @@ impl Record {
         }
     }
 
-    /// The same with all that can be read of it, where an expression may refer to it.
+    /// Like [`Self::state`], but complete where an expression may refer to it.
     pub fn complete_state(&self) -> Option<&Value> {
         let response = self.response.as_deref()?;
         response.complete.as_deref().or_else(|| self.state())

@@ -1,10 +1,10 @@
-//! Text of others as it is shown: nothing in it moves a cursor, fakes a line or turns around how the rest is read.
+//! Foreign text made safe to show: nothing in it moves a cursor, fakes a line or changes the direction of the rest.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal obeys a character in place of showing it: control characters of both sets, those that turn the direction
-/// of text, and those that break lines.
+/// Returns whether a terminal obeys a character instead of showing it: control characters (C0 and C1), those that
+/// change the direction of text, and line separators.
 pub fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -15,7 +15,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     visible_but(text, &[])
 }
 
-/// The same, in which these characters stay as they are.
+/// Like [`visible`], but leaves the characters in `kept` as they are.
 pub fn visible_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     let is_hidden = |character: char| is_obeyed(character) && !kept.contains(&character);
     escaped(text, is_hidden, |out, character| out.extend(character.escape_default()))

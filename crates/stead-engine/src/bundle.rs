@@ -31,7 +31,7 @@ pub struct Bundled {
 
 /// Why a document cannot be made a bundle.
 pub enum NotBundled {
-    /// What is wrong with it.
+    /// Errors of the document.
     Findings(Vec<Diagnostic>),
     /// It would not be a bundle.
     Bundle(BundleError),
@@ -154,18 +154,18 @@ impl Gathered<'_> {
 struct Want {
     folder: Arc<str>,
     path: String,
-    /// Whether it is one of `directives.files`.
+    /// True if it is an entry of `directives.files`, which may be a pattern.
     is_pattern: bool,
     span: Span,
 }
 
-/// What a document and those that it includes name, under any condition.
+/// The paths that a document and the documents it includes name, under any condition.
 #[derive(Default)]
 struct Named {
     identity: Option<String>,
-    /// What is read.
+    /// The paths that are read.
     wants: Vec<Want>,
-    /// What its instances create, by relative and absolute paths.
+    /// The paths, relative and absolute, that its instances create.
     made: BTreeSet<String>,
 }
 
@@ -289,7 +289,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an instance that manages so much of a path decides what is read there, or below it.
+/// Returns whether an instance that manages this extent of a path determines what is read there or below it.
 fn is_made(extent: &Extent) -> bool {
     matches!(
         extent,

@@ -97,7 +97,7 @@ fn resolved(mut claims: Claims, cx: &Context) -> Claims {
     claims.resolved(|path| cx.meant(path))
 }
 
-/// What the calls of each instance are carried out with, but for its name.
+/// The contexts of the calls of each instance, without the name of the instance.
 pub(crate) struct Contexts {
     usual: Context,
     /// For those of documents that lie in other folders than the outermost one.
@@ -121,7 +121,8 @@ impl Contexts {
     }
 }
 
-/// The same for the instances of a document in a folder, from that of the outermost one.
+/// Returns the context for a document in a folder below that of the outermost one, given the context of the outermost
+/// one.
 pub(crate) fn in_folder(cx: &Context, folder: &Arc<str>) -> Context {
     let within = |files: &Arc<FilesWithin>| FilesWithin { files: Arc::clone(&files.files), folder: Arc::clone(folder) };
     let files = cx.files.as_ref().map(within).map(Arc::new);

@@ -152,7 +152,7 @@ impl Session {
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
     }
 
-    /// What these instances of a document read and manage, as far as that is known without a run.
+    /// Returns what these instances of a document read and manage, as far as that is known without a run.
     pub fn stated_claims(&self, graph: &Graph, ids: impl IntoIterator<Item = NodeId>) -> Vec<(NodeId, Claims)> {
         let ids = ids.into_iter().filter(|id| graph.node(*id).stated.is_some());
         self.claims_of_all(graph, ids, |id| graph.node(id).stated.as_ref())
@@ -208,7 +208,7 @@ fn settled(graph: &Graph, id: NodeId) -> Option<&Arc<Value>> {
     std::iter::successors(Some(id), |id| graph.container(*id)).all(unconditional).then_some(stated)
 }
 
-/// Whether two desired states are equal, or one is what the other says of a part of it.
+/// Returns whether two desired states are equal, or one agrees with the other on a part of it.
 fn agree(one: Option<&Arc<Value>>, other: Option<&Arc<Value>>) -> bool {
     one == other || one.zip(other).is_some_and(|(one, other)| stead_resources::agree_on_part(one, other))
 }

@@ -24,7 +24,7 @@ pub const ENGINE_VERSION: &str = "3.2.0";
 /// Sees the events of a run.
 pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
 
-/// Hears whom a run waits for before it goes on, and then that it waits no longer.
+/// Called with the run that this one waits for, and with `None` when it waits no longer.
 pub type Waits<'a> = Box<dyn FnMut(Option<&str>) + 'a>;
 
 /// How a prepared document is run.
@@ -48,7 +48,7 @@ pub struct Execution<'a> {
     pub watch: Option<Arc<RunWatch>>,
     /// Asked each time before something may be changed. Once it says no, the run is suspended.
     pub permit: Box<dyn FnMut() -> bool + 'a>,
-    /// Hears whom the run waits for.
+    /// Called when the run waits for another, and when it continues.
     pub waits: Waits<'a>,
 }
 
@@ -65,7 +65,7 @@ impl RunWatch {
         self.calls.exceeds(Inline::DEADLINE)
     }
 
-    /// Releases the lock of the machine, if the run has it: others need not wait for what hangs, or rests.
+    /// Releases the lock of the machine, if the run has it, so that others need not wait for one that hangs or rests.
     pub fn release(&self) {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -204,7 +204,7 @@ struct Follow<'a, 's> {
 /// The lock of the machine, if a run has it, and whether it may go on.
 type Locked = (Option<Lock>, Turn);
 
-/// Whether a run may go on as far as other runs are concerned.
+/// The standing of a run towards other runs on the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// It waits for nobody: it changes nothing, or is within the run that has the lock, or there are no locks.
@@ -215,7 +215,7 @@ enum Turn {
     Needed,
 }
 
-/// Whoever waits for a shorter time keeps the lock: others could do little meanwhile.
+/// A run that waits for less than this keeps the lock: others could do little meanwhile.
 const SHORT_REST: Duration = Duration::from_millis(250);
 
 impl Follower for Follow<'_, '_> {
@@ -303,7 +303,7 @@ pub enum RunError {
     /// The machine is locked, or cannot be.
     #[error("cannot lock the machine against other runs")]
     Lock(#[from] LockError),
-    /// What former runs owe cannot be read.
+    /// The notifications that former runs owe cannot be read.
     #[error("cannot read what former runs of the document owe")]
     Memory(#[from] StoreError),
     /// It could not be carried out.

@@ -13,7 +13,7 @@ use stead_host::catalog::{Discovery, Wanted};
 /// is tested and set by the same resource. What was not found is looked for again.
 pub(crate) struct LateSearch {
     before: Arc<Discovery>,
-    /// One search at a time; the others may be answered by what it finds.
+    /// Locked during a search, so that there is one at a time: the others may be answered by what it finds.
     found: Mutex<Vec<(Wanted, Arc<Manifest>)>>,
 }
 
@@ -22,7 +22,7 @@ impl LateSearch {
         Self { before, found: Mutex::default() }
     }
 
-    /// The resource of a type that is there by now.
+    /// Finds the resource of a type, which may have been installed since the run began.
     pub(crate) fn find(&self, type_name: &TypeName, late: &Late) -> Result<Arc<Manifest>, Failure> {
         let Late { requirement, adapter } = late.clone();
         let wanted = Wanted { type_name: type_name.clone(), requirement, adapter };

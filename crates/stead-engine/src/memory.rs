@@ -1,4 +1,4 @@
-//! What runs of a document know of former ones: to which instances something is owed.
+//! The memory of former runs of a document: the instances that are owed a notification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,11 +16,11 @@ use stead_host::store::{self, StoreError};
 
 use crate::resource::error_chain;
 
-/// What is kept of a document between its runs, in the private store of this user.
+/// Access to the record of a document between its runs, in the private store of this user.
 ///
-/// Runs that compare or set read it, and runs that set for real write it: each instance that acts on changes is recorded as
-/// owed before the first call that may be such a change, and is so until it succeeded. Nothing is kept for a user without a home,
-/// or where the store cannot be used, which is reported.
+/// Runs that compare or set read it, and runs that set for real write it: each instance that acts on changes is
+/// recorded as owed before the first call that may be such a change, and is so until it succeeded. Nothing is kept for
+/// a user without a home, or where the store cannot be used, which is reported.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// `None` for a user without a store.
@@ -28,33 +28,35 @@ pub struct Memory {
     document: DocumentIdentity,
 }
 
-/// What is remembered at the beginning of a run.
+/// The record at the beginning of a run.
 pub(crate) struct Recalled<'m> {
     slot: &'m Slot,
-    /// Whether what the document does not know may belong to another one.
+    /// True if recorded paths that the document does not know may belong to another document.
     is_shared: bool,
-    /// What the record says is owed.
+    /// The notifications that the record has as owed.
     recorded: Owed,
-    /// Those of the document that are owed something.
+    /// The instances of the document that are owed a notification.
     pub(crate) owed: BTreeSet<NodeId>,
 }
 
 impl Memory {
-    /// What is kept of a document on a root of the operating system.
+    /// The memory of a document on a root of the operating system.
     pub(crate) fn of(root: &Path, document: &DocumentIdentity) -> Self {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
         let slot = store::directory().map(|store| Slot::of(&store, &root, document));
         Self { slot, document: document.clone() }
     }
 
-    /// What the document is called between runs.
+    /// The identity of the document between runs.
     pub fn identity(&self) -> &DocumentIdentity {
         &self.document
     }
 
-    /// What is remembered for a run; `None` where nothing is, or nothing can be.
+    /// Reads the record for a run; `None` where there is none, the run needs none, or none can be kept, which is
+    /// reported.
     ///
-    /// Guarantees: what may be owed is. Of a record that is damaged nothing is known: all that acts on changes is due once.
+    /// Guarantees: every notification that may be owed is among those returned. After damage to the record, everything
+    /// that acts on changes is due once.
     ///
     /// # Errors
     /// When the system fails, or a newer version wrote the record.
@@ -111,7 +113,7 @@ impl Memory {
     }
 }
 
-/// Whether a run changes the machine, so that it can come to owe something.
+/// Returns whether a run changes the machine, so that it can come to owe notifications.
 pub(crate) fn changes(mode: Mode) -> bool {
     mode.operation.may_change() && mode.execution == Effect::Actual
 }
@@ -139,7 +141,7 @@ impl<'a> Ledger<'a> {
         Self { recalled, acting, journal }
     }
 
-    /// Records what is owed should the calls that begin now be the last of this process.
+    /// Records what is owed if the process ends during the calls that are about to begin.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let acting = |event: &Event| match &event.kind {
             EventKind::CallStarted { instance, operation, execution: Effect::Actual, .. } if operation.may_change() => {

@@ -34,7 +34,7 @@ pub struct SavedPlan {
     machine: Option<String>,
     /// What the document is called in messages.
     pub name: String,
-    /// What it is called between runs.
+    /// Its identity between runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<DocumentIdentity>,
     /// The document.

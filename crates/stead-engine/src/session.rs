@@ -106,7 +106,7 @@ pub struct Prepared {
     pub supplied: BTreeSet<String>,
     /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
     pub selected: Option<Arc<BTreeSet<NodeId>>>,
-    /// What is kept of it between runs; `None` where runs of it know nothing of each other.
+    /// Its memory between runs; `None` where its runs do not remember former ones.
     pub memory: Option<Memory>,
 }
 
@@ -116,7 +116,7 @@ impl Prepared {
         self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
     }
 
-    /// What it states itself to be called between runs.
+    /// Returns the identity that the document states itself, for its records between runs.
     pub fn stated_identity(&self) -> Option<DocumentIdentity> {
         self.graph.scopes.first().and_then(|scope| DocumentIdentity::stated(&scope.document))
     }
@@ -259,7 +259,7 @@ impl Session {
         self.trace = trace;
     }
 
-    /// What the calls of a run over a graph are carried out with.
+    /// Returns everything that the calls of a run over a graph need.
     pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
         SessionCalls {
             providers: Arc::clone(&self.providers),
@@ -296,7 +296,7 @@ impl Session {
         }
     }
 
-    /// What is kept between runs of a document on the root that this session works on.
+    /// Returns the memory of a document on the root that this session works on.
     pub fn memory(&self, document: &DocumentIdentity) -> Memory {
         Memory::of(self.system_root().unwrap_or(Path::new("/")), document)
     }
@@ -465,7 +465,8 @@ impl Session {
         }
     }
 
-    /// What messages call the folder of a document: as the name of the document begins, where it lies in that folder.
+    /// Returns the folder of a document for messages: the folder part of its name, if it lies there, otherwise the
+    /// absolute path.
     fn shown_folder(&self, document: &Document) -> String {
         let name = self.sources.get(document.source).map(|source| source.name.clone()).unwrap_or_default();
         let written = stead_core::bundle::path::folder_of(&name);
@@ -597,7 +598,7 @@ pub struct NotFound {
 /// Discovery as the core asks it.
 struct Known<'a>(&'a Discovery, Option<&'a Expanding<'a>>);
 
-/// What says which instances an instance consists of.
+/// The parts of the host that expand instances.
 struct Expanding<'a> {
     modules: &'a Modules,
     importers: Importers<'a>,
@@ -626,7 +627,7 @@ impl Known<'_> {
         Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
     }
 
-    /// Why a module of PowerShell does not have what it says that it has.
+    /// The reason why a PowerShell module does not have a resource that it declares.
     fn missing_export(&self, type_name: &TypeName) -> Option<String> {
         self.1?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
     }

@@ -36,7 +36,7 @@ pub trait Calls: Send + Sync {
     /// absolute paths.
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint>;
 
-    /// At the end of a run: whether what an instance was changed to has lasted.
+    /// Reviews at the end of a run whether a change of an instance has lasted.
     fn review(&self, _instance: &KnownInstance) -> Review {
         Review::Lasted
     }
@@ -72,7 +72,7 @@ pub trait Watch {
     fn changed(&mut self, longest: Duration) -> Vec<NodeId>;
 }
 
-/// Follows a run, and has a say in when it goes on.
+/// Follows a run, and can delay it.
 pub trait Follower {
     /// Sees an event once it is recorded and applied.
     fn event(&mut self, run: &Run, event: &Event);
@@ -83,7 +83,7 @@ pub trait Follower {
         true
     }
 
-    /// Nothing is under way, and nothing is to be done for so long.
+    /// Nothing is under way, and nothing is due for this long.
     fn rests(&mut self, _longest: Duration) {}
 }
 
@@ -408,7 +408,7 @@ impl Executor<'_> {
     }
 }
 
-/// Whether a call may change something.
+/// Returns whether a call may change the machine.
 fn changes(call: &Call) -> bool {
     call.operation.may_change() && call.execution == Execution::Actual
 }

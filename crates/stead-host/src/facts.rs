@@ -31,7 +31,7 @@ pub struct Machine {
     pub environment: Arc<BTreeMap<String, String>>,
     /// The directory that relative paths of documents start from, `DSC_CONFIG_ROOT`.
     pub root: PathBuf,
-    /// The files of the bundle that the document came in; they are read instead of those of the root.
+    /// The files of the bundle that the document came in, read in place of those of the root.
     pub files: Option<Arc<Files>>,
     /// The root of the system that is managed, `/` as a rule.
     pub system_root: PathBuf,

@@ -69,8 +69,8 @@ pub trait Provider: Send + Sync {
         Err(unsupported("export"))
     }
 
-    /// At the end of a run that changed an instance: whether what it was changed to has lasted. Secrets of the desired state
-    /// are covered.
+    /// Reviews at the end of a run whether a change of an instance has lasted. Secrets of the desired state are
+    /// redacted.
     fn review(&self, _cx: &Context, _desired: &Plain) -> Review {
         Review::Lasted
     }
@@ -80,8 +80,9 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// Whether `get` reports all that can be read of the state, and nothing else does. What is built in is then read once more
-    /// where an expression refers to it, so that there are the same members after every operation.
+    /// Returns whether `get` alone reports everything that can be read of the state. If so, the state of a built-in
+    /// resource is read once more after other operations where an expression refers to it, so that it has the same
+    /// members after each.
     fn get_tells_all(&self) -> bool {
         true
     }
@@ -124,12 +125,12 @@ fn unsupported(method: &str) -> Failure {
     Failure::new(FailureKind::Unsupported, format!("the resource does not support '{method}'"))
 }
 
-/// Whether what a set came to has lasted.
+/// The answer to whether the result of a set has lasted.
 #[derive(Clone, Debug)]
 pub enum Review {
     /// It has.
     Lasted,
-    /// It has so far; it is to be asked again after so long.
+    /// It has so far; review it again after this duration.
     TooEarly(Duration),
     /// It has not.
     Failed(Failure),
@@ -297,7 +298,7 @@ pub struct Context {
     /// For a test: nobody reads the state of an instance that is in its desired state. A resource that says so may leave it
     /// out.
     pub verdict_suffices: bool,
-    /// Whether the method may change something, so that a program of it is given time to come to an end when it is cancelled.
+    /// True if the method may change something, so that its program gets time to end when it is cancelled.
     pub changes: bool,
     /// What a set is bound to besides the desired state.
     pub binding: Binding,
@@ -367,18 +368,21 @@ impl Context {
         }
     }
 
-    /// What a path of an instance means.
+    /// Resolves a path of an instance.
     ///
-    /// Guarantees: where another operating system than the running one is managed, every path is below its root; neither `..`
-    /// nor a link leads out of it, whenever it is placed.
+    /// Guarantees: where another operating system than the running one is managed, every path is below its root;
+    /// neither `..` nor a link leads out of it, whenever it is placed.
     pub fn resolve(&self, path: impl AsRef<Path>) -> SystemPath {
         let path = path.as_ref();
         if self.manages_running_system() { SystemPath::here(self.root.join(path)) } else { self.system_root.at(path) }
     }
 
-    /// What a path means that an instance reads from: a file of the bundle that the document came in, where it came in one.
+    /// Resolves a path that an instance reads from: a file of the bundle, if the document came in one.
     ///
     /// Guarantees: of the folder of such a document nothing is read but what came with it, or what it creates itself.
+    ///
+    /// # Errors
+    /// When the path is neither absolute, nor in the bundle, nor created by the document.
     pub fn source(&self, path: impl AsRef<Path>) -> Result<SystemPath, Failure> {
         let path = path.as_ref();
         match self.found(path) {
@@ -388,7 +392,7 @@ impl Context {
         }
     }
 
-    /// Whether a path that an instance reads from is one of the bundle, which does not change.
+    /// Returns whether a path that an instance reads from lies in the bundle, which does not change.
     pub fn is_bundled(&self, path: &Path) -> bool {
         matches!(self.found(path), Some(Source::Bundled(_)))
     }
@@ -405,7 +409,7 @@ impl Context {
         self.files.as_ref().map_or_else(|| self.root.to_path_buf(), |within| within.files.folder(&within.folder))
     }
 
-    /// The same as [`Self::resolve`] for comparisons, without a copy of a path that means itself.
+    /// Like [`Self::resolve`], for comparisons: borrows an absolute path of the running system.
     pub fn meant<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
         if self.manages_running_system() && path.is_absolute() {
             return path.into();
@@ -414,7 +418,7 @@ impl Context {
     }
 }
 
-/// What is wrong with a path that a document reads from, and that did not come with it.
+/// The message about a path that a document reads and that its bundle does not have.
 fn not_in_bundle(path: &Path) -> String {
     format!("'{}' is not in the bundle; name it in 'directives: {{files: [...]}}'", path.display())
 }

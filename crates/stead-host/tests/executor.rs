@@ -82,7 +82,7 @@ impl Calls for Fake {
         self.response(call)
     }
 
-    /// What must last is looked at twice, once too early.
+    /// Reviews `lasts` and `dies` twice, once too early; `forever` is always too early.
     fn review(&self, known: &KnownInstance) -> Review {
         let name = known.instance.name().to_string();
         self.log(format!("Review {name}"));

@@ -1,4 +1,4 @@
-//! What an editor writes, within limits: nothing is reserved for what it only announces.
+//! Messages of an editor, within limits: no memory is reserved for a length that is only announced.
 
 use std::io::{self, BufRead, Read, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 500_000;
 /// The longest line of a header.
 const LONGEST_LINE: u64 = 8 << 10;
 
-/// What reads and writes beside the server.
+/// The threads that read and write for the server.
 pub(crate) struct Threads {
     /// Why nothing more is read, unless the input has ended.
     unread: Arc<Mutex<Option<io::Error>>>,

@@ -229,7 +229,7 @@ impl SystemProgram {
         self.find().err()
     }
 
-    /// Its path, or that there is none, or that somebody else than root could change it.
+    /// Finds its path. Fails if it is not installed, or if others than root could change it.
     pub(crate) fn find(&self) -> Result<PathBuf, Presumed> {
         let found = Executable::find(self.name, Path::new("/dev/null"), &SearchPath::System.environment());
         let found = found.ok_or_else(|| {
@@ -239,7 +239,7 @@ impl SystemProgram {
         found.map(|executable| executable.path().to_owned()).map_err(|refused| not_run(self.name, &refused))
     }
 
-    /// Whether there is none.
+    /// Returns whether the program is not installed.
     pub(crate) fn is_missing(&self) -> bool {
         SearchPath::System.environment().find_on_path(self.name).is_none()
     }

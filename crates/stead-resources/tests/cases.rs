@@ -117,7 +117,7 @@ impl Subject<'_> {
         self.check_members()
     }
 
-    /// What a document may refer to is the same in every operation.
+    /// The state has the same members after every operation, so that a document may refer to them.
     fn check_members(&self) -> Result<(), String> {
         let members = |state: &Plain| -> BTreeSet<String> {
             state.expose().as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()

@@ -1,8 +1,8 @@
-//! What is written is what is read: values of all kinds are written by the resources, and read by the programs that the files
-//! are for. What a resource accepts its reader accepts, and takes for what was stated.
+//! Written values are read back: the resources write values of all kinds, and the programs that the files are for read
+//! them. A value that a resource accepts must be read as stated.
 //!
-//! `STEAD_READERS=1000` tries so many values of each format. A reader that is not installed is skipped; Debian has them in the
-//! packages apt, cron, kmod, openssh-client, python3, python3-yaml, sudo, systemd and util-linux.
+//! `STEAD_READERS=1000` tries so many values of each format. A reader that is not installed is skipped; Debian has
+//! them in the packages apt, cron, kmod, openssh-client, python3, python3-yaml, sudo, systemd and util-linux.
 
 #![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
 }
 
-/// So many values, different ones in each run.
+/// Random values, different ones in each run: `STEAD_READERS` many, else `usual`.
 fn values<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, usual: usize) -> Vec<T> {
     let mut runner = TestRunner::default();
     let count = stead_testkit::times("STEAD_READERS", usual);
@@ -58,7 +58,7 @@ fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).env("LC_ALL", "C.UTF-8").output().unwrap()
 }
 
-/// What a program printed that succeeded.
+/// Runs a program that must succeed, and returns its output.
 fn printed(program: &str, arguments: &[&str], about: &dyn std::fmt::Debug) -> String {
     let output = run(program, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -155,7 +155,7 @@ fn a_failure_says_where_to_look() {
     assert!(message.starts_with("there is no unit 'absent.service'"), "{message}");
 }
 
-/// Looks at a service that was started until its time is over, as the end of a run does.
+/// Reviews a service until its time is over, as the end of a run does.
 fn review(desired: &Json) -> Result<(), String> {
     loop {
         match provider("Stead/Service").review(&context(), &Plain::new(desired.clone())) {
@@ -192,7 +192,7 @@ fn what_ends_after_its_start_is_found() {
         assert_eq!(review(&desired), Ok(()), "{settings}");
         set(&json!({"name": "lasts", "_exist": false}));
     }
-    // A restart that somebody asks for is not one by systemd.
+    // A restart that a user requests is not one by systemd.
     let desired = json!({"name": "lasts", "unit": "[Service]\nExecStart=/bin/sleep 1000\n", "state": "running"});
     set(&desired);
     systemctl(&["restart", "lasts"]);

@@ -323,7 +323,7 @@ pub(crate) struct Document {
     /// The document itself and what messages call it, of a command that makes one.
     #[arg(skip)]
     pub(crate) text: Option<(String, String)>,
-    /// What a document that is not in a file is called between runs.
+    /// The identity between runs of a document that is not in a file.
     #[arg(skip)]
     pub(crate) identity: Option<DocumentIdentity>,
     #[command(flatten)]

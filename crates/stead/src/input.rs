@@ -47,7 +47,7 @@ pub(crate) enum Unreadable {
     /// It is a bundle that is damaged, or not one that can be used here.
     #[error("cannot use {path}: {error}")]
     Bundle { path: PathBuf, error: BundleError },
-    /// The files of a bundle cannot be put where they can be read.
+    /// The files of a bundle cannot be unpacked.
     #[error("{message}")]
     Unpack { message: String },
     /// There is nothing in it.
@@ -91,7 +91,7 @@ pub(crate) fn bundle(path: &Path, reach: Reach) -> Result<Option<Bundle>, Unread
     decoded.map(Some).map_err(|error| Unreadable::Bundle { path: path.to_path_buf(), error })
 }
 
-/// How large the file of a bundle may be: its contents, and its manifest.
+/// The largest file of a bundle, in bytes: its contents and its manifest.
 const MOST_OF_BUNDLE: usize = 80 << 20;
 
 /// Reads a document: as [`read`] does, but what is of another format is read by the extension for that.
@@ -110,7 +110,7 @@ pub(crate) fn folder(path: &Path) -> PathBuf {
     if path.as_os_str() == "-" { current_folder() } else { folder_of(path) }
 }
 
-/// What is kept between runs of the document in a file, or from standard input for `-`.
+/// Returns the memory between runs of the document in a file, or from standard input for `-`.
 pub(crate) fn memory(session: &Session, prepared: &Prepared, path: &Path) -> Memory {
     let real = |path: &Path| {
         let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));

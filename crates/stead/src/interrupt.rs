@@ -68,7 +68,7 @@ pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>) {
     }
 }
 
-/// What becomes readable when this process is to end early; see [`catch_with`], which is to be called as well.
+/// A stream that becomes readable when this process is to end early. [`catch_with`] must be called as well.
 pub(crate) fn notice() -> io::Result<UnixStream> {
     let (noticed, by_handler) = UnixStream::pair()?;
     for signal in signals() {

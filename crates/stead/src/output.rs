@@ -70,7 +70,7 @@ pub(crate) fn print(text: &str) {
     write(&if strips { strip_str(&text).to_string() } else { text.into_owned() });
 }
 
-/// Prints text that other programs read as it is, and users only on a terminal.
+/// Prints text unchanged for other programs, and with escapes like `print` on a terminal.
 pub(crate) fn print_exactly(text: &str) {
     if is_terminal() { print(text) } else { write(text) }
 }
@@ -87,7 +87,7 @@ fn write(text: &str) {
     }
 }
 
-/// Prints a line of JSON on standard output, at once: somebody waits for it. False when it cannot be written.
+/// Prints a line of JSON on standard output, at once: a program waits for it. False when it cannot be written.
 pub(crate) fn print_now(line: &str) -> bool {
     let line = if is_terminal() { visible_json(line) } else { Cow::Borrowed(line) };
     let mut buffer = buffer();
@@ -252,7 +252,7 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     visible_json(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
-/// The same in many lines.
+/// JSON on several lines, without anything that a terminal would obey.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     visible_json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned()
 }

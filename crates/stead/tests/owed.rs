@@ -23,7 +23,7 @@ resources:
 - {name: three, type: Stead/Command, condition: "[stateChanged('Stead/File:conf')]", properties: {set: "echo three >> log"}}
 "#;
 
-/// What changes files, flushes them or starts programs.
+/// System calls that change files, flush them or start programs.
 const CALLS: &str =
     "openat,write,pwrite64,linkat,unlinkat,renameat2,rename,fsync,fdatasync,ftruncate,fchmod,clone,clone3,vfork";
 

@@ -23,7 +23,7 @@ pub enum CallError {
     /// Nobody listens there.
     #[error("no agent is running in '{}'; {}", .0.display(), way_out(.0))]
     NotRunning(PathBuf),
-    /// An agent runs, and nobody can reach it.
+    /// An agent runs, but its socket is gone.
     #[error("an agent is running in '{}' and cannot be reached: its socket is gone. It makes another one within a minute; \
         else restart it", .0.display())]
     Unreachable(PathBuf),
@@ -49,7 +49,7 @@ pub enum CallError {
     },
 }
 
-/// What somebody can do who found no agent: the one of the machine answers root.
+/// Advice for a caller that found no agent: that of the machine answers only root.
 fn way_out(directory: &Path) -> String {
     let service = Path::new(SERVICE_STATE);
     let is_root = rustix::process::geteuid().is_root();
@@ -107,7 +107,7 @@ fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> 
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Whether an agent holds the lock of its directory.
+/// Returns whether an agent holds the lock of its directory.
 fn is_locked(directory: &TrustedDirectory) -> bool {
     let file = File::open(directory.through_descriptor(LOCK.as_ref()));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -28,10 +28,10 @@ pub(crate) struct Listener {
     identity: (u64, u64),
 }
 
-/// So many callers may be about to send their requests; of more, the first one is turned away.
+/// Limit of callers that have not sent their request yet; beyond it the oldest is disconnected.
 const MOST_SENDING: usize = 64;
 
-/// So many callers are answered at once; further ones are turned away.
+/// Limit of requests that are answered at once; further callers are turned away.
 const MOST_ANSWERED: usize = 256;
 
 /// How long a caller may take to send its request, all of it.
@@ -56,12 +56,12 @@ impl Listener {
         self.directory.through_descriptor(SOCKET.as_ref())
     }
 
-    /// Whether callers find it.
+    /// Returns whether callers find this socket at its path.
     pub(crate) fn is_in_place(&self) -> bool {
         identity(&self.path()) == Some(self.identity)
     }
 
-    /// Has [`serve`] return, and callers find nobody.
+    /// Makes [`serve`] return; callers no longer find the socket.
     pub(crate) fn end(&self) {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         if self.is_in_place() {
@@ -80,7 +80,7 @@ impl Drop for Listener {
     }
 }
 
-/// Answers everybody who may ask, each on a thread of its own. Returns when the socket is closed.
+/// Answers every permitted caller, each on its own thread. Returns when the socket is closed.
 pub(crate) fn serve(listener: &Listener, answer: &Arc<Answer>) {
     let callers = Arc::new(Callers::default());
     for stream in listener.socket.incoming() {
@@ -103,7 +103,7 @@ pub(crate) fn serve(listener: &Listener, answer: &Arc<Answer>) {
     }
 }
 
-/// Who is attended to. Whoever only keeps a connection keeps nobody else from being answered.
+/// The open connections. A connection that sends nothing does not block other callers.
 #[derive(Default)]
 struct Callers(Mutex<Connections>);
 

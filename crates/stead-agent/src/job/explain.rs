@@ -1,4 +1,4 @@
-//! What is said of the instances that a job did not bring into their desired state.
+//! Explanations of the instances that a job did not bring into their desired state.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use crate::mode::{Treatment, treatment};
 use crate::state::{Trouble, TroubleKind};
 
 impl JobSpec {
-    /// Says of each instance that was not begun, and of each that has drifted and was not corrected, why that is. Of those in
-    /// their desired state only how many there are is kept. Returns what is not in its desired state.
+    /// Adds the reason to each instance that was not begun, or has drifted and was not corrected. Of instances in
+    /// their desired state only the number is kept. Returns the problems.
     pub(super) fn explain(&self, run: &Run, restart: &BTreeSet<String>, printed: &mut Json) -> Vec<Trouble> {
         let Some(Json::Array(instances)) = printed.get_mut("instances") else { return Vec::new() };
         let (graph, report) = (run.graph(), run.report());
@@ -65,11 +65,11 @@ impl JobSpec {
     }
 }
 
-/// What is said of an instance that a restart of the machine must follow.
+/// The message of an instance that requires a restart of the machine.
 const ASKED_FOR_RESTART: &str = "it was set, and asks for a restart of the machine";
 
-/// What is wrong with an instance, if anything is. What was not processed does not count, as in the Local Configuration
-/// Manager.
+/// Returns the problem of an instance, if it has one. As in the Local Configuration Manager, an instance that was not
+/// processed has none.
 fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> Option<Trouble> {
     let text = |name: &str| printed.get(name).and_then(Json::as_str).unwrap_or_default();
     let kind = match run.report().status(id) {
@@ -107,7 +107,7 @@ fn drift(printed: &Map<String, Json>) -> String {
     }
 }
 
-/// Whether an instance failed and was to be tried again, when the run was suspended.
+/// Returns whether an instance had failed and was waiting to be tried again when the run was suspended.
 pub(super) fn has_failed_so_far(run: &Run, id: NodeId) -> bool {
     let record = run.report().record(id);
     let asked = record.response.as_ref().is_some_and(|response| response.restarts.iter().any(is_system));

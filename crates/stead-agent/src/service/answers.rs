@@ -214,12 +214,12 @@ impl Agent {
         status
     }
 
-    /// Answers when what is waited for has happened, when there is something to tell, or soon: whoever is still there asks
-    /// again, so that nobody who is gone is waited for.
+    /// Answers when the goal is reached, there is news, or after a short time: a caller that is still there asks
+    /// again, so that the agent never waits for one that is gone.
     fn wait_for(&self, waited: &Waited, seen: Option<u64>, at_most: Duration) -> Json {
         let began = Instant::now();
         let mut inner = self.lock();
-        // Who has seen nothing gets what comes from now on.
+        // A caller that has seen nothing gets entries from now on.
         let seen = seen.unwrap_or_else(|| inner.feed.count());
         loop {
             let reached = self.reached(&inner, waited);
@@ -273,8 +273,9 @@ impl Agent {
         Some(if has_converged { "converged" } else { "waiting" })
     }
 
-    /// Whether nothing more happens to the pending document, or to the current one where there is none, for now: it has
-    /// failed, or waits for a window, a restart or an operator. Who is patient waits for all that comes by itself.
+    /// Returns whether nothing more happens for now to the pending document, or to the current one where there is
+    /// none: it has failed, or waits for a window, a restart or an operator. With `patient`, waits that end by
+    /// themselves do not count as rest.
     fn is_at_rest(&self, inner: &Inner, patient: bool) -> bool {
         let (state, moment) = (&inner.state, self.moment());
         let worked_on = state.pending.or(state.current);
@@ -474,7 +475,7 @@ impl Drop for Inspection<'_> {
     }
 }
 
-/// What is waited for, and how long.
+/// The goal of a caller that waits, and whether it is patient.
 struct Waited {
     goal: Goal,
     patient: bool,

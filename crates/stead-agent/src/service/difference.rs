@@ -11,7 +11,8 @@ use stead_core::value::{Value, redacting_wrapped};
 
 use crate::store::Delivered;
 
-/// Of a file that is longer, or that not everybody may read, only the digest is shown.
+/// The largest file whose text is shown, in bytes. Of larger ones, and of those not readable by everybody, only the
+/// digest is shown.
 const SHOWN: usize = 256 << 10;
 
 /// A delivery, opened.
@@ -34,8 +35,7 @@ impl Opened<'_> {
     }
 }
 
-/// The parameters that one of two deliveries has and the other not, or with another value. Of a secret one it is only said
-/// whether it changed.
+/// The parameters that differ between two deliveries. Of a secret one only whether it changed is shown.
 pub(super) fn parameters(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
     let secrets: BTreeSet<String> = from.secrets().into_iter().chain(to.secrets()).collect();
     let (before, after) = (&from.delivered.parameters, &to.delivered.parameters);
@@ -53,7 +53,7 @@ pub(super) fn parameters(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
     compared.collect()
 }
 
-/// The same of files.
+/// The files that one of two deliveries has and the other not, or with other content.
 pub(super) fn files(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
     let entries = |side: &Opened<'_>| side.bundle.map(|bundle| bundle.entries().clone()).unwrap_or_default();
     let (before, after) = (entries(from), entries(to));

@@ -1,4 +1,4 @@
-//! What happens while a document is worked on, for whoever waits for it.
+//! Events of the work on documents, for callers that wait.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use serde_json::{Value as Json, json};
 
 use crate::state::{Job, JobOutcome};
 
-/// What happened since the agent began, the last of it. Each entry has a number, which grows.
+/// The most recent events since the agent started. Each has a number, which grows.
 #[derive(Default)]
 pub(super) struct Feed {
     count: u64,
     entries: VecDeque<Json>,
 }
 
-/// So many entries are kept: whoever waits asks every few seconds.
+/// How many entries are kept: callers that wait ask every few seconds.
 const MOST: usize = 200;
 
 impl Feed {
@@ -33,7 +33,7 @@ impl Feed {
         }));
     }
 
-    /// A job waits for somebody before it goes on, or waits no longer.
+    /// Records that a job waits for another run, or no longer waits.
     pub(super) fn waits(&mut self, job: &Job, whom: Option<&str>) {
         if let Some(whom) = whom {
             self.push(json!({ "event": "waiting", "job": job.id, "generation": job.generation, "for": whom }));
@@ -53,7 +53,7 @@ impl Feed {
         self.count
     }
 
-    /// The entries after so many, as far as they are kept.
+    /// The entries after this number, as far as they are kept.
     pub(super) fn after(&self, count: u64) -> Vec<Json> {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         self.entries.iter().skip(self.entries.len().saturating_sub(new)).cloned().collect()

@@ -1,4 +1,5 @@
-//! What the agent itself needs: its folder, its socket, its program, a clock. All of it can be taken away under it.
+//! Checks of the things that the agent itself needs, any of which can disappear while it runs: folder, socket,
+//! program, clock.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,15 +17,15 @@ use crate::job::SuspendReason;
 /// How often the agent looks whether everything is in place.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// When the agent looked last, and what it found.
+/// The time and the results of the last check.
 #[derive(Default)]
 pub(super) struct Upkeep {
     last: Option<Instant>,
-    /// Whether another program is where the one was that runs.
+    /// True if the program at the agent's path is no longer the one that runs.
     pub(super) is_program_replaced: bool,
-    /// Whether a resource asked for its restart.
+    /// True if a resource asked for a restart of the agent.
     pub(super) restarts_itself: bool,
-    /// Whether its folder is gone, so that it cannot go on.
+    /// True if the agent's folder is gone, so that it cannot continue.
     pub(super) is_folder_gone: bool,
 }
 
@@ -36,12 +37,12 @@ impl Upkeep {
 }
 
 impl Agent {
-    /// Says that whoever decides is alive, and looks now and then whether everything is in place.
+    /// Notifies the watchdog of systemd, and checks from time to time that everything is in place.
     pub(super) fn look_after_itself(self: &Arc<Self>, inner: &mut Inner) {
         notify_systemd("WATCHDOG=1");
         let is_idle = inner.running.is_none() && inner.ended.is_none() && inner.state.job.is_none();
         let is_over = inner.upkeep.is_program_replaced || inner.upkeep.restarts_itself;
-        // Whoever started it starts it again, or the program that took its place.
+        // systemd starts the agent again, by then perhaps the program that replaced this one.
         if is_over && self.is_service && is_idle && !inner.stopping {
             self.log.write("restartingItself", json!({}));
             inner.stopping = true;
@@ -70,7 +71,7 @@ impl Agent {
         }
     }
 
-    /// Listens on another socket if nobody can find the one that there is.
+    /// Listens on another socket if callers cannot find the present one.
     fn listen_again(self: &Arc<Self>) {
         let mut listener = self.lock_listener();
         if listener.as_ref().is_some_and(|listener| listener.is_in_place()) {
@@ -108,13 +109,14 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// That of this process.
+    /// The program of this process.
     pub(super) fn of_this_process() -> Option<Self> {
         let running = Path::new("/proc/self/exe");
         Some(Self { path: running.read_link().ok()?, identity: identity(running)? })
     }
 
-    /// Whether another one is there. One that is only gone is not replaced: a package may be about to place the next.
+    /// Returns whether another program lies at the path. A missing one is not replaced: a package may be about to
+    /// install the next.
     fn is_replaced(&self) -> bool {
         identity(&self.path).is_some_and(|found| found != self.identity)
     }

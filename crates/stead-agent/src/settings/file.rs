@@ -156,7 +156,7 @@ impl Settings {
         })
     }
 
-    /// The same as an object of JSON.
+    /// Formats the settings as a JSON object.
     pub fn to_json(&self) -> serde_json::Value {
         SETTINGS
             .iter()

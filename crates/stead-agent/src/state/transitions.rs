@@ -63,7 +63,7 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
-    /// The outcome of a job that came over no instance, and why.
+    /// The outcome of a job that reached no instance, and why.
     pub fn unusable(owed: BTreeSet<String>, error: String) -> Self {
         Self {
             result: JobResult::Failed,
@@ -111,7 +111,7 @@ const CRASH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Dur
 /// So many crashes in a row are answered by starting again at once, and by going on with the job.
 pub(crate) const QUICK_RESTARTS: u32 = 3;
 
-/// So many notes about damage are kept.
+/// How many notes about damage are kept.
 const MOST_NOTES: usize = 20;
 
 /// Restarts of the machine for the current document are forgiven when there was none for so long.
@@ -410,10 +410,10 @@ impl State {
         }
     }
 
-    /// Notes what was found to be damaged, for an operator.
+    /// Records damage for an operator.
     pub fn damaged(&mut self, at: Timestamp, messages: impl IntoIterator<Item = String>) {
         self.damage.extend(messages.into_iter().map(|message| DamageNote { at, message }));
-        // Who never looks needs no more than the newest.
+        // An operator who never looks needs only the newest.
         let spare = self.damage.len().saturating_sub(MOST_NOTES);
         self.damage.drain(..spare);
     }
@@ -482,7 +482,7 @@ impl LastJob {
         }
     }
 
-    /// The same after an earlier job over the document: what was wrong then and is now has been so since then.
+    /// Takes over from an earlier job since when each instance has had its problem.
     fn follows(mut self, former: Option<&Self>) -> Self {
         for trouble in &mut self.troubles {
             let earlier = former.iter().flat_map(|former| &former.troubles);
@@ -492,7 +492,8 @@ impl LastJob {
         self
     }
 
-    /// What is known of a document after one more job over all of it or a part. One that was ended early tells nothing.
+    /// Merges the result of a job over all or a part of a document into the former one. A job that was ended early
+    /// changes nothing.
     fn merged(former: Option<Self>, last: Self, job: &Job) -> Option<Self> {
         if last.result == JobResult::Aborted {
             return former;

@@ -27,7 +27,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// What is delivered of a bundle.
+    /// Makes a delivery from a bundle.
     pub fn of_bundle(name: String, bundle: &Bundle, parameters: Map<String, Json>, root: PathBuf) -> Self {
         Self { name, text: String::new(), bundle: Some(STANDARD.encode(bundle.encode())), parameters, root }
     }

@@ -310,7 +310,7 @@ impl Machine {
         shown
     }
 
-    /// What is known to be wrong with the staged documents, and for how long.
+    /// The known problems of the staged documents, and since when they exist.
     fn wrong(&self, status: &Status) -> String {
         let of = |stage: &StageStatus| {
             let wrong = stage.troubles.iter().map(|it| {

@@ -31,7 +31,7 @@ impl Named {
         Self { size: content.len() as u64, digest: sha256(content) }
     }
 
-    /// `SIZE DIGEST`, and what is behind them.
+    /// Parses `SIZE DIGEST`, and returns it with the rest of the line.
     fn parse(line: &str) -> Option<(Self, &str)> {
         let (size, line) = line.split_once(' ')?;
         let (digest, rest) = line.split_once(' ')?;
@@ -46,7 +46,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// `MODE` in octal digits, and what is behind it.
+/// Parses `MODE` in octal digits, and returns it with the rest of the line.
 fn mode(line: &str) -> Option<(u32, &str)> {
     let (mode, rest) = line.split_once(' ')?;
     let is_octal = mode.len() == 3 && mode.bytes().all(|byte| matches!(byte, b'0'..=b'7'));

@@ -28,7 +28,8 @@ use std::sync::Arc;
 use crate::digest::sha256;
 use manifest::Manifest;
 
-/// How much a bundle may hold in all: it is in memory as a whole. What is larger is better downloaded where it is needed.
+/// The limit of all contents of a bundle, in bytes: it is in memory as a whole. Larger files are better downloaded
+/// where they are needed.
 pub const MOST_BYTES: u64 = 64 << 20;
 /// How many files and folders it may have.
 pub const MOST_ENTRIES: usize = 20_000;
@@ -36,7 +37,7 @@ pub const MOST_ENTRIES: usize = 20_000;
 const LONGEST_MANIFEST: usize = 8 << 20;
 /// How long the first line may be.
 const LONGEST_HEADER: usize = 128;
-/// What a bundle begins with.
+/// The first bytes of every bundle.
 pub const BEGIN: &str = "stead-bundle ";
 const FORM: &str = "stead-bundle 1 ";
 
@@ -46,7 +47,7 @@ pub enum BundleError {
     /// It does not begin as one.
     #[error("it is not a bundle")]
     NotABundle,
-    /// It is of a form that this program does not know.
+    /// It has a format that this program does not know.
     #[error("it was made by another version of stead")]
     Form,
     /// It has fewer bytes than it says.
@@ -55,7 +56,7 @@ pub enum BundleError {
     /// There is something behind it.
     #[error("it has {0} bytes too many")]
     Excess(usize),
-    /// It is not the one that was named.
+    /// It is not the requested bundle.
     #[error("it is the bundle {found}, not {wanted}")]
     Other {
         /// Its name.
@@ -106,7 +107,7 @@ pub enum Entry {
     File {
         /// Its permissions.
         mode: u32,
-        /// What is in it.
+        /// The bytes of the file.
         content: Arc<[u8]>,
     },
 }
@@ -122,7 +123,7 @@ pub struct Bundle {
     name: String,
 }
 
-/// What is in it may be secret.
+/// Shows no content, which may be secret.
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Bundle").field(&self.name).finish()
@@ -159,7 +160,7 @@ impl Bundle {
         self.identity.as_deref()
     }
 
-    /// What messages call the document, and its text.
+    /// Returns the name of the document in messages, and its text.
     pub fn document(&self) -> (&str, &Arc<str>) {
         (&self.document.0, &self.document.1)
     }
@@ -177,14 +178,15 @@ impl Bundle {
         }
     }
 
-    /// Whether there is a file or a folder at a path, or something below it.
+    /// Returns whether the bundle has a file or a folder at a path, or something below it.
     pub fn holds(&self, path: &str) -> bool {
         let below = || format!("{path}/");
         self.entries.contains_key(path)
             || self.entries.range(below()..).next().is_some_and(|(found, _)| found.starts_with(&below()))
     }
 
-    /// Whether files of the machine that it was made on are in it.
+    /// Returns how far the paths reach: [`Reach::Machine`] if absolute paths of the machine that made the bundle are
+    /// in it.
     pub fn reach(&self) -> Reach {
         let is_absolute = self.entries.keys().any(|path| path.starts_with('/'));
         if is_absolute { Reach::Machine } else { Reach::Folder }
@@ -224,7 +226,7 @@ impl Bundle {
             return Err(BundleError::Manifest);
         }
         let bundle = Manifest::parse(manifest, reach)?.filled(contents)?;
-        // One text for one bundle: what is written in another way is none.
+        // Each bundle has exactly one encoding; any other is refused.
         if Manifest::of(&bundle).to_text().as_bytes() != manifest {
             return Err(BundleError::Line(1));
         }

@@ -8,8 +8,8 @@ use super::{BundleError, Entry, MOST_ENTRIES};
 const LONGEST_PATH: usize = 4000;
 const LONGEST_NAME: usize = 255;
 
-/// A path that starts in a folder, without `.`, `..` and repeated slashes, as the entries of a bundle have it. `None` when it
-/// leads out of the folder of the document. That folder itself is empty.
+/// Joins a path to a folder and removes `.`, `..` and repeated slashes, as the entries of a bundle have it. `None`
+/// when it leads out of the folder of the document. That folder itself is empty.
 pub fn normal(folder: &str, path: &str) -> Option<String> {
     let is_absolute = path.starts_with('/') || folder.starts_with('/');
     let start = if path.starts_with('/') { "" } else { folder };
@@ -34,7 +34,7 @@ pub fn folder_of(path: &str) -> &str {
     }
 }
 
-/// A path that starts in a folder, as it is written.
+/// Joins a path to a folder, without changing how it is written.
 pub fn within(folder: &str, path: &str) -> String {
     if folder.is_empty() || path.starts_with('/') {
         path.to_owned()

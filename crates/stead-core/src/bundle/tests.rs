@@ -127,7 +127,7 @@ fn a_path_has_one_form_and_does_not_lead_out_of_the_folder() {
     assert_eq!(path::within("/", "a"), "/a");
 }
 
-/// What is made of random paths is read back, and what is made of what was read is the same.
+/// Bundles of random paths are decoded again, and encoding them once more gives the same bytes.
 #[test]
 fn every_bundle_has_one_text() {
     let mut random = 0x2545_f491_usize;

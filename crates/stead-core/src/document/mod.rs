@@ -94,7 +94,7 @@ impl Document {
         defaults.chain(outputs).chain(self.values())
     }
 
-    /// The same, but for those of parameters and functions.
+    /// Like [`Self::all_values`], without those of parameters and functions.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Template> {
         let variables = self.variables.iter().map(|variable| &variable.value);
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));

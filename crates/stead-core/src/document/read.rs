@@ -90,7 +90,7 @@ const DIRECTIVES: &[&str] = &[
     "environment",
 ];
 
-/// Whether a text names an instance in the form of PowerShell: `[Type]name`.
+/// Returns whether a text identifies an instance in the form of PowerShell: `[Type]name`.
 fn is_older_id(text: &str) -> bool {
     let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     parts.is_some_and(|(type_name, name)| {
@@ -200,7 +200,7 @@ impl Reader<'_> {
         names
     }
 
-    /// A directive that nothing reads is one of a later version of DSC, or misspelt.
+    /// Reports a directive that this version does not know: one of a later version of DSC, or misspelt.
     fn unknown_directive(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
         let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
         let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
@@ -346,7 +346,7 @@ impl Reader<'_> {
     fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
         let items = self.array(node, &format!("'{key}'"));
         let id = |item: Node| match item.as_str().filter(|text| is_older_id(text)) {
-            // What is meant is said where the other instances are known.
+            // The id that is meant is suggested later, where the other instances are known.
             Some(text) => Some(Template { span: item.span, kind: Kind::String(text.into()) }),
             None => self.text_value(item, &format!("an element of '{key}'")),
         };

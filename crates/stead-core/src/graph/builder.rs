@@ -30,11 +30,11 @@ pub(super) struct Builder<'a> {
     pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
     /// The types that no resource was found for.
     pub(super) unknown: HashMap<Wanted, Unknown>,
-    /// What stands for resources that are looked for during the run.
+    /// Substitutes for resources that are searched for again during the run.
     pub(super) late: HashMap<Wanted, Arc<Manifest>>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
-    /// What was said of resources that lack an operation of their kind.
+    /// Messages already reported about resources that lack an operation of their kind.
     pub(super) incomplete: BTreeSet<String>,
 }
 

@@ -38,7 +38,7 @@ impl Graph {
         hex(&hash.finalize())
     }
 
-    /// Whether resources are looked for before anything runs, and never again.
+    /// Returns whether resources are searched for before anything runs, and never again.
     fn finds_resources_before(&self) -> bool {
         let discovery = self.scopes.first().and_then(|scope| scope.document.directives.discovery.as_ref());
         discovery.is_none_or(|discovery| discovery.value == Discovery::PreDeployment)

@@ -304,7 +304,7 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     None
 }
 
-/// The id of the one adjacent instance that a text names by its name alone, or as `[Type]name`.
+/// The id of the only adjacent instance that a text names by its name alone, or as `[Type]name`.
 fn meant_by_name(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Option<String> {
     let name = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(_, name)| name);
     let graph = &builder.graph;

@@ -57,11 +57,11 @@ pub struct Graph {
     pub exclusions: BTreeMap<NodeId, Arc<Exclusion>>,
     /// Which of the needs no document states.
     pub implied: BTreeSet<Implied>,
-    /// What expressions refer to.
+    /// The instances that expressions refer to.
     pub referred: Referred,
 }
 
-/// What `reference()` is called for.
+/// The targets of calls of `reference()`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Referred {
     /// The instances that are named.
@@ -208,12 +208,12 @@ pub enum NeedKind {
 }
 
 impl NeedKind {
-    /// Whether the instance acts on changes of the other.
+    /// Returns whether the instance acts on changes of the other.
     pub fn notifies(self) -> bool {
         matches!(self, Self::OnChanges | Self::Notify)
     }
 
-    /// Whether the other must succeed, or the instance is skipped.
+    /// Returns whether the instance is skipped unless the other succeeds.
     pub fn must_succeed(self) -> bool {
         matches!(self, Self::Require | Self::Notify | Self::OnChanges)
     }
@@ -298,7 +298,7 @@ impl Graph {
         }
     }
 
-    /// Whether an expression may refer to an instance, or to what holds it.
+    /// Returns whether an expression may refer to an instance or to one of its containers.
     pub fn is_referred(&self, id: NodeId) -> bool {
         let Referred { nodes, scopes } = &self.referred;
         let mut outward = std::iter::successors(Some(id), |id| self.container(*id));
@@ -400,7 +400,7 @@ pub struct Inputs<'a> {
     pub names: Names,
     /// Whether every parameter must have a value.
     pub values: Values,
-    /// What messages call the folder of the document, empty where that is the working directory.
+    /// The folder of the document as messages show it; empty for the working directory.
     pub folder: &'a str,
 }
 
@@ -434,9 +434,10 @@ pub trait Resources {
     /// is named.
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
 
-    /// What an instance with these properties consists of: one of a composite resource, which is of the kind
-    /// [`Importer`](crate::manifest::Kind::Importer) and carried out by its adapter, or of an importer that
-    /// [resolves](Manifest::resolves). Texts that its findings point into are added to `sources`, each once.
+    /// Returns the document that an instance with these properties consists of. The instance is of a composite
+    /// resource, which has the kind [`Importer`](crate::manifest::Kind::Importer) and is carried out by its adapter,
+    /// or of an importer that [resolves](Manifest::resolves). Texts that its findings point into are added to
+    /// `sources`, each once.
     fn expand(
         &self,
         _manifest: &Manifest,
@@ -462,7 +463,7 @@ impl From<Diagnostic> for ExpansionFinding {
     }
 }
 
-/// What an instance consists of.
+/// The document that an instance expands to.
 #[derive(Clone, Debug, Default)]
 pub struct Expansion {
     /// Its instances.

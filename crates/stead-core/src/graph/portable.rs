@@ -1,4 +1,4 @@
-//! What of the relations between instances DSC v3 refuses or gets wrong.
+//! Relations between instances that DSC v3 refuses or gets wrong.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Graph {
         of_scopes.chain(self.without_set()).collect()
     }
 
-    /// What each instance of a scope depends on.
+    /// The dependencies of each instance of a scope, as pairs of the instance and the one that it requires.
     fn required(&self, scope: &Scope) -> Vec<(NodeId, NodeId)> {
         scope.members.iter().flat_map(|id| self.required_by(*id).map(|need| (*id, need))).collect()
     }

@@ -31,7 +31,7 @@ const MAX_NESTING: usize = 32;
 /// How many iterations a loop may have; more is a typing error or an attack.
 const MAX_ITERATIONS: i64 = 1_000_000;
 
-/// What an instance of a loop takes in memory besides its properties, until it has run.
+/// Estimated memory of an instance of a loop until it has run, in bytes, besides its properties.
 const INSTANCE_BYTES: u64 = 400;
 /// How many instances there may be: they take about half a gigabyte then.
 const MAX_INSTANCES: i64 = 1_000_000;
@@ -400,7 +400,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a resource that is not there is looked for again during the run.
+    /// Returns whether a resource that was not found is searched for again during the run.
     fn looks_again(&self, requirement: Option<&str>) -> bool {
         let outermost = self.graph.scopes.first().map(|scope| &scope.document.directives);
         let discovery = outermost.and_then(|directives| directives.discovery.as_ref());
@@ -443,7 +443,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Warns of a resource that lacks what its kind is for, where it is first used.
+    /// Warns of a resource without an operation that its kind requires, on first use.
     fn check_completeness(&mut self, instance: &Instance, manifest: &Manifest) {
         if let Some(lack) = manifest.lack()
             && self.incomplete.insert(lack.clone())
@@ -684,7 +684,9 @@ impl Builder<'_> {
         None
     }
 
-    /// What one of two properties gives: a path, which starts in a folder, or the content itself.
+    /// Returns the text of an include, from the first of two properties, a path relative to `folder`, or from the
+    /// second, the content itself. `Some(None)` if neither is given, `None` after an error or while the text is not
+    /// available.
     #[expect(clippy::option_option, reason = "not available and not asked for differ")]
     fn included_text(
         &mut self,
@@ -746,9 +748,9 @@ impl Builder<'_> {
     }
 }
 
-/// What an include names.
+/// The text that an include refers to.
 struct Included {
-    /// What messages call it.
+    /// Its name in messages.
     name: String,
     text: String,
     /// Where it is, from the folder of the outermost document; `None` of a text that is stated.

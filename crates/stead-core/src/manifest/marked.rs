@@ -12,7 +12,7 @@ use crate::value::{Seal, Value};
 pub struct SecretPlaces {
     whole: bool,
     members: BTreeMap<String, SecretPlaces>,
-    /// What holds for members that have no name of their own in the schema.
+    /// The places in members that the schema does not name.
     others: Option<Box<SecretPlaces>>,
     items: Option<Box<SecretPlaces>>,
 }
@@ -30,7 +30,7 @@ impl SecretPlaces {
         Some(reader.read(schema, DEEPEST)).filter(|places| *places != Self::default())
     }
 
-    /// Whether a value has a secret in one of these places that is not sealed.
+    /// Returns whether a value has an unsealed secret in one of these places.
     pub(super) fn are_in(&self, value: &Value) -> bool {
         match value {
             Value::Null | Value::Sealed(_) => false,
@@ -45,7 +45,7 @@ impl SecretPlaces {
         }
     }
 
-    /// Puts what is in these places behind a seal.
+    /// Seals the values in these places.
     pub(super) fn seal(&self, value: &mut Value, seal: &dyn Seal) {
         match value {
             Value::Null | Value::Sealed(_) => {}
@@ -68,7 +68,7 @@ impl SecretPlaces {
         }
     }
 
-    /// PowerShell takes names in any case; whoever does not takes no other name either.
+    /// PowerShell compares names without regard to case; other readers do not accept another case at all.
     fn member(&self, name: &str) -> Option<&Self> {
         let in_any_case =
             || self.members.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, found)| found);
@@ -133,7 +133,7 @@ fn parts<'s>(schema: &'s Map<String, Json>, name: &str) -> impl Iterator<Item = 
     schema.get(name).and_then(Json::as_array).into_iter().flatten()
 }
 
-/// What a reference within the schema leads to.
+/// Resolves a reference within the schema.
 fn target<'s>(root: &'s Json, schema: &Map<String, Json>) -> Option<&'s Json> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The paths of what is marked, `*` for elements and members of any name.
+    /// The paths of the marked places, `*` for elements and members of any name.
     fn marked(places: &SecretPlaces, path: &str) -> Vec<String> {
         let own = places.whole.then(|| path.to_owned());
         let members = places.members.iter().flat_map(|(name, within)| marked(within, &format!("{path}/{name}")));

@@ -243,14 +243,14 @@ pub enum Implementation {
         /// What it is handed.
         resource: Arc<AdaptedResource>,
     },
-    /// By what is found when an instance is reached: nothing was there when the run began.
+    /// By a resource that is searched for when an instance is reached: there was none when the run began.
     Late(Arc<Late>),
 }
 
 /// The search that is made once an instance is reached, in a document that has resources looked for during its run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// What its version must satisfy.
+    /// The versions that it accepts; `None` for any.
     pub requirement: Option<VersionRequirement>,
     /// The adapter that must carry it out.
     pub adapter: Option<TypeName>,

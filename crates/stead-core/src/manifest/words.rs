@@ -11,7 +11,7 @@ pub(super) const KINDS: [(&str, Kind); 5] = [
     ("exporter", Kind::Exporter),
 ];
 
-/// What `importer` was called in the first description of kinds.
+/// The former name of the kind `importer`, still read.
 pub(super) const IMPORT: (&str, Kind) = ("import", Kind::Importer);
 
 /// Where a capability is kept.

@@ -167,7 +167,7 @@ impl Next {
     }
 }
 
-/// An instance of which it is known what it is to be.
+/// An instance whose desired state is known.
 #[derive(Clone, Debug)]
 pub struct KnownInstance {
     /// The instance.

@@ -1,4 +1,5 @@
-//! What is owed: what acts on changes comes to its turn once something changed, if not in this run then in a later one.
+//! Notifications that are owed: an instance that acts on changes runs after a change, in this run or else in a later
+//! one.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ impl Run {
         Some(format!("an earlier run changed {one_of}{sources}, and this has not succeeded since"))
     }
 
-    /// Whether an instance is owed a notification by an earlier run, or anything that is nested in it.
+    /// Returns whether an earlier run owes a notification to an instance or to anything nested in it.
     pub(super) fn is_called(&self, id: NodeId) -> bool {
         let owed = &self.exceptions.owed;
         let holds = |owed: &NodeId| self.graph.node(*owed).path.outward().any(|path| path.node() == id);
@@ -41,16 +42,16 @@ impl Run {
         self.exceptions.owed.contains(&id) || self.graph.notified_by(id).any(|other| self.may_have_changed(other))
     }
 
-    /// Whether an instance changed, or may have, or anything nested in it did: a container that failed holds both what
-    /// changed and what did not.
+    /// Returns whether an instance or anything nested in it changed or may have changed. A failed container may hold
+    /// instances that did.
     fn may_have_changed(&self, id: NodeId) -> bool {
         self.report.status(id) == Some(&Status::Changed)
             || self.report.record(id).may_have_changed()
             || self.graph.members(id).iter().any(|member| self.may_have_changed(*member))
     }
 
-    /// Whether nothing is left to do for an instance. What was left out on purpose, or because nothing failed, is done; what
-    /// is not part of the run is not, and no container is from which some of its instances were left out like that.
+    /// Returns whether nothing is left to do for an instance. One that was skipped by its condition, or because
+    /// nothing failed, is done. One outside the run is not, nor is a container that has such instances.
     fn is_done(&self, id: NodeId) -> bool {
         match self.report.status(id) {
             Some(Status::Skipped(SkipReason::Condition | SkipReason::NoFailure)) => true,
@@ -59,7 +60,7 @@ impl Run {
         }
     }
 
-    /// Whether all that is nested in an instance is part of the run.
+    /// Returns whether everything nested in an instance is part of the run.
     fn is_whole(&self, id: NodeId) -> bool {
         self.graph.members(id).iter().all(|member| self.report.is_selected(*member) && self.is_whole(*member))
     }
@@ -71,7 +72,7 @@ impl Graph {
         self.node(id).needs.iter().filter(|need| need.kind.notifies()).map(|Need { node, .. }| *node)
     }
 
-    /// What acts on the changes of other instances: all that can be owed a notification.
+    /// The instances that act on changes of others, and so can be owed a notification.
     pub fn notified(&self) -> impl Iterator<Item = NodeId> {
         self.iter().map(|(id, _)| id).filter(|id| self.notified_by(*id).next().is_some())
     }

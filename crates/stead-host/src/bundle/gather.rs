@@ -31,7 +31,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// The same in words.
+    /// Describes the reason.
     pub fn reason(&self) -> &str {
         match self {
             Self::Absent => "no such file or directory",
@@ -139,10 +139,11 @@ impl Gathering {
     }
 }
 
-/// How many files are looked at for one pattern.
+/// The limit of files that are looked at for one pattern.
 const MOST_SEEN: usize = 200_000;
 
-/// What is in a folder, with the paths that it has in a bundle.
+/// The entries of a folder as pairs of the path in the bundle and the path on the machine. Fails if one is a symbolic
+/// link.
 fn listed(path: &str, at: &Path) -> Result<Vec<(String, PathBuf)>, Missing> {
     let all = unlinked(path, at)?;
     let is_link = |at: &Path| at.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
@@ -199,7 +200,7 @@ mod tests {
         let mut gathering = Gathering::default();
         assert!(matches!(gathering.add("tree", &root.path().join("tree")), Err(Missing::Unfit(_))));
         assert_eq!(gathering.add("gone", &root.path().join("gone")), Err(Missing::Absent));
-        // The target of a link that is named itself is what is meant.
+        // A link that is named itself stands for its target.
         assert_eq!(gathering.add("link", &root.path().join("tree/link")), Ok(()));
         assert_eq!(gathering.into_entries().into_keys().collect::<Vec<_>>(), ["link"]);
     }

@@ -1,4 +1,4 @@
-//! Bundles at work: reading the files that belong to one, and having those of one at hand.
+//! Bundles on the machine: gathering the files of a document, and unpacking those of a bundle.
 
 mod gather;
 mod unpacked;

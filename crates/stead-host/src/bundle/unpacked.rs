@@ -18,7 +18,7 @@ use stead_core::bundle::{Bundle, Entry};
 /// Guarantees: the folder is one of memory where the system has one; what a killed process left is removed by the next one.
 pub struct Files {
     bundle: Arc<Bundle>,
-    /// What the instances of the document themselves create, by paths as those of the bundle.
+    /// The paths that the instances of the document create, in the form of the paths of the bundle.
     made: BTreeSet<String>,
     folder: PathBuf,
     /// Locked as long as the folder is in use.
@@ -43,7 +43,8 @@ pub struct UnpackError {
 }
 
 impl Files {
-    /// Unpacks the files of a bundle. `made`: what the instances of the document create, which is not read of the bundle.
+    /// Unpacks the files of a bundle. `made`: the paths that the instances of the document create, which are not read
+    /// from the bundle.
     pub fn unpack(bundle: Arc<Bundle>, made: BTreeSet<String>) -> Result<Self, UnpackError> {
         let base = base(bundle.entries().values().any(is_program));
         let failed = |folder: &Path, source| UnpackError { folder: folder.to_owned(), source };
@@ -70,7 +71,7 @@ impl Files {
                 }
             }
         }
-        // From below, since a folder may be one that nobody can write to.
+        // From the bottom up, since a folder may not be writable to anybody.
         for (path, entry) in self.bundle.entries().iter().rev() {
             if let Entry::Folder { mode } = entry {
                 set_permissions(self.place(path), Permissions::from_mode(*mode))?;
@@ -97,7 +98,7 @@ impl Files {
         self.place(folder)
     }
 
-    /// What a document in `folder` means with a path that it reads.
+    /// Resolves a path that a document in `folder` reads.
     pub fn find(&self, folder: &str, path: &str) -> Source {
         let Some(path) = normal(folder, path) else { return Source::Nowhere };
         let is_made = || self.made.iter().any(|made| is_at_or_below(&path, made));
@@ -123,7 +124,7 @@ pub enum Source {
     Bundled(PathBuf),
     /// On the machine: its path is absolute, or the document creates it.
     Machine,
-    /// It was not brought along.
+    /// It is not in the bundle.
     Nowhere,
 }
 
@@ -147,7 +148,7 @@ const PREFIX: &str = "stead-files-";
 /// where there are programs.
 fn base(has_programs: bool) -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    // What root's environment says may be somebody else's.
+    // The environment of root may come from another user.
     let (first, last) = if geteuid().is_root() {
         (Some(PathBuf::from("/run")), PathBuf::from("/tmp"))
     } else {
@@ -158,7 +159,7 @@ fn base(has_programs: bool) -> PathBuf {
     first.into_iter().chain([PathBuf::from("/dev/shm")]).find(fits).unwrap_or(last)
 }
 
-/// Whether nobody else can take a name away that this user made there, and this user can make one.
+/// Returns whether this user can create a folder there, and nobody else but root can remove or rename it.
 fn is_safe(path: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     let Ok(found) = path.symlink_metadata() else { return false };
@@ -197,7 +198,7 @@ fn remove_abandoned(base: &Path) {
 }
 
 fn remove(folder: &Path) {
-    // A folder of the bundle may be one that nobody can write to; root needs no right for that.
+    // A folder of the bundle may not be writable to anybody; root needs no permission.
     if std::fs::remove_dir_all(folder).is_err() {
         make_writable(folder);
         let _ = std::fs::remove_dir_all(folder);

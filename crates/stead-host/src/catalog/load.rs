@@ -27,13 +27,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Whether a manifest of that type is there.
+    /// Returns whether there is a manifest of that type.
     pub(super) fn declares(&self, type_name: &TypeName) -> bool {
         let adapted = self.adapted.iter().map(|(_, adapted)| &adapted.type_name);
         self.resources.iter().map(|resource| &resource.type_name).chain(adapted).any(|name| name == type_name)
     }
 
-    /// Whether extensions may know of more manifests.
+    /// Returns whether extensions may discover more manifests.
     pub(super) fn has_discoverers(&self) -> bool {
         self.extensions.values().any(|extension| extension.discover.is_some())
     }
@@ -91,7 +91,7 @@ pub(super) fn assemble(
     discovered
 }
 
-/// Why a manifest of a type that only this program carries out is not used.
+/// Returns the reason against a manifest of a type that is reserved for this program.
 fn reserved(type_name: &TypeName, built_in: &Catalog) -> Option<Reason> {
     let is_taken = is_reserved(type_name) && !built_in.versions(type_name).is_empty();
     is_taken.then(|| Reason::Reserved(type_name.clone()))

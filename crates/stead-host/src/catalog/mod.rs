@@ -50,7 +50,7 @@ pub trait Programs: Send + Sync {
     /// Runs `discover` of an extension: one object for each manifest that it found.
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure>;
 
-    /// Forgets what was found out about the machine, before it is searched again.
+    /// Discards what is known of the machine, before it is searched again.
     fn forget(&self) {}
 
     /// Finds out what the condition of a manifest asks for.
@@ -119,7 +119,8 @@ impl Discovery {
         }
     }
 
-    /// The same search, to be made again: something may have been installed since.
+    /// Returns a discovery with the same search that has not been made yet, for when something may have been installed
+    /// since.
     #[must_use]
     pub fn again(&self) -> Self {
         self.programs.forget();
@@ -194,8 +195,8 @@ impl Discovery {
         }
     }
 
-    /// Whether something that is installed may take the place of a built-in resource: not of those of this program, for which
-    /// nothing is searched.
+    /// Returns whether an installed resource may replace a built-in one. Types reserved for this program are never
+    /// searched for.
     fn may_be_installed(&self, type_name: &TypeName) -> bool {
         !is_reserved(type_name) && (self.files().declares(type_name) || self.files().has_discoverers())
     }
@@ -257,8 +258,8 @@ impl Discovery {
     }
 }
 
-/// Whether a type is of those that only this program carries out: a document that uses nothing else needs no search of the
-/// machine, and nobody takes the place of what manages accounts and files.
+/// Returns whether a type is reserved for this program. A document that uses no other types needs no search of the
+/// machine, and nothing installed replaces the resources that manage accounts and files.
 fn is_reserved(type_name: &TypeName) -> bool {
     type_name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case("Stead"))
 }

@@ -53,7 +53,7 @@ pub(super) fn below(folders: &[PathBuf], search: &Search, now: SystemTime) -> Sc
     })
 }
 
-/// Deeper folders are not looked into, and not more than so many.
+/// Limits of the depth and number of folders that are searched.
 const DEEPEST: usize = 16;
 const MOST_FOLDERS: usize = 20_000;
 

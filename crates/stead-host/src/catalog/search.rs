@@ -14,8 +14,8 @@ pub struct Search {
     pub directories: Vec<PathBuf>,
     /// The directories of programs: what resources are run with as `PATH`, and where `tryWhich` looks.
     pub programs: Vec<PathBuf>,
-    /// Directories of manifests that were left out because they are relative, which root does not trust: what they are depends
-    /// on where somebody stands.
+    /// Directories of manifests that were left out because they are relative, which root does not trust: they depend
+    /// on the working directory.
     pub relative: Vec<PathBuf>,
     /// Who runs.
     pub user: User,

@@ -88,7 +88,7 @@ fn listening(cx: &Context, heard: &Arc<Mutex<Vec<String>>>) -> Trace {
     })
 }
 
-/// In what the default of a property is none of its values.
+/// Describes how the default of a property is not valid for it; `None` if it is.
 fn default_mismatch(schema: &Json, name: &str, property: &Json, default: &Json) -> Option<String> {
     let mut own = property.clone();
     for key in ["$defs", "definitions"] {
@@ -171,8 +171,8 @@ impl Checker<'_> {
         self.schema.is_some()
     }
 
-    /// Whether the default of each property is one of its values: desired states are compared with it where a property is
-    /// not reported.
+    /// Checks that the default of each property is valid for it: desired states are compared with it where a property
+    /// is not reported.
     fn defaults_fit(&mut self, schema: &Json) {
         let properties = schema.get("properties").and_then(Json::as_object).into_iter().flatten();
         let stated = properties.filter_map(|(name, property)| Some((name, property, property.get("default")?)));

@@ -53,9 +53,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether `get` answers the same when it is asked once more: one that makes what it looks for does not.
+    /// Checks that a second `get` answers the same: one that creates what it looks for does not.
     fn only_reads(&mut self, before: &State) {
-        // What is wrong with its answer by itself was found the first time.
+        // Errors in its answer itself were reported the first time.
         let Ok(again) = self.subject.provider.get(&self.cx, &self.desired) else { return };
         let names = unequal(&bare(before), &bare(&again));
         if !names.is_empty() {
@@ -64,7 +64,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a test says what it came to, in words that are understood.
+    /// Checks that a test states its verdict, in a property that the schema allows.
     fn verdict_stated(&mut self, reply: &TestReply, tested: &State) {
         let is_program = !matches!(self.subject.manifest.implementation, Implementation::BuiltIn);
         if reply.in_desired_state.is_none() && reply.differing.is_none() && !self.holds_others() && is_program {
@@ -234,7 +234,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a schema has a place for the verdict of a test.
+/// Returns whether a schema allows the verdict of a test.
 fn allows_verdict(schema: &Schema) -> bool {
     let schema = schema.json();
     let is_declared = schema.pointer("/properties/_inDesiredState").is_some();

@@ -98,15 +98,15 @@ pub(super) struct Invocation<'a> {
     pub(super) secrets: &'a Secrets,
 }
 
-/// What a program left that ended well.
+/// The output of a program that succeeded.
 pub(super) struct Printed {
     program: String,
     operation: &'static str,
-    /// Whether it was given secrets: any of them may be part of the output in any disguise.
+    /// True if the program was given secrets: any of them may be part of the output in any disguise.
     is_secret: bool,
     /// Its standard output.
     pub(super) bytes: Vec<u8>,
-    /// What it said on standard error, without secrets.
+    /// Its standard error, with secrets removed.
     said: String,
 }
 
@@ -116,8 +116,8 @@ impl Printed {
         output::parse(&self.bytes, expected).map_err(|garbage| self.not_understood(&garbage))
     }
 
-    /// The output is JSON, but not what it should be. A program that ends well and prints nothing of use often says why on
-    /// standard error, as `pwsh -File` does.
+    /// The failure of a program whose output is JSON, but not of the expected form. A program that succeeds without
+    /// useful output often states the reason on standard error, as `pwsh -File` does.
     pub(super) fn unexpected(&self, what: &str) -> Failure {
         let (program, operation) = (&self.program, self.operation);
         let message = format!("the output of '{program}' in operation '{operation}' cannot be used: {what}");
@@ -128,7 +128,7 @@ impl Printed {
         let Garbage { problem, offset } = garbage;
         match problem {
             Problem::Empty => self.unexpected(&problem.to_string()),
-            // What is not shown cannot give a secret away.
+            // Output that is not shown cannot reveal a secret.
             _ if self.is_secret => self.unexpected(&format!("{problem} (byte {offset})")),
             _ => self.unexpected(&format!("{problem} (byte {offset}): {}", excerpt(&self.bytes, *offset))),
         }

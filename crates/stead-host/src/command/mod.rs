@@ -103,11 +103,11 @@ pub struct CommandProvider {
     export_schema: OnceLock<Option<Arc<Schema>>>,
     schema_turn: Mutex<()>,
     accepted: Mutex<BTreeSet<[u8; 32]>>,
-    /// Whether it was said that a test reports no verdict.
+    /// True if the warning about a test without a verdict was given.
     has_warned: AtomicBool,
 }
 
-/// What the programs of a manifest are called about: the path of a resource that is a command is that of its manifest.
+/// The subject of calls of a manifest's programs. The path of a command resource is that of its manifest.
 fn subject(manifest: &Manifest) -> Subject {
     let path = match &manifest.implementation {
         Implementation::Command(command) => Some(command.manifest_path.clone()),
@@ -187,7 +187,7 @@ impl CommandProvider {
         Err(Failure::new(FailureKind::Unsupported, message))
     }
 
-    /// Whether what it answers is a state, not the results of what it holds.
+    /// Returns whether its answers are a state, not the results of nested instances.
     fn holds_no_others(&self) -> bool {
         self.manifest.kind == Kind::Resource
     }
@@ -395,10 +395,10 @@ impl<'a> Request<'a> {
         Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), ..Answer::default() })
     }
 
-    /// What a program answered to a test.
+    /// Reads the answer of a program to a test.
     ///
-    /// Without `return` the output is what the documentation of DSC says is the default, `state`, where it has a verdict;
-    /// anything else that it prints means nothing. Its exit code counts in any case.
+    /// Without `return` the output is what the documentation of DSC says is the default, `state`, where it has a
+    /// verdict; anything else that it prints means nothing. Its exit code counts in any case.
     fn understand_test(self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
         let reports = self.expected.is_some();
         let request = if reports { self } else { self.expecting(Expected::Values(1)) };
@@ -412,7 +412,7 @@ impl<'a> Request<'a> {
             }
             Answer { verdict: None, state: Some(state), .. } => match misspelt_verdict(state) {
                 Some(name) => Err(printed.unexpected(&format!("'{name}' must be named '_inDesiredState'"))),
-                // The results of a group have their verdicts in them.
+                // The results of a group contain their own verdicts.
                 None if reports || state.is_array() => Ok(answer),
                 None => Ok(Answer::default()),
             },
@@ -421,7 +421,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The name of what is the verdict of a test by all but its name.
+/// The name of a property that is evidently meant as the verdict of a test.
 fn misspelt_verdict(state: &Json) -> Option<&str> {
     let is_verdict = |name: &str| name.replace('_', "").eq_ignore_ascii_case("inDesiredState");
     let (name, _) = state.as_object()?.iter().find(|(name, value)| value.is_boolean() && is_verdict(name))?;
@@ -489,7 +489,7 @@ impl Provider for CommandProvider {
         Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, predicted: None })
     }
 
-    /// A set that was made is not lost where what it reports cannot be used: the state after it can be asked for.
+    /// A set that succeeded is not lost when its report is unusable: the state after it can be read.
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let method = match execution {
             Execution::Actual => self.methods.set.as_ref(),

@@ -1,4 +1,4 @@
-//! What is below the root of a system, and the one way to it.
+//! Paths below the root of an operating system, and the only access to them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -36,7 +36,7 @@ impl SystemRoot {
         Self((root != Path::new("/")).then(|| root.into()))
     }
 
-    /// Whether it is the one that runs, so that what its kernel and its services have counts.
+    /// Returns whether it is the running system, so that the state of its kernel and services counts.
     pub fn is_running(&self) -> bool {
         self.0.is_none()
     }
@@ -57,7 +57,7 @@ impl SystemRoot {
         SystemPath { system: self.clone(), shown }
     }
 
-    /// Opens what a path leads to as the system itself would, all links followed; `None` when nothing is there.
+    /// Opens the file at a path as the system itself would, following all links; `None` when nothing is there.
     pub fn open(&self, path: impl AsRef<Path>, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
         let path = path.as_ref();
         let within = path.strip_prefix("/").unwrap_or(path);
@@ -83,13 +83,13 @@ impl SystemRoot {
         self.open(path, LOOK)?.map(|file| read_open(file, &shown, max)).transpose()
     }
 
-    /// The same of text, in which what is not UTF-8 is replaced; `None` also of what cannot be read.
+    /// Reads a text file like [`Self::read`], with invalid UTF-8 replaced; `None` also when it cannot be read.
     pub fn text(&self, path: impl AsRef<Path>, max: u64) -> Option<String> {
         let content = self.read(path, max).ok()??;
         Some(String::from_utf8_lossy(&content.bytes).into_owned())
     }
 
-    /// What a path leads to, all links followed; `None` when nothing can be seen there.
+    /// The status of the file at a path, following all links; `None` when nothing can be seen there.
     pub fn status(&self, path: impl AsRef<Path>) -> Option<Status> {
         let opened = self.open(path, OFlags::PATH).ok()??;
         fstat(&opened).ok().map(Status::from)
@@ -117,14 +117,15 @@ impl SystemRoot {
         Ok(Some(root))
     }
 
-    /// Fails where a program that opens a path below the root by itself, or an entry of a directory there, would leave the root.
+    /// Fails where a program that opens a path below the root by itself, or an entry of a directory there, would leave
+    /// the root.
     fn check_for_program(&self, within: &Path) -> Result<(), FsError> {
         let root = self.path();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(root, flags, Mode::empty()).map_err(|errno| FsError::system("open", root, errno))?;
         let links = self.entries(within)?.into_iter().filter(|(_, kind)| *kind == Kind::Symlink);
         for path in links.map(|(name, _)| within.join(name)).chain([within.to_owned()]) {
-            // What is not there, or cannot be opened, is not opened by the program either.
+            // A file that is missing or cannot be opened is not opened by the program either.
             let opened = open_resolved(&top, path.as_os_str(), OFlags::PATH, ResolveFlags::BENEATH);
             if opened.is_err_and(|errno| errno == Errno::XDEV) {
                 return Err(FsError::LeavesRoot(root.join(path)));
@@ -171,7 +172,7 @@ impl SystemPath {
         self.parent_path().map(|shown| Self { system: self.system.clone(), shown: shown.to_owned() })
     }
 
-    /// The same as a path.
+    /// Like [`Self::parent`], as a path.
     pub fn parent_path(&self) -> Option<&Path> {
         self.shown.parent().filter(|_| self.system.is_running() || self.shown != self.system.path())
     }
@@ -194,7 +195,7 @@ impl SystemPath {
         self.in_root().map_or(Ok(()), |(_, within)| self.system.check_for_program(within))
     }
 
-    /// What is there, a link itself; `None` when nothing can be seen there.
+    /// The status of the file at this path, without following a link; `None` when nothing can be seen there.
     pub fn status(&self) -> Option<Status> {
         if self.system.is_running() {
             return statat(CWD, &self.shown, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
@@ -203,7 +204,8 @@ impl SystemPath {
         fstat(&opened).ok().map(Status::from)
     }
 
-    /// What is there, all links followed as the system itself would; `None` when nothing can be seen there.
+    /// The status of the file at this path, following all links as the system itself would; `None` when nothing can be
+    /// seen there.
     pub fn followed(&self) -> Option<Status> {
         match self.in_root() {
             None => statat(CWD, &self.shown, AtFlags::empty()).ok().map(Status::from),
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!(system.at("absolute").followed().unwrap().size, 3);
     }
 
-    /// Also what is put together after a path was resolved: its last component may be a link, and another by then.
+    /// Also for paths extended after they were resolved: their last component may be a link, which may change.
     #[test]
     fn what_is_created_is_below_the_root() {
         let (folder, system) = system();

@@ -360,7 +360,7 @@ enum Found {
     File(TrustedFile),
 }
 
-/// Judges every component of a path, as far as there is something.
+/// Checks every component of a path that exists.
 pub fn judge(path: &Path, trust: Trust) -> Result<(), OpenError> {
     match find(path, trust) {
         Err(error) if !error.is_not_found() => Err(error),

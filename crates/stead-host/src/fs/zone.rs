@@ -1,4 +1,4 @@
-//! The time zone of the machine, which somebody may change while this process runs.
+//! The time zone of the machine, which may change while this process runs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
 
-/// The time zone of a machine as it is at each moment. What reads the zone once goes on by the old one.
+/// The time zone of a machine, read again after each change. A library that reads it once keeps the old one.
 #[derive(Debug)]
 pub struct LocalZone {
     path: PathBuf,
     known: Mutex<Option<(Stamp, TimeZone)>>,
 }
 
-/// What tells the file of a zone from another: where the link leads, and device, inode and time of the change of the file.
+/// Distinguishes versions of the zone file: target of the link; device, inode and time of the last status change
+/// (seconds, nanoseconds).
 type Stamp = (Option<PathBuf>, u64, u64, i64, i64);
 
 impl Default for LocalZone {

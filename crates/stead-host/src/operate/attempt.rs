@@ -55,7 +55,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Refuses a change to what only stands in place of a secret: properties that were taken from an output or a recorded request.
+    /// Refuses to set a placeholder in place of a secret: the properties come from an output or a recorded request.
     fn check_uncovered(&self, execution: Execution) -> Result<(), Failure> {
         let Some(found) = covered_at(self.input.expose()).filter(|_| execution == Execution::Actual) else {
             return Ok(());
@@ -66,7 +66,7 @@ impl Attempt<'_> {
         Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
     }
 
-    /// The context of a method that changes something, if that is what it is called for.
+    /// The context of a method, marked as changing something unless this is what-if.
     fn context_of(&self, execution: Execution) -> Cow<'_, Context> {
         match execution {
             Execution::Actual => Cow::Owned(Context { changes: true, ..Context::clone(&self.cx) }),
@@ -162,8 +162,8 @@ impl Attempt<'_> {
         Ok(Exported { type_name, name, properties: Arc::unwrap_or_clone(reading.state), depends_on, metadata })
     }
 
-    /// The schema that the input must fit: that of the properties, and of a filter the one that the resource declares for
-    /// it, else that of the properties if the resource filters by itself.
+    /// The schema that the input must fit. For properties their schema; for a filter the one that the resource
+    /// declares for it, else that of the properties if the resource filters by itself.
     fn input_schema(&self) -> Result<Option<Arc<Schema>>, Failure> {
         let capabilities = self.call.manifest.capabilities;
         let own = || self.schema.clone();
@@ -274,10 +274,10 @@ impl Attempt<'_> {
     }
 }
 
-/// What stands in place of secrets in outputs: those of this program, and requests that the modules for Puppet record.
+/// Placeholders for secrets in outputs: that of this program, and that in requests recorded by the modules for Puppet.
 const COVERS: [&str; 2] = [REDACTED, "[redacted]"];
 
-/// Where a value is nothing but such a sign, or has one as its user and password.
+/// Where a value is nothing but a placeholder, or has one as its user and password.
 fn covered_at(value: &Value) -> Option<String> {
     let is_covered = |text: &str| {
         let begins =

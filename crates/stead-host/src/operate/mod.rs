@@ -73,7 +73,8 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     }
 }
 
-/// A response with all that can be read of the state, if an expression may refer to it. One that cannot be read stays as it is.
+/// Adds the complete state to a response, if an expression may refer to it. A response whose state cannot be read
+/// stays as it is.
 fn complete(call: &Call, attempt: &Attempt<'_>, response: Response) -> Response {
     let tells_less = match &response.outcome {
         Outcome::Tested(_) => true,

@@ -146,7 +146,8 @@ fn take_equal<'v>(
     None
 }
 
-/// Whether a state is a secret, with any part of it covered: what is covered does not tell what it is.
+/// Returns whether a state matches a secret, of which any part may be redacted: a redacted part matches anything but
+/// null.
 fn agrees(actual: &Value, plain: &Value) -> bool {
     match (actual, plain) {
         (Value::String(text), plain) if text == REDACTED => !plain.is_null(),

@@ -53,7 +53,7 @@ pub const INHERITED: &[Inherited] = &[
     because("DSC_*", "what the protocol hands to resources: DSC_CONFIG_ROOT, DSC_TRACE_LEVEL and such"),
 ];
 
-/// What a login sets.
+/// The variables that a login sets.
 const LOGIN: [&str; 4] = ["HOME", "USER", "LOGNAME", "SHELL"];
 
 /// Those that name directories and files from which programs read settings, or which they run.
@@ -77,10 +77,10 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// What of the environment of this process may be handed on: what [`INHERITED`] names, and `more` besides.
+    /// Returns the environment of this process, reduced to the variables that [`INHERITED`] and `more` name.
     ///
-    /// `DSC_RESTRICTED_PATH` takes the place of `PATH`, as the protocol has it.
-    /// Where a user is not logged in, as in a service of the system, what a login would set is that of the account.
+    /// `DSC_RESTRICTED_PATH` takes the place of `PATH`, as the protocol has it. Where a user is not logged in, as in a
+    /// service of the system, the variables that a login would set are those of the account.
     pub fn of_this_process(more: &[&str]) -> Self {
         let mut kept = Self::of(std::env::vars_os(), more).trusting(User::current().trust()).without_others();
         if LOGIN.iter().any(|name| kept.get(name).is_none())
@@ -118,7 +118,7 @@ impl Environment {
         self
     }
 
-    /// The same, for a user who trusts these.
+    /// Returns this environment with another trust: whose programs are run.
     #[must_use]
     pub fn trusting(self, trust: Trust) -> Self {
         Self { trust, ..self }
@@ -129,7 +129,7 @@ impl Environment {
         self.trust
     }
 
-    /// The same of any variables, for a user who trusts everybody.
+    /// Returns the variables that [`INHERITED`] and `more` name, for a user who trusts everybody.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>, more: &[&str]) -> Self {
         let allowed = |name: &OsStr| {
             let mut patterns = INHERITED.iter().map(|each| each.name).chain(more.iter().copied());
@@ -194,7 +194,7 @@ impl Environment {
         on_path(self.get("PATH")?, OsStr::new(name))
     }
 
-    /// The same on the `PATH` that programs get.
+    /// Like [`Self::find_on_path`], on the `PATH` that programs get.
     pub(super) fn find_trusted(&self, name: &OsStr) -> Option<PathBuf> {
         on_path(&self.trusted.path(self.get("PATH")?, self.trust), name)
     }

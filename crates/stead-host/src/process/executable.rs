@@ -1,4 +1,4 @@
-//! A program: judged before it runs, and what was judged is what runs.
+//! Programs: checked before they run, and run exactly as they were checked.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -44,7 +44,7 @@ pub enum Refused {
         /// Its interpreter.
         interpreter: PathBuf,
     },
-    /// What its first line runs by `env` depends on more than that line.
+    /// The program that its first line runs by `env` cannot be determined from that line.
     #[error("the first line of '{}' does not name its interpreter plainly", .0.display())]
     Unclear(PathBuf),
     /// More than the kernel follows.
@@ -61,7 +61,7 @@ impl Refused {
         format!("is not run as root: {why}{help}")
     }
 
-    /// What it is about: what is not trusted, or the program.
+    /// The path that was refused: the file or folder that is not trusted, or the program.
     pub fn path(&self) -> &Path {
         match self {
             Self::Open(OpenError::Untrusted(untrusted)) => &untrusted.component,
@@ -91,7 +91,7 @@ impl Executable {
         Some(Self::open(environment.find(name, directory)?, environment))
     }
 
-    /// Judges the program at an absolute path, for whom the environment trusts.
+    /// Opens and checks the program at an absolute path, by the trust of the environment.
     pub fn open(path: PathBuf, environment: &Environment) -> Result<Self, Refused> {
         let trust = environment.trust();
         let (Trust::Root, Some(parent), Some(name)) = (trust, path.parent(), path.file_name()) else {
@@ -121,8 +121,8 @@ impl Executable {
 /// As many as the kernel follows.
 const MOST_INTERPRETERS: usize = 5;
 
-/// Judges all that the first line of a script makes the kernel open, and that of its interpreter, and so on. Returns whether it
-/// is a script.
+/// Checks every file that the kernel opens for the first line of a script, for that of its interpreter, and so on.
+/// Returns whether the program is a script.
 fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Result<bool, Refused> {
     let Some(mut next) = interpreter(program, environment)? else { return Ok(false) };
     for _ in 0..MOST_INTERPRETERS {
@@ -134,8 +134,8 @@ fn judge_interpreters(program: &TrustedFile, environment: &Environment) -> Resul
     Err(Refused::TooManyInterpreters(program.path()))
 }
 
-/// The program that the first line of a script ends up with; `None` for what is not a script. The paths among its other words
-/// are judged: an interpreter reads them as it likes.
+/// The program that the first line of a script runs in the end; `None` if it is not a script. The paths among its
+/// other words are checked, too: an interpreter reads them as it likes.
 fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Option<PathBuf>, Refused> {
     /// As much as the kernel looks at.
     const HEAD: u64 = 256;
@@ -161,7 +161,7 @@ fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Optio
     if interpreter.file_name() != Some(OsStr::new("env")) {
         return Ok(Some(interpreter.to_owned()));
     }
-    // Itself, and what it runs in its place.
+    // Checks env itself, besides the program that it runs.
     drop(TrustedFile::open(interpreter, trust)?);
     let command = line.command_of_env().ok_or_else(|| Refused::Unclear(program.path()))?;
     let found = if path_in(command).is_some() { Some(command.into()) } else { environment.find_trusted(command) };
@@ -185,7 +185,7 @@ impl<'a> FirstLine<'a> {
         Self { interpreter: words.next().unwrap_or_default(), words: words.collect() }
     }
 
-    /// What env(1) runs; `None` where that is not plain to see.
+    /// The program that env(1) runs; `None` where the line does not name it plainly.
     fn command_of_env(&self) -> Option<&'a OsStr> {
         let is_plain =
             |word: &&OsStr| !word.as_bytes().iter().any(|byte| matches!(byte, b'\\' | b'$' | b'\'' | b'"' | b'#'));
@@ -406,7 +406,7 @@ mod tests {
         assert!(why.contains("and so on"), "{why}");
     }
 
-    /// What env(1) runs, and what is among the other words.
+    /// The program that env(1) runs is checked, whatever other words the line has.
     #[test]
     fn indirect_interpreters_are_judged_too() {
         if !is_root("indirect_interpreters_are_judged_too") {

@@ -63,7 +63,8 @@ pub struct Limits {
     /// How long processes that it left behind may take to end by themselves. A shell often ends a moment before the
     /// last command of its pipelines does.
     pub settle: Duration,
-    /// Whether it may be in the middle of a change. One that only reads is forced to end a moment after the run was cancelled.
+    /// True if it may be in the middle of a change. A program that only reads is killed soon after the run is
+    /// cancelled.
     pub changes: bool,
 }
 

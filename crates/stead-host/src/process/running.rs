@@ -14,7 +14,7 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 /// How long a program that floods may take to end: every moment of it costs a processor.
 const FLOOD_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a program that only reads may take to end when nobody wants its answer any more.
+/// How long a program that only reads may take to end after its call was cancelled.
 const READER_GRACE: Duration = Duration::from_millis(200);
 
 /// A program under way.

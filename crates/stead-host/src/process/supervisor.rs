@@ -195,7 +195,7 @@ fn not_grouped(error: &io::Error) {
     tracing::debug!("programs are in no control group of their own: {error}");
 }
 
-/// Leaves a group in an orderly end. What is left in it escaped from its call.
+/// Leaves a group in an orderly end. A process still in it escaped from its call.
 fn leave(group: &Group) {
     if let Err(error) = group.leave() {
         tracing::debug!("cannot leave the control group of the programs: {error}");

@@ -118,7 +118,7 @@ impl Folder {
         Ok(self.place(name, &self.writes)?.remove().map(drop)?)
     }
 
-    /// The same, but what comes back after a power failure is removed the next time.
+    /// Removes a file without flushing: if a power failure restores it, it must be removed again.
     pub fn remove_unflushed(&self, name: impl AsRef<OsStr>) -> Result<(), StoreError> {
         Ok(self.place(name, &Writes::unrecorded())?.remove().map(drop)?)
     }

@@ -1,8 +1,8 @@
-//! What is kept of a document on a root from one run to the next.
+//! The record of a document on a root, which lasts from one run to the next.
 //!
-//! One record for each document and root, so that what follows from runs of it lies together: today what is owed to its
-//! instances, and later what it manages, by the same paths. Whoever adds a member raises [`VERSION`]: a program that does not
-//! know it must not write the record without it.
+//! There is one record for each document and root, so that the results of its runs lie together: today the
+//! notifications owed to its instances, and later the resources that it manages, by the same paths. Raise [`VERSION`]
+//! when you add a member: a program that does not know it must not write the record without it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const LOCK: &str = "lock";
 /// Longer than it takes to write a record, on a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is kept.
+/// The content of a record.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kept {
@@ -32,7 +32,7 @@ pub struct Kept {
     pub owed: BTreeSet<String>,
 }
 
-/// Where it is kept: one record of a store.
+/// The place of a record in a store.
 #[derive(Clone, Debug)]
 pub struct Slot {
     folder: PathBuf,
@@ -58,18 +58,18 @@ struct Record {
     kept: Kept,
 }
 
-/// What is looked at before anything that another version may write in another way.
+/// The part of a record that every version writes in the same way, read first.
 #[derive(Deserialize)]
 struct Form {
     version: u32,
 }
 
-/// What a record says.
+/// The result of reading a record.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// What is kept; nothing where there is no record.
+    /// The content; the default where there is no record.
     Known(Kept),
-    /// It was changed by something else than this program: what was kept is not known.
+    /// Something other than this program changed it: its content is unknown.
     Damaged,
 }
 
@@ -94,7 +94,7 @@ impl Slot {
         self.folder.join(&self.file)
     }
 
-    /// What is kept. It changes nothing, and creates no folder.
+    /// Reads the record. It changes nothing, and creates no folder.
     ///
     /// # Errors
     /// When the system fails, or a newer version wrote the record: it is not read in part.

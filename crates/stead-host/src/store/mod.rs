@@ -67,11 +67,11 @@ pub enum StoreError {
     /// The system refused something.
     #[error("cannot {doing} '{}'", path.display())]
     System {
-        /// What was tried, as in "cannot …".
+        /// The action that failed, as in "cannot …".
         doing: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -91,7 +91,7 @@ pub enum StoreError {
     /// The credential is not a key.
     #[error("the credential '{}' must be at least {} bytes long", .0.display(), sealing::KEY_LENGTH)]
     Credential(PathBuf),
-    /// What is to be stored cannot be written as JSON.
+    /// A value cannot be encoded as JSON.
     #[error("cannot encode what is to be stored")]
     Encode(#[source] serde_json::Error),
     /// The system has no random numbers, or the text is too long to be sealed.

@@ -29,7 +29,7 @@ const CREDENTIAL: &str = "stead-agent-key";
 /// systemd has no longer ones.
 const MAX_CREDENTIAL: u64 = 1 << 20;
 
-/// What something is sealed for: what was sealed for one purpose cannot be opened for another.
+/// The purpose of a sealed text: sealed for one, it cannot be opened for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Purpose(&'static str);
 
@@ -42,7 +42,7 @@ impl Purpose {
         format!("stead-{} 1\n", self.0).into_bytes()
     }
 
-    /// What is authenticated with the text.
+    /// The additional data that is authenticated with the text.
     fn context(self, name: &str) -> Aad<Vec<u8>> {
         Aad::from([self.line(), name.as_bytes().to_vec()].concat())
     }

@@ -59,7 +59,7 @@ impl Content for Arc<Table> {
     }
 }
 
-/// Whether this user may not read what is at a path.
+/// Returns whether this user is denied read access to a path.
 fn is_closed(path: &SystemPath) -> bool {
     let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     matches!(opened, Err(FsError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied)

@@ -381,7 +381,7 @@ impl Properties<'_> {
         if self.exist { self.write(found, differing) } else { self.remove(cx, found, differing) }
     }
 
-    /// The stanza as it is to be.
+    /// The desired stanza.
     fn stanza(&self, found: &Found) -> Stanza {
         let mut stanza = found.stanza.clone().unwrap_or_else(|| Stanza::of("Types", "deb"));
         for (_, field, text) in self.fields() {
@@ -390,8 +390,8 @@ impl Properties<'_> {
         stanza
     }
 
-    /// Why apt would refuse all sources: another one of the same repository says otherwise what it is signed by, or whether
-    /// it is trusted.
+    /// Returns the failure that apt would refuse all sources, because another one of the same repository states
+    /// another key or trust.
     fn contradicted(&self, cx: &Context, found: &Found) -> Result<Option<Presumed>, Failure> {
         if !self.exist {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! All sources of a system: apt refuses every one of them where two of the same repository contradict each other.
+//! All sources of a system: apt refuses all of them where two of the same repository contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) struct Source {
     options: Options,
 }
 
-/// What two sources of the same suite must agree on.
+/// The options on which two sources of the same suite must agree.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Options {
     signed_by: BTreeSet<String>,

@@ -289,7 +289,7 @@ impl Properties<'_> {
         if self.table == TableKind::User { Table::user(text) } else { Table::system(text) }
     }
 
-    /// Fails where cron ignores the table of a job that is to exist, because of a line that a set leaves alone.
+    /// Fails if cron ignores the table of a job that is to exist, because of a line that a set leaves alone.
     fn check_table(&self, table: &Table<'_>) -> Result<(), Failure> {
         let stays = |flaw: &&(usize, Flaw)| self.exist && (flaw.1 != Flaw::Variable || self.environment.is_none());
         let Some((number, flaw)) = table.flaws().iter().find(stays) else { return Ok(()) };

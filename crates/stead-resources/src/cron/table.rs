@@ -137,7 +137,7 @@ fn behind_word(text: &str) -> Option<&str> {
     text.split_once(is_blank).map(|(_, rest)| rest.trim_start_matches(is_blank)).filter(|rest| !rest.is_empty())
 }
 
-/// What is wrong with a line for which cron ignores a table.
+/// An error in a line, for which cron ignores the whole table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flaw {
     /// It sets a variable and has no value for it.
@@ -157,12 +157,12 @@ impl Flaw {
     }
 }
 
-/// Whether a line sets a variable, or is meant to.
+/// Returns whether a line sets a variable or, without a valid value, is meant to.
 fn is_variable(line: &str) -> bool {
     variable(line).is_some() || Flaw::of(line, false) == Some(Flaw::Variable)
 }
 
-/// Whether a text is the name of a variable.
+/// Returns whether a text is a valid name of a variable.
 pub(super) fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')

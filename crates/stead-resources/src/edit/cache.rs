@@ -28,13 +28,13 @@ impl Content for String {
 /// A file that was read.
 pub(crate) struct Text<T> {
     pub(crate) status: Status,
-    /// What is in it, without the mark.
+    /// The content without the byte order mark.
     pub(crate) content: T,
-    /// Whether it begins with a byte order mark, which stays.
+    /// True if the file begins with a byte order mark, which is preserved.
     pub(super) has_mark: bool,
 }
 
-/// What programs of Windows put in front of a text: it does not belong to the first line.
+/// The UTF-8 byte order mark that Windows programs write at the start of a text; it is not part of the first line.
 pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Enough for the instances of a document that are next to each other; files are read again at little cost.

@@ -34,7 +34,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// The same; a file is created for its owner alone where what is stated holds a secret.
+    /// Limits a created file to its owner (mode 0600) if the properties hold a secret.
     pub(crate) fn private_if_secret(self, input: &Plain) -> Self {
         match self {
             Self::Create { ownership, .. } if input.is_secret() => Self::Create { mode: 0o600, ownership },

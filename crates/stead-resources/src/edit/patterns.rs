@@ -66,12 +66,12 @@ pub(crate) enum Match {
 }
 
 impl Match {
-    /// The one that is meant by the property 'firstMatch'.
+    /// The match that the property 'firstMatch' selects.
     pub(crate) fn of(first: bool) -> Self {
         if first { Self::First } else { Self::Last }
     }
 
-    /// The one among all.
+    /// Selects the first or the last item.
     pub(crate) fn among<T>(self, mut all: impl DoubleEndedIterator<Item = T>) -> Option<T> {
         match self {
             Self::First => all.next(),

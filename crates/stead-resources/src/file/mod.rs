@@ -270,7 +270,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
         }
     }
 
-    /// The same; a new file is its owner's alone where the properties hold a secret and no mode is stated.
+    /// Gives a new file the mode 0600 if the properties hold a secret and state no mode.
     pub(crate) fn private_if_secret(self, input: &Plain) -> Self {
         if input.is_secret() { Self { default_mode: SECRET_MODE, ..self } } else { self }
     }

@@ -46,7 +46,7 @@ pub(super) fn check(git: &Git<'_>) -> Result<(), Presumed> {
         _ => {}
     }
     let source = source.into_iter();
-    // Git itself refuses a repository of somebody else.
+    // Git itself refuses a repository of another user.
     let is_roots = |repository: &SystemPath| repository.followed().is_some_and(|status| status.uid == 0);
     let source = source.flat_map(|bare| [bare.clone(), bare.join(".git")]).filter(is_roots);
     for repository in source.chain([own]) {
@@ -58,8 +58,8 @@ pub(super) fn check(git: &Git<'_>) -> Result<(), Presumed> {
     Ok(())
 }
 
-/// Judges what settings lead to: the files that they include, under whatever condition, and all other paths that they name,
-/// which may be those of programs.
+/// Checks the paths in settings: the files that they include, under whatever condition, and all other paths that they
+/// name, which may be those of programs.
 fn judge_settings(git: &Git<'_>, file: &Path, includes: usize) -> Result<(), Presumed> {
     match TrustedFile::open(file, Trust::Root) {
         Ok(_) => {}

@@ -157,7 +157,7 @@ impl Properties<'_> {
         Entry::of(line).is_some_and(|entry| entry.name.eq_ignore_ascii_case(self.name.0) && same_kind(entry.ip))
     }
 
-    /// Refuses a name that an earlier line has as an alias of another address: that line is the one that counts.
+    /// Refuses a name that an earlier line has as an alias of another address: the earlier line counts.
     fn check_first(&self, text: &str) -> Result<(), Failure> {
         let Some(ip) = self.ip.filter(|_| self.exist) else { return Ok(()) };
         let before = lines(text).into_iter().take_while(|line| !self.is_own(line.text));

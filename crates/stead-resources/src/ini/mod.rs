@@ -173,7 +173,7 @@ impl Properties<'_> {
         self.section.map(|section| section.0)
     }
 
-    /// The lines that are meant: all that set the key, or with several values those that have this one.
+    /// The lines to manage: all that set the key, or with several values those that have this one.
     fn own<'t>(&self, text: &'t str) -> Vec<Assignment<'t>> {
         let value = self.value.filter(|_| self.multiple).map(|value| value.0.trim());
         let mut all = self.assignments(text);
@@ -198,7 +198,8 @@ impl Properties<'_> {
         found
     }
 
-    /// What a line assigns to the key; `behind` are the lines behind it, of which the first has this number.
+    /// Returns the assignment of the key on a line; `None` if it assigns another or none. `behind` are the lines
+    /// behind it, of which the first has this number.
     fn assignment<'t>(&self, line: &Line<'t>, behind: &[Line<'_>], number: usize) -> Option<Assignment<'t>> {
         let (name, value) = self.split(line.text);
         if name.trim() != self.key.0 || is_comment(line.text) {
@@ -226,8 +227,8 @@ impl Properties<'_> {
         })
     }
 
-    /// What is in front of the sign behind the key, and what is behind it. A colon is one in front of a blank, where the key
-    /// alone is in front of it: others are parts of keys and values.
+    /// Splits a line at the sign into the key and the value. A colon is a sign only in front of a blank, with nothing
+    /// but the key in front of it: other colons are parts of keys and values.
     fn split<'t>(&self, line: &'t str) -> (&'t str, Option<&'t str>) {
         let at_colon = line
             .split_once(':')

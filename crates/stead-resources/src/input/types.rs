@@ -46,7 +46,7 @@ impl PathText<'_> {
         cx.resolve(self.0)
     }
 
-    /// The path that is meant by a property that names what is read.
+    /// The path for a property that names a file to read.
     pub(crate) fn source(self, cx: &Context, property: &str) -> Result<SystemPath, Failure> {
         cx.source(self.0).map_err(|failure| Failure { property: Some(format!("/{property}")), ..failure })
     }

@@ -26,10 +26,10 @@ trait Format: Send + Sync + 'static {
     /// How messages call it.
     const NAME: &'static str;
 
-    /// Whether 1 and 1.0 are different values.
+    /// True if 1 and 1.0 are different values.
     const NUMBERS_HAVE_TYPES: bool = false;
 
-    /// Whether what is there without a value is an object that has no members yet.
+    /// True if an existing key without a value is an object that has no members yet.
     const NULL_IS_EMPTY: bool = false;
 
     /// What a value must not contain, as in "must not contain null".
@@ -127,14 +127,16 @@ impl<F: Format> Part for Key<F> {
     }
 }
 
-/// Whether of two values of one file, of which one is a part of the other, both instances say the same.
+/// Returns whether two instances agree, of which one manages a part of the value that the other manages in the same
+/// file.
 pub fn agree_on_part(one: &Value, other: &Value) -> bool {
     let pointer = |stated: &Value| stated.get("pointer").and_then(Value::as_str).unwrap_or_default().len();
     let (outer, inner) = if pointer(one) < pointer(other) { (one, other) } else { (other, one) };
     says(outer, inner).unwrap_or(false)
 }
 
-/// Whether the outer one of two instances says of the inner one what that says itself.
+/// Returns whether the value of the outer instance has the value of the inner one at its pointer; `None` if the
+/// pointers do not nest.
 fn says(outer: &Value, inner: &Value) -> Option<bool> {
     let pointer = |stated: &Value| Some(stated.get("pointer")?.as_str()?.to_owned());
     let exists = |stated: &Value| stated.get("_exist") != Some(&Value::Bool(false));
@@ -210,7 +212,7 @@ impl<F> Of<'_, F> {
     }
 }
 
-/// Whether two values are equal where 1 and 1.0 are one number.
+/// Returns whether two values are equal when 1 and 1.0 are one number.
 fn is_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

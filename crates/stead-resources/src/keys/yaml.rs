@@ -159,7 +159,7 @@ impl Found<'_> {
         }
     }
 
-    /// The text with a member below what is there without a value.
+    /// Inserts a member below a key that has no value; returns the new text.
     fn fill(&self, text: &str, steps: &[Cow<'_, str>], value: &Value) -> Option<String> {
         let Some(Slot::Member { key_end }) = self.slot else { return None };
         let start = line_start(text, key_end);
@@ -298,7 +298,7 @@ fn with_point(number: &str) -> String {
     format!("{mantissa}{point}e{sign}{exponent}")
 }
 
-/// Whether any object in a value has a name for which a line of YAML is too long.
+/// Returns whether any object in a value has a key that takes more than 1000 bytes: too long for a line of YAML.
 fn has_long_name(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_long_name),

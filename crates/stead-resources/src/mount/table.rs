@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) options: String,
     pub(super) dump: u32,
     pub(super) pass: u32,
-    /// What is in place of a number, such as a comment: mount(8) passes over the line then.
+    /// Text in place of a number, such as a comment, from there to the end of the line: mount(8) ignores such a line.
     pub(super) stray: Option<String>,
 }
 

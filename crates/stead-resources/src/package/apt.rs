@@ -161,7 +161,7 @@ fn settings(root: &Path) -> Result<Settings, Failure> {
     Settings::of(&text)
 }
 
-/// What apt and dpkg open below the root of another system, by paths that they put together.
+/// The paths that apt and dpkg open below the root of another system, built from their own settings.
 const OPENED: [&str; 20] = [
     "etc/apt",
     "etc/apt/apt.conf.d",
@@ -208,8 +208,8 @@ fn check_lists(cx: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether apt gives this name to the list that lies at a path: a repository on this machine (`file:`) is not copied, and the
-/// name of a list is its address with `_` in place of `/`.
+/// Returns whether apt gives this name to the list that lies at a path: a repository on this machine (`file:`) is not
+/// copied, and the name of a list is its address with `_` in place of `/`.
 fn is_list_of(name: &OsStr, target: &Path) -> bool {
     target.is_absolute() && target.as_os_str().to_string_lossy().replace('/', "_") == name.to_string_lossy()
 }

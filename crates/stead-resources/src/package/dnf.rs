@@ -32,7 +32,7 @@ const CACHE: &str = "var/cache/dnf";
 /// What is in the lists that were read is what counts, however old they are.
 const AS_LISTED: &str = "--setopt=*.metadata_expire=-1";
 
-/// What dnf and rpm open below the root of another system, by paths that they put together.
+/// The paths that dnf and rpm open below the root of another system, built from their own settings.
 const OPENED: [&str; 13] = [
     "etc/dnf",
     "etc/dnf/vars",

@@ -95,7 +95,7 @@ pub(crate) trait Stated<'a>: Properties<'a> {
         Vec::new()
     }
 
-    /// Whether a user chooses where in a file a new one goes, so that plans and results say it.
+    /// Returns whether the user chooses the position of a new part in a file, so that plans and results show it.
     fn has_position(&self) -> bool {
         false
     }

@@ -44,10 +44,10 @@ impl Status {
     }
 }
 
-/// What tells one run of a unit from another.
+/// The ID of one run of a unit (`InvocationID`).
 pub(super) type Invocation = Vec<u8>;
 
-/// What became of a service that was started.
+/// The state of a service after its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lasting {
     /// It still runs.
@@ -111,7 +111,7 @@ impl Systemd {
         self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
     }
 
-    /// Whether this process is the main process of a service.
+    /// Returns whether this process is the main process of a service.
     pub(super) fn is_main_process(&self, unit: &str) -> Result<bool, Failure> {
         if !unit.ends_with(".service") {
             return Ok(false);
@@ -168,8 +168,10 @@ impl Systemd {
         self.property(&self.status(unit)?, UNIT, "InvocationID", |value| Invocation::try_from(value).ok())
     }
 
-    /// Whether a service that was started has done all that it does, or is still running. Fails when it has ended, or was
-    /// started again because it had: by systemd, and not by somebody who asked for it.
+    /// Returns whether a service that was started is still running or has done its work.
+    ///
+    /// # Errors
+    /// When it has ended otherwise, or systemd started it again, as opposed to a user.
     pub(super) fn has_lasted(&self, unit: &str, started: Option<&Invocation>) -> Result<Lasting, Failure> {
         let status = self.status(unit)?;
         let restarts = self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())?;

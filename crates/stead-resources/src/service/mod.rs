@@ -179,7 +179,7 @@ pub(crate) fn read_units_again() -> Result<(), Failure> {
 #[derive(Default)]
 pub(crate) struct Services {
     systemd: Systemd,
-    /// What was started and is to be looked at once more at the end of the run, by name.
+    /// The services started, by name, which are reviewed at the end of the run.
     started: Mutex<BTreeMap<String, Start>>,
 }
 
@@ -331,7 +331,7 @@ impl Services {
         Ok(Change { restarts_itself, ..change })
     }
 
-    /// How long a service that is to run must still go on running; `None` where nothing is asked of it.
+    /// How long a service that should run must keep running from now on; `None` if nothing is required of it.
     fn left_to_last(&self, desired: &Properties<'_>) -> Option<Duration> {
         let name = desired.name.whole();
         let is_service = Path::new(&name).extension() == Some("service".as_ref());
@@ -347,7 +347,7 @@ impl Services {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has systemd carry out a job, and keeps what is to last.
+    /// Makes systemd carry out a job, and remembers a start for its review.
     fn run(&self, cx: &Context, name: &str, job: Job) -> Result<(), Failure> {
         self.started().remove(name);
         self.systemd.run(cx, name, job)?;

@@ -23,7 +23,7 @@ pub(super) struct Change {
     pub(super) what_if: Vec<String>,
     pub(super) effects: Effects,
     pub(super) presumed: Option<Presumed>,
-    /// Whether a restart of this process is left to it.
+    /// True if the restart of this process is left to it.
     pub(super) restarts_itself: bool,
 }
 

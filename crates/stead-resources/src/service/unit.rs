@@ -34,7 +34,7 @@ pub(super) const MASK: &str = "/dev/null";
 
 /// A unit, as the files below a root say.
 pub(super) struct Unit {
-    /// Its own name, where the one that was looked for is another name of it.
+    /// Its real name, even if it was searched for by an alias.
     pub(super) name: String,
     /// Its unit file, if it has one besides a mask.
     pub(super) fragment: Option<Fragment>,
@@ -75,7 +75,7 @@ impl Unit {
         Self { name, fragment, masks, links }
     }
 
-    /// The same as a unit of that name, whatever it leads to.
+    /// Returns the state for a unit of that name, even if the name leads to another.
     pub(super) fn named(self, root: &SystemRoot, name: &str) -> Self {
         Self { links: links(root, name), name: name.to_owned(), ..self }
     }
@@ -227,7 +227,7 @@ pub(super) struct Install {
     pub(super) links: Vec<String>,
     /// The units that are enabled and disabled with it.
     pub(super) also: Vec<String>,
-    /// Whether it names something that is not the name of a unit, which is passed over.
+    /// True if it names something that is not a valid name of a unit, which is ignored.
     pub(super) has_odd_names: bool,
 }
 

@@ -33,7 +33,7 @@ impl<'a> Text<'a> for SourceWord<'a> {
     }
 }
 
-/// What a repository is signed by.
+/// The key that signs a repository.
 #[derive(Clone, Copy)]
 pub(crate) enum SigningKey<'a> {
     /// The path of a keyring.

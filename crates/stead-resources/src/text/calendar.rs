@@ -17,8 +17,8 @@ const WORDS: [&str; 11] = [
     "bi-annually",
 ];
 
-/// Whether systemd reads a text as a calendar event: a word, or days of the week, a date, a time and a time zone, of which
-/// each but one may be left out.
+/// Returns whether systemd reads a text as a calendar event: a word, or days of the week, a date, a time and a time
+/// zone, any of which may be missing, but not all.
 pub(super) fn is_calendar_event(text: &str) -> bool {
     let mut parts: Vec<&str> = text.split(' ').filter(|part| !part.is_empty()).collect();
     if parts.len() > 1 && parts.last().is_some_and(|last| is_zone(last)) {
@@ -44,13 +44,14 @@ fn is_word(text: &str) -> bool {
     WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Whether a text is a number of seconds since 1970, to which nothing is added.
+/// Returns whether a text is an instant, `@` and seconds since 1970, with nothing added to it.
 fn is_instant(text: &str) -> bool {
     text.strip_prefix('@')
         .is_some_and(|seconds| !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a text may be the name of a time zone: with its area, or one of the old ones in capital letters, such as UTC.
+/// Returns whether a text may be the name of a time zone: with its area, or one of the old ones in capital letters,
+/// such as UTC.
 fn is_zone(text: &str) -> bool {
     let is_name = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
@@ -94,7 +95,8 @@ fn is_time(text: &str) -> bool {
     is_list(hours, 0..=23) && is_list(minutes, 0..=59) && seconds.is_none_or(|seconds| is_list(seconds, 0..=59))
 }
 
-/// Whether a text is a list of values and ranges within these bounds, each with or without a repetition, or '*'.
+/// Returns whether a text is a list of values and ranges within these bounds, each with or without a repetition, or
+/// '*'.
 fn is_list(text: &str, bounds: RangeInclusive<u32>) -> bool {
     text.split(',').all(|item| {
         let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));

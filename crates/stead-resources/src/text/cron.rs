@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::{CHECKED, Checked, Text, breaks_line, is_blank, text_type};
 use crate::cron::is_schedule;
 
-/// What cron keeps of a command or of a variable with its value: longer ones lose their end.
+/// The longest command, or variable with its value, that cron keeps whole, in bytes: it cuts off the rest.
 const LONGEST: usize = 998;
 
 /// The name of a job of cron.
@@ -92,7 +92,7 @@ impl<'a> CronValue<'a> {
     }
 }
 
-/// Whether cron would take something else for the value: without one it takes the line for a job.
+/// Returns whether a value needs quotes, because cron would read it as another value or, if it is empty, as a job.
 fn needs_quotes(text: &str) -> bool {
     text.is_empty() || text.starts_with(['"', '\'']) || text.trim_matches(is_blank) != text
 }
@@ -112,7 +112,7 @@ pub(crate) fn variable(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty() || line.starts_with(['"', '\''])).then_some(name).zip(value)
 }
 
-/// What is between quotes at the beginning of a text, and what is behind them.
+/// Splits a text that begins with a quote into the quoted part and the rest behind it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     text.get(1..)?.split_once(quote)

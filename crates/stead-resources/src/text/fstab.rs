@@ -52,8 +52,8 @@ pub(crate) fn fields(line: &str) -> Vec<Range<usize>> {
     if is_comment { Vec::new() } else { fields.into_iter().take(6).collect() }
 }
 
-/// What is in a line in place of the numbers in its fifth and sixth field: mount(8) passes over such a line, which systemd
-/// does not.
+/// Returns the text from the first of the fifth and sixth fields that is not a number to the end of the line: mount(8)
+/// ignores such a line, systemd does not.
 pub(crate) fn stray(line: &str) -> Option<&str> {
     let is_number = |range: &&Range<usize>| line.get((*range).clone()).is_some_and(|text| text.parse::<i32>().is_ok());
     let fields = fields(line);

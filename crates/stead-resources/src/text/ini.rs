@@ -37,7 +37,7 @@ impl<'a> Text<'a> for IniKey<'a> {
     }
 }
 
-/// What is behind the sign, up to the end of the line.
+/// The value behind the sign, up to the end of the line.
 #[derive(Clone, Copy)]
 pub(crate) struct IniValue<'a>(pub(crate) &'a str, Checked);
 text_type!(IniValue, { "type": "string", "pattern": "^(\\t|\\P{Cc})*$", "not": { "pattern": "\\\\[\\t ]*$" } });

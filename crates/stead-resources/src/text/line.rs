@@ -41,7 +41,7 @@ impl<'a> Text<'a> for TextBlock<'a> {
     }
 }
 
-/// The content of a configuration file: lines, and not none of them.
+/// The content of a configuration file: at least one line.
 #[derive(Clone, Copy)]
 pub(crate) struct FileText<'a>(pub(crate) &'a str, Checked);
 text_type!(FileText, { "type": "string", "minLength": 1, "pattern": "^([\\t\\n\\f]|\\r\\n|\\P{Cc})*$" });

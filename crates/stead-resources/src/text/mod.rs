@@ -40,7 +40,7 @@ pub(crate) use unit::{
 };
 pub(crate) use unit_file::{NAMES, assignments, unit_file_flaw};
 
-/// What only this module has: no other one can make a text that was not checked.
+/// Proof that a text was checked: only this module can make one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Checked(());
 
@@ -48,7 +48,7 @@ const CHECKED: Checked = Checked(());
 
 /// A text that is checked when it is read.
 pub(crate) trait Text<'a>: Sized {
-    /// Takes the text, or says what it must be, as in "must be a path".
+    /// Checks the text, or returns what it must be, as in "must be a path".
     fn check(text: &'a str) -> Result<Self, &'static str>;
 }
 
@@ -93,12 +93,12 @@ macro_rules! text_type {
 }
 pub(crate) use text_type;
 
-/// Whether a character has no place in a line: every control character but the tab.
+/// Returns whether a character is not allowed in a line: every control character but the tab.
 fn breaks_line(each: char) -> bool {
     each.is_control() && each != '\t'
 }
 
-/// Whether the C library takes a character for a blank, as readers do in front of and behind words.
+/// Returns whether the C library treats a character as a blank, as readers do in front of and behind words.
 pub(crate) fn is_blank(each: char) -> bool {
     matches!(each, ' ' | '\t')
 }

@@ -12,7 +12,7 @@ pub(crate) struct SudoersName<'a>(pub(crate) &'a str, Checked);
 text_type!(SudoersName, { "type": "string", "pattern": "^[A-Za-z0-9_@%+,=:-]+$" });
 
 impl SudoersName<'_> {
-    /// Whether a text is such a name.
+    /// Returns whether a text is a valid name.
     pub(crate) fn is_valid(text: &str) -> bool {
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+,=:-".contains(&byte);
         !text.is_empty() && text.bytes().all(is_good)

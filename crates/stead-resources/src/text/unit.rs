@@ -48,17 +48,17 @@ pub(crate) fn whole_name(name: &str) -> String {
     if kind.is_some_and(|kind| KINDS.contains(&kind)) { name.to_owned() } else { format!("{name}.service") }
 }
 
-/// Whether a text is the whole name of a unit, with the ending that says its kind: what `[Install]` may name.
+/// Returns whether a text is a complete name of a unit with its suffix, which `[Install]` may name.
 pub(crate) fn is_whole_name(text: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b":_.\\@-".contains(&byte);
-    // Devices are units that nobody writes a file for, and that others are wanted by.
+    // Device units have no files, but others can be wanted by them.
     let is_kind = |kind: &str| KINDS.contains(&kind) || kind == "device";
     let stem = text.rsplit_once('.').filter(|(_, kind)| is_kind(kind)).map(|(stem, _)| stem);
     let has_stem = stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('@'));
     has_stem && text.len() <= 255 && text.bytes().all(is_good)
 }
 
-/// What an assignment of a unit file must be.
+/// The message about an assignment of a unit file that is not valid.
 const LINE: &str = "must be a single line without spaces around it, that does not end with '\\'";
 
 /// The value of a setting of a unit of systemd.
@@ -84,7 +84,7 @@ impl<'a> Text<'a> for UnitLine<'a> {
     }
 }
 
-/// Whether a '%' begins something that is not a specifier: systemd ignores such a setting.
+/// Returns whether a '%' begins something that is not a specifier: systemd ignores such a setting.
 fn has_bare_percent(text: &str) -> bool {
     let mut signs = text.chars();
     while let Some(sign) = signs.next() {
@@ -138,7 +138,7 @@ impl<'a> Text<'a> for UnitCommand<'a> {
     }
 }
 
-/// Whether a quote at the beginning of a word has no partner, as systemd takes a command line apart.
+/// Returns whether a quote in a command line has no partner, by the rules of systemd.
 fn has_open_quote(text: &str) -> bool {
     let (mut open, mut escaped) = (None, false);
     for each in text.chars() {
@@ -220,7 +220,7 @@ impl<'a> Text<'a> for TimeSpan<'a> {
     }
 }
 
-/// What is behind the first number and its unit.
+/// Returns the rest behind the first number and its unit.
 fn behind_span(text: &str) -> Option<&str> {
     const SHORT: [&str; 12] = ["us", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w", "M", "y"];
     const LONG: [&str; 7] = ["second", "minute", "hour", "day", "week", "month", "year"];

@@ -21,7 +21,7 @@ const SECTIONS: [&str; 12] = [
 /// The settings of `[Install]` whose values are names of units.
 pub(crate) const NAMES: [&str; 5] = ["WantedBy", "RequiredBy", "UpheldBy", "Alias", "Also"];
 
-/// What is on a line, or on several that backslashes join.
+/// A statement on one line, or on several that backslashes join.
 enum Statement<'t> {
     Section(&'t str),
     Assignment(&'t str, String),
@@ -75,7 +75,8 @@ pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, Str
     found
 }
 
-/// What systemd would ignore in a unit file, or in a drop-in, that an author meant: a line, and why. No text is quoted.
+/// Describes the first line of a unit file or drop-in that systemd would ignore although its author meant it, by its
+/// number and the reason. No text is quoted.
 pub(crate) fn unit_file_flaw(text: &str) -> Option<String> {
     let mut section = None;
     for (number, statement) in statements(text) {

@@ -22,7 +22,7 @@ use super::{carried_out, example};
 /// A program that a document names goes where it wants.
 const FREE: [&str; 2] = ["Stead/Command", "Microsoft.DSC.Transitional/RunCommandOnSet"];
 
-/// Notices whatever is done with what is below a directory.
+/// Records every access to anything below a directory.
 struct Watch {
     events: OwnedFd,
     folders: BTreeMap<i32, PathBuf>,
@@ -40,7 +40,7 @@ impl Watch {
         watch
     }
 
-    /// What anything was done with since.
+    /// The paths that were accessed since the last call.
     fn seen(&self) -> BTreeSet<PathBuf> {
         let mut room = [MaybeUninit::uninit(); 4096];
         let (mut reader, mut seen) = (Reader::new(&self.events, &mut room), BTreeSet::new());
@@ -57,7 +57,8 @@ fn context(world: &World) -> Context {
     Context { system_root: SystemRoot::below(world.root.path()), ..world.context() }
 }
 
-/// All operations, one after the other. Returns whether the set succeeded, and what a test said right after.
+/// Runs all operations, one after the other. Returns whether the set succeeded, and the verdict of a test right after
+/// it.
 fn operate(built_in: &BuiltIn, world: &World) -> (bool, Option<bool>) {
     let name = built_in.manifest.type_name.as_str();
     let (cx, provider, input) = (context(world), &built_in.provider, Plain::new(example(name)));
@@ -137,7 +138,7 @@ fn links_to_directories_lead_to_what_is_below_the_system_root() {
         let name = built_in.manifest.type_name.as_str();
         let (components, expected) = touched(built_in);
         let existing = World::system();
-        // What is not on the way but the thing itself is not followed, and need not be.
+        // A link as the last component is not followed, and need not be.
         let is_on_the_way = |at: &PathBuf| components.iter().any(|path| path != at && path.starts_with(at));
         let directories = components.iter().filter(|at| existing.root.path().join(at).is_dir());
         // A working tree is refused where it is a link.

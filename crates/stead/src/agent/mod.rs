@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Shows an answer at once: whoever asked may go on to wait.
+    /// Prints an answer at once: the caller may continue to wait.
     fn show(&self, answer: &Json, as_text: fn(&Json) -> String) {
         match self.output {
             Output::Text => print(&as_text(answer)),
@@ -189,8 +189,7 @@ impl Client {
         })
     }
 
-    /// Asks again and again until what is waited for has happened, and shows what happens meanwhile: the agent keeps nobody
-    /// waiting for long.
+    /// Asks repeatedly until the goal is reached, and prints events meanwhile: the agent answers each request soon.
     fn wait_for(&self, goal: &Goal, patience: Patience) -> Exit {
         const TURN: Duration = Duration::from_secs(5);
         let (began, mut seen) = (Instant::now(), None);
@@ -251,7 +250,7 @@ fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) 
     Request::Wait { goal, milliseconds, seen, patient: patience.until_converged }
 }
 
-/// How the machine is, for whoever monitors it.
+/// The exit code for the health of the machine, for monitoring.
 fn health(status: &Json) -> Exit {
     match status["Health"].as_str() {
         Some("converged") => Exit::Success,
@@ -303,7 +302,7 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
     Ok(Delivered::of_bundle(text.name, &bundle, parameters, root))
 }
 
-/// The bundle of a document with everything that it reads on this machine as well, so that nothing of it changes until it is
+/// The bundle of a document with every file that it reads on this machine, so that it does not change until it is
 /// delivered again.
 fn bundled(text: &Text, mut session: Session) -> Result<Bundle, Exit> {
     let bundled = session.bundle(&text.name, &text.text, Reach::Machine);

@@ -58,7 +58,7 @@ fn next_attempt(at: &Json) -> String {
     at.as_str().map(|at| format!(" (next attempt {}Z)", second(at))).unwrap_or_default()
 }
 
-/// What happened since it was asked last: jobs that found something wrong, and whom a job waits for.
+/// Describes events since the last request: jobs that found problems, and waits of a job.
 pub(super) fn happened(answer: &Json) -> String {
     let mut out = String::new();
     for event in items(answer, "events") {

@@ -291,7 +291,7 @@ fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -
     }
 }
 
-/// What is kept of a document between runs: of one that is in a file, comes from standard input, or is in a saved plan.
+/// Returns the memory of a document between runs: of one in a file, from standard input, or in a saved plan.
 fn memory(document: &Document, session: &Session, prepared: &Prepared) -> Option<Memory> {
     match &document.text {
         Some(_) => document.identity.as_ref().map(|identity| session.memory(identity)),

@@ -54,7 +54,7 @@ fn type_name(arguments: &Check) -> &str {
     arguments.resource.as_deref().or(arguments.named.as_deref()).unwrap_or_default()
 }
 
-/// What was found in the manifest while it was looked for, such as a key that nothing reads.
+/// The problems found in the manifest of the resource while it was searched for, such as an unknown key.
 fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
     let Implementation::Command(command) = &called.manifest.implementation else { return Vec::new() };
     let of_this = |problem: &Problem| match &problem.reason {

@@ -219,7 +219,7 @@ fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session,
     session.trace_problems();
     match prepared {
         Ok(mut prepared) => {
-            // What holds others calls for parts of a document, which is another one each time.
+            // A group or an assertion calls for a part of a document, a different one each time.
             let is_whole = !is_include && !config.held.as_group && !config.held.as_assert;
             let path = input.file.as_deref().unwrap_or(Path::new("-"));
             prepared.memory = is_whole.then(|| input::memory(&session, &prepared, path));

@@ -88,7 +88,8 @@ impl Read for Requests {
 struct Server {
     /// What requests have in common: the resources that there are.
     session: Session,
-    /// What becomes of a set that does not say that it is what-if. What was recorded need not be wanted again.
+    /// The execution of sets that do not ask for what-if: those of a recorded session need not be meant for real
+    /// again.
     sets: Execution,
     state: Mutex<State>,
     ended: Condvar,

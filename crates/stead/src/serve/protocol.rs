@@ -31,7 +31,7 @@ impl Request {
         })
     }
 
-    /// Makes a set say what it would change in place of changing it.
+    /// Turns a set into what-if.
     pub(super) fn only_say(&mut self) {
         if let Json::Object(params) = &mut self.params {
             params.insert("whatIf".to_owned(), true.into());

@@ -1,4 +1,4 @@
-//! What is delivered is a bundle: the agent works from it alone.
+//! Delivery of bundles: the agent works from the bundle alone.
 
 use serde_json::{Value as Json, json};
 use stead_testkit::until;

@@ -108,14 +108,14 @@ impl Machine {
         self.start_with(&[]);
     }
 
-    /// The same with more arguments.
+    /// Like [`Self::start`], with more arguments.
     pub(crate) fn start_with(&mut self, arguments: &[&str]) {
         let boot_id = self.path("boot_id").display().to_string();
         let command = self.command(&[&["run", "--boot-id", &boot_id], arguments].concat());
         self.start_command(command);
     }
 
-    /// The same from a program in the folder of the machine, `stead`.
+    /// Like [`Self::start`], with the program `stead` in the folder of the machine.
     pub(crate) fn start_program(&mut self) {
         let program = self.path("stead");
         let _ = std::fs::hard_link(env!("CARGO_BIN_EXE_stead"), &program)
@@ -242,7 +242,7 @@ impl Machine {
         (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
     }
 
-    /// What is known to be wrong with the document of a stage: kinds, instances and messages.
+    /// The known problems of the document of a stage: kinds, instances and messages.
     pub(crate) fn troubles(&self, stage: &str) -> Vec<String> {
         let status = self.status();
         let stages = status["Stages"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! What the agent needs besides documents, taken away under it: its folder, socket, log and program; and signals.
+//! Loss of the agent's own files while it runs, its folder, socket, log and program; and signals.
 
 use std::os::unix::net::UnixStream;
 
@@ -51,7 +51,7 @@ fn a_socket_that_was_removed_is_made_again() {
     assert!(said.contains("no agent is running in "), "{said}");
 }
 
-/// A log that somebody else has set aside is begun anew.
+/// A log that was moved away is started anew.
 #[test]
 fn a_log_that_was_taken_away_is_begun_anew() {
     let mut machine = Machine::new();
@@ -63,7 +63,7 @@ fn a_log_that_was_taken_away_is_begun_anew() {
     machine.stop();
 }
 
-/// A document that would take away from the agent what it needs is refused, and changes nothing.
+/// A document that would remove the agent's own files is refused, and changes nothing.
 #[test]
 fn a_document_does_not_manage_the_agent_that_applies_it() {
     let mut machine = Machine::new();
@@ -90,7 +90,7 @@ fn a_document_does_not_manage_the_agent_that_applies_it() {
     machine.stop();
 }
 
-/// Whoever only keeps connections keeps nobody from being answered.
+/// Idle connections do not keep the agent from answering others.
 #[test]
 fn connections_that_say_nothing_keep_nobody_waiting() {
     let mut machine = Machine::new();
@@ -127,7 +127,8 @@ fn signals_of_other_agents_are_heeded() {
     machine.stop();
 }
 
-/// What keeps the agent from ending, until it is killed, is left out in the end, as what crashes it is.
+/// An instance that keeps the agent from ending until it is killed is quarantined in the end, as one that crashes it
+/// is.
 #[test]
 fn what_does_not_let_the_agent_end_is_left_out() {
     let mut machine = Machine::new();
@@ -147,7 +148,7 @@ fn what_does_not_let_the_agent_end_is_left_out() {
     machine.stop();
 }
 
-/// A program that was replaced is said; whoever started the agent may start the new one.
+/// A replaced program is reported; the service manager may start the new one.
 #[test]
 fn a_program_that_was_replaced_is_said() {
     let mut machine = Machine::new();

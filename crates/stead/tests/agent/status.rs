@@ -1,4 +1,4 @@
-//! What the agent says of itself: to users, and to monitoring by exit codes.
+//! The status of the agent: for users, and for monitoring by exit codes.
 
 use serde_json::{Value as Json, json};
 use stead_testkit::until;

@@ -1,4 +1,4 @@
-//! What is waited for: by the agent before it goes on, and by whoever asks it.
+//! Waits: of the agent before it continues, and of callers.
 
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -38,7 +38,7 @@ fn a_start_tries_what_is_pending_at_once() {
     machine.stop();
 }
 
-/// Who waits sees what failed, and is not kept waiting for what somebody must fix.
+/// A caller that waits sees failures, and does not wait for a problem that somebody must fix.
 #[test]
 fn a_failed_attempt_is_shown_and_returned_from() {
     let mut machine = Machine::new();
@@ -59,7 +59,7 @@ fn a_failed_attempt_is_shown_and_returned_from() {
     machine.stop();
 }
 
-/// A restart that waits for its window is said, and not waited for.
+/// A restart that waits for its window is reported, and not waited for.
 #[test]
 fn a_restart_that_waits_for_its_window_is_returned_from() {
     let mut machine = Machine::new();
@@ -102,7 +102,7 @@ fn a_document_that_never_converges_does_no_harm_to_the_current_one() {
     machine.stop();
 }
 
-/// A run that only waits to try again keeps no other run from the machine, and goes on after it.
+/// A run that only waits for its next attempt does not keep other runs from the machine, and continues after them.
 #[test]
 fn the_machine_is_free_while_a_retry_is_waited_for() {
     let mut machine = Machine::new();
@@ -121,7 +121,7 @@ fn the_machine_is_free_while_a_retry_is_waited_for() {
     machine.stop();
 }
 
-/// Who is asked what goes on says whom the job waits for.
+/// A caller that asks for the status learns which run the job waits for.
 #[test]
 fn a_job_that_waits_for_another_run_says_so() {
     let mut machine = Machine::new();

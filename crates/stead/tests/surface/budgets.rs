@@ -20,7 +20,7 @@ fn run_within(kibibytes: u64, place: &Place, arguments: &[&str]) -> Answer {
     answer(&mut command)
 }
 
-/// The same with standard input.
+/// Like [`run_within`], with standard input.
 fn fed_within(kibibytes: u64, place: &Place, arguments: &[&str], input: &str) -> Answer {
     let path = place.write("input", input);
     let script = format!("{} <{}", arguments.join(" "), path.display());
@@ -191,7 +191,7 @@ fn a_request_costs_little_however_it_is_made() {
     }
 }
 
-/// Nothing is reserved for what an editor only announces.
+/// No memory is reserved for a length that an editor only announces.
 #[test]
 fn a_message_that_is_announced_costs_nothing() {
     let place = Place::new();

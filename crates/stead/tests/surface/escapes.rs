@@ -1,14 +1,16 @@
-//! What a document says never reaches a terminal as a command to it, whichever command prints it in whichever form.
+//! Escapes: text of a document never reaches a terminal as a command, whichever command of stead prints it in
+//! whichever form.
 
 use std::process::Command;
 
 use super::Place;
 use super::terminal::AtTerminal;
 
-/// What a terminal obeys, and what turns the direction of text. The style is one that this program prints as well.
+/// Sequences that a terminal obeys or that change the direction of text. The style is one that this program prints as
+/// well.
 const HOSTILE: &str = r"\u001b]0;pwn\u0007\u001b[2J\u001b[3;35mx\u001b[8m\u009b31m\u202e\u2066\u200f\u061c\u007f";
 
-/// What of it must not reach the screen.
+/// The parts of them that must not reach the screen.
 const OBEYED: [&str; 10] =
     ["\x1b]", "\x07", "\x1b[2J", "\x1b[3;35m", "\x1b[8m", "\u{9b}", "\u{202e}", "\u{2066}", "\u{200f}", "\u{61c}"];
 

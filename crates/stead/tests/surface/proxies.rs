@@ -48,7 +48,7 @@ const URLS: [&str; 8] = [
     "http:///",
 ];
 
-/// What a download with an address in one of its properties comes to.
+/// Runs a download with an address in one of its properties, and returns its output, of both streams.
 fn download(place: &Place, property: &str, address: &str) -> String {
     let mut properties = serde_json::json!({
         "path": "f", "url": "http://127.0.0.1:9/f", "timeout": 1, "checksum": format!("sha256:{}", "0".repeat(64)),

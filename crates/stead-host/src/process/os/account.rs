@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 /// Where the accounts of the system are.
 const ACCOUNTS: &str = "/etc/passwd";
 
-/// What an account says of its user.
+/// The entry of a user in the accounts of the system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Account {
     name: OsString,

@@ -1,5 +1,5 @@
-//! Control groups of version 2: what a process starts is in its group, whatever it does with its session, its parents, its
-//! environment and its signals, and the kernel ends all of it at once.
+//! Control groups of version 2. A program that a process starts is in its group, whatever it does with its session,
+//! its parents, its environment and its signals, and the kernel ends the whole group at once.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// What the names of these groups begin with.
+/// The prefix of the names of these groups.
 const PREFIX: &str = "stead-";
 
 /// How long it takes at most until it is noticed that a group is empty.
@@ -68,11 +68,11 @@ impl Group {
         listed.lines().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Ends every process in it and below it by force, and waits so long at most until they are gone.
+    /// Kills every process in the group and below it, and waits up to `patience` until they are gone.
     pub(in crate::process) fn end(&self, patience: Duration) {
         let begun = Instant::now();
         while self.is_populated() && begun.elapsed() < patience {
-            // Again and again: one that is moved here meanwhile is not ended by the one before.
+            // Repeatedly: a process that is moved here meanwhile is not ended by the kill before.
             let _ = write(&self.directory, "cgroup.kill", "1");
             std::thread::sleep(POLL);
         }
@@ -139,12 +139,12 @@ fn own_directory() -> io::Result<PathBuf> {
     mounts.lines().find_map(|line| below_mount(line, group)).ok_or_else(unsupported)
 }
 
-/// Where a group is, if this line tells of a mount of version 2 that shows it.
+/// The path of a group, if this line describes a mount of version 2 that shows it.
 fn below_mount(line: &str, group: &str) -> Option<PathBuf> {
     let (mount, kind) = line.split_once(" - ")?;
     let mut fields = mount.split(' ').skip(3);
     let (root, point) = (fields.next()?, fields.next()?);
-    // A name with a blank is written in another way here; nobody mounts it there.
+    // A path with a blank is escaped here; nobody mounts it there.
     let shown = kind.starts_with("cgroup2 ") && !point.contains('\\');
     let below = Path::new("/").join(group);
     shown.then(|| below.strip_prefix(root).ok().map(|below| Path::new(point).join(below))).flatten()
