@@ -402,7 +402,7 @@ pub enum FailureKind {
     NotConverged,
     /// The system refused something: a file, a right, space.
     System,
-    /// What is asked for is not to be had on this machine, and trying again does not change that.
+    /// The request cannot be met on this machine, and trying again does not change that.
     Refused,
 }
 

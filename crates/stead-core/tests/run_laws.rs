@@ -4,7 +4,6 @@
 //! alone makes it again.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
-#![expect(clippy::disallowed_methods, reason = "how much is tried is up to who tries; the core itself asks nothing")]
 
 #[path = "support/catalog.rs"]
 mod catalog;
@@ -65,10 +64,10 @@ fn scenes(seed: u64, luck: Luck) -> impl Iterator<Item = Scene> {
     some_scenes(seed, luck, 250)
 }
 
-fn some_scenes(seed: u64, luck: Luck, usual: u64) -> impl Iterator<Item = Scene> {
-    let count = std::env::var("STEAD_RUNS").map_or(usual, |text| text.parse().expect("a number"));
-    let first = std::env::var("STEAD_FIRST_RUN").map_or(0, |text| text.parse().expect("a number"));
-    (first..count).map(move |number| scene(seed, number, luck))
+fn some_scenes(seed: u64, luck: Luck, usual: usize) -> impl Iterator<Item = Scene> {
+    let count = stead_testkit::times("STEAD_RUNS", usual);
+    let first = stead_testkit::times("STEAD_FIRST_RUN", 0);
+    (first as u64..count as u64).map(move |number| scene(seed, number, luck))
 }
 
 fn scene(seed: u64, number: u64, luck: Luck) -> Scene {

@@ -276,7 +276,7 @@ impl Session {
             Err(_) if within => Ok((None, Turn::Free)),
             // Cancelled before it began: the run says so itself.
             Err(LockError::Cancelled) => Ok((None, Turn::Needed)),
-            Err(error @ LockError::Directory(_)) => {
+            Err(error) if error.is_without_place() => {
                 tracing::warn!("other runs may change the machine at the same time: {}", crate::error_chain(&error));
                 Ok((None, Turn::Free))
             }

@@ -147,7 +147,7 @@ impl SavedPlan {
         if self.machine == machine_identity() { Ok(()) } else { Err(PlanError::Machine) }
     }
 
-    /// What is written into a file. The digest is no signature: it finds damage, and what is compared when the plan is applied
+    /// What is written into a file. The digest is not a signature: it finds damage, and what is compared when the plan is applied
     /// finds the rest.
     pub fn to_text(&self) -> String {
         // Strings, numbers and JSON: that cannot fail.
@@ -212,8 +212,8 @@ fn deviation(planned: Option<&Json>, now: Option<&Json>) -> Deviation {
         if before != after {
             break;
         }
-        let told = |instance: &Json| shortened(&format!("{label}: {}", instance[member]));
-        (before, after) = (planned.map(told), now.map(told));
+        let shown = |instance: &Json| shortened(&format!("{label}: {}", instance[member]));
+        (before, after) = (planned.map(shown), now.map(shown));
     }
     Deviation { instance: planned.or(now).map(label).unwrap_or_default(), planned: before, now: after }
 }

@@ -129,7 +129,7 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
     assert!(applied * 10 > wanted && refused * 10 > wanted, "{applied} were applied, {refused} refused");
 }
 
-/// Whatever bit of the file is another one: it is no plan, or it is refused.
+/// Whatever bit of the file is another one: it is not a plan, or it is refused.
 #[test]
 fn no_bit_of_a_plan_can_be_another() {
     let host = Host::new(HostOptions::default());

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, ftruncate,
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::fs::{self, FsError, Place, Status, SystemPath, Writes};
+use crate::fs::{self, FsError, OpenError, Place, Status, SystemPath, Writes};
 use crate::process::{end_left_behind, mark};
 use crate::provider::Cancel;
 use crate::store::{self, Folder, StoreError};
@@ -92,6 +92,17 @@ pub enum LockError {
         #[source]
         source: io::Error,
     },
+}
+
+impl LockError {
+    /// Tells a system that has no place for locks from a place that others could use.
+    pub fn is_without_place(&self) -> bool {
+        match self {
+            Self::Directory(_) => true,
+            Self::Store(error) => !matches!(error, StoreError::Directory { source: OpenError::Untrusted(_), .. }),
+            _ => false,
+        }
+    }
 }
 
 /// The process that holds a lock, in words.
@@ -247,6 +258,9 @@ struct Acquire<'a> {
     name: &'a str,
 }
 
+/// How long a process has between taking a lock and saying who it is, before others report it as unknown.
+const INTRODUCTION: Duration = Duration::from_millis(250);
+
 impl Acquire<'_> {
     fn acquire(&self, mut wait: Wait<'_>) -> Result<File, LockError> {
         let begun = Instant::now();
@@ -261,7 +275,8 @@ impl Acquire<'_> {
                 Err(errno) => return Err(self.failed(errno)),
             }
             let owner = read_owner(&mut file);
-            if known.as_ref() != Some(&owner) {
+            let is_due = owner.is_some() || begun.elapsed() >= INTRODUCTION;
+            if is_due && known.as_ref() != Some(&owner) {
                 if (wait.on_wait)(owner.as_ref()).is_break() {
                     return Err(LockError::Cancelled);
                 }

@@ -66,12 +66,12 @@ pub fn let_programs_be_interrupted() {
     });
 }
 
-/// How many times something is tried: what an environment variable asks for, or as often as is usual.
+/// How many times something is tried: what an environment variable asks for, or as often as is usual, times `STEAD_DOSE`.
 ///
 /// # Panics
-/// When the variable holds no number: a long run must not turn out to have been a short one.
+/// When a variable holds no number: a long run must not turn out to have been a short one.
 pub fn times(variable: &str, usual: usize) -> usize {
-    asked(variable).unwrap_or(usual)
+    asked(variable).unwrap_or_else(|| usual * asked("STEAD_DOSE").unwrap_or(1))
 }
 
 /// The number that an environment variable asks for, if it is set.
@@ -83,19 +83,34 @@ pub fn asked(variable: &str) -> Option<usize> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is '{text}', which is not a number")))
 }
 
-/// Reports on standard error that a test, or a part of it, is skipped, and how many were before in this program.
+/// Reports on standard error that a test, or a part of it, is skipped because something that it needs is missing, and how
+/// many were before in this program.
 ///
 /// Guarantees: the line is seen when the test passes, too.
 ///
 /// # Panics
-/// When `STEAD_SKIPS` is `none`, which says that everything is there that tests need.
+/// When `STEAD_SKIPS` is `none`, which says that everything is there that tests need; and when it is `unpromised` and
+/// ARCHITECTURE.md names the test for one of its promises.
 pub fn skip(test: &str, reason: &str) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     let reason = reason.trim_end();
-    assert!(std::env::var_os("STEAD_SKIPS").is_none_or(|allowed| allowed != "none"), "{test} is skipped: {reason}");
+    let refused = match std::env::var("STEAD_SKIPS").as_deref() {
+        Ok("none") => true,
+        Ok("unpromised") => is_promised(test),
+        Ok(other) => panic!("STEAD_SKIPS is '{other}', which is neither 'none' nor 'unpromised'"),
+        Err(_) => false,
+    };
+    assert!(!refused, "{test} is skipped: {reason}");
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     // Not by the macro, whose output is shown of failed tests only. If standard error is closed, nobody wants to know.
     let _ = writeln!(std::io::stderr(), "SKIPPED {count}: {test}: {reason}");
+}
+
+/// Tells whether ARCHITECTURE.md has a promise that this test holds. Of a part of a test, as in `name, its end`, the test counts.
+fn is_promised(test: &str) -> bool {
+    let promises = fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("the architecture is there");
+    let name = test.split(',').next().unwrap_or(test);
+    promises.contains(&format!("`{name}`"))
 }
 
 /// Whether this is root; where it is not, the test is reported as skipped.

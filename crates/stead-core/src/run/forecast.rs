@@ -146,6 +146,6 @@ fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
 
 /// What a node needs, and what those need that hold it.
 fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = (NodeId, &Need)> + '_ {
-    let holders = std::iter::successors(Some(id), |id| graph.container(*id));
-    holders.flat_map(|id| graph.node(id).needs.iter().map(move |need| (id, need)))
+    let containers = std::iter::successors(Some(id), |id| graph.container(*id));
+    containers.flat_map(|id| graph.node(id).needs.iter().map(move |need| (id, need)))
 }

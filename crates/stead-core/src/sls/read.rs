@@ -68,7 +68,7 @@ enum Part {
 /// The file that a state of rendered files came from, as Idem writes it.
 const RENDERED_FROM: &str = "__sls__";
 
-/// Whether a key below an id is no function.
+/// Returns whether a key below an id is something else than a function.
 fn is_about_state(key: &str) -> bool {
     key == "META" || key == RENDERED_FROM
 }

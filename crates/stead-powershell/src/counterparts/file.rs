@@ -202,7 +202,9 @@ impl Provider for Counterpart {
             actual: reply.actual.map(|actual| desired.state(&actual)),
             differing: reply.differing.map(|names| renamed(&names)),
             in_desired_state: reply.in_desired_state,
-            predicted: reply.predicted.map(|told| Prediction { after: desired.state(&told.after), ..told }),
+            predicted: reply
+                .predicted
+                .map(|predicted| Prediction { after: desired.state(&predicted.after), ..predicted }),
         })
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn refused(property: &str, message: impl Into<String>) -> Failure {
     failure(FailureKind::System, property, message)
 }
 
-/// The failure that what is asked for cannot be had, however often it is tried.
+/// The failure of a request that cannot be met, however often it is tried.
 pub(crate) fn impossible(property: &str, message: impl Into<String>) -> Failure {
     failure(FailureKind::Refused, property, message)
 }

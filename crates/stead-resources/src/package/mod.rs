@@ -472,7 +472,7 @@ impl<'a> Properties<'a> {
         Ok(Change { differing, transaction, plan })
     }
 
-    /// Why a transaction cannot be made, if it is that a package or a version of one is not to be had: no second try helps.
+    /// Why a transaction cannot be made, if a package or a version of one is not available: no second try helps.
     fn unavailable(&self, cx: &Context, system: &System<'_>, transaction: &Transaction) -> Option<Failure> {
         let names: Vec<&str> = transaction.install.iter().map(|(name, _)| name.as_str()).collect();
         let release = self.release.map(|release| release.0);
@@ -540,11 +540,11 @@ impl<'a> Properties<'a> {
                 Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words, lists.as_ref()) })
             }
             // It is decided with the package lists, which another instance may change as well. Where there are none yet, nothing
-            // is known of packages before the set gets them.
+            // is known of packages before the set gets them; but whether its program can be started is.
             Err(failure) => {
                 let mut effects = Effects::of(self.effect(&differing));
                 effects.creates.extend(lists.as_ref().map(Lists::item));
-                let is_known = !lists.as_ref().is_some_and(Lists::are_missing);
+                let is_known = failure.kind == FailureKind::Start || !lists.as_ref().is_some_and(Lists::are_missing);
                 let presumed = is_known.then(|| Presumed { failure, paths: Vec::new() }).or(privilege);
                 let after = self.state_after(&Plan::default(), &installed);
                 Ok(SetReply { presumed, effects, ..reply::set(after, &differing, stale.into_iter().collect()) })
@@ -584,7 +584,7 @@ impl<'a> Properties<'a> {
     fn decide_again(&self, system: System<'_>, cx: &Context, former: Option<&Change>) -> Result<Change, Failure> {
         let pins = former.filter(|_| cx.binding == Binding::Plan).map(|former| &former.plan);
         let gone = |why: &str| {
-            let message = "what was planned is not to be had from the package lists, which were updated since";
+            let message = "what was planned is no longer in the package lists, which were updated since";
             impossible("version", format!("{message}: {why}. Nothing was changed; a plan shows it now"))
         };
         let Some(planned) = pins else {
@@ -625,11 +625,11 @@ impl<'a> Properties<'a> {
         effects.creates.extend(lists.map(Lists::item));
         let after = self.state_after(&change.plan, before);
         // The property tells the version of the one package, unless it is stated in another way.
-        let told = self.name.and_then(|name| Some((name.0, after.get("version")?.as_str()?)));
-        let is_told =
-            |new: &Install| told.is_some_and(|(name, version)| is_same(&new.name, name) && new.version == version);
+        let shown = self.name.and_then(|name| Some((name.0, after.get("version")?.as_str()?)));
+        let is_shown =
+            |new: &Install| shown.is_some_and(|(name, version)| is_same(&new.name, name) && new.version == version);
         let is_stated = |new: &&Install| self.names().any(|stated| is_same(&new.name, stated));
-        let others = change.plan.installs.iter().filter(|new| !is_told(new));
+        let others = change.plan.installs.iter().filter(|new| !is_shown(new));
         let (stated, others): (Vec<&Install>, Vec<&Install>) = others.partition(is_stated);
         effects.creates.extend(
             stated.into_iter().chain(others).map(|new| package(&new.name, &new.version, new.former.as_deref())),

@@ -204,7 +204,7 @@ impl Provider for Services {
         let desired: Properties<'_> = read(input)?;
         let found = self.find(cx, &desired)?;
         let (state, differing) = (desired.state(&found), desired.differing(&found));
-        let predicted = desired.foreseen(cx, &found, &state, !differing.is_empty());
+        let predicted = desired.predicted(cx, &found, &state, !differing.is_empty());
         Ok(TestReply { predicted, ..reply::tested(state, &differing) })
     }
 
@@ -526,7 +526,7 @@ impl Properties<'_> {
     }
 
     /// What a set would come to; of a unit in the desired state, once a file is changed that it reads at its start.
-    fn foreseen(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
+    fn predicted(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
         let after = Plain::new(state.clone());
         if !differs {
             let restarts = self.exist && found.is_running == Some(true) && self.state != Some(Activity::Stopped);

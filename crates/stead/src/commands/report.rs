@@ -436,8 +436,8 @@ pub(super) fn described(
         let property = pointer::steps(&change.path).next().unwrap_or_default();
         built_in.is_some_and(|built_in| built_in.is_derived(&property))
     };
-    let told = properties.filter(|change| !is_derived(change));
-    let mut shown: String = told.map(|change| values::change(change, built_in)).collect();
+    let reported = properties.filter(|change| !is_derived(change));
+    let mut shown: String = reported.map(|change| values::change(change, built_in)).collect();
     shown += &listed;
     if listed.is_empty() {
         shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();

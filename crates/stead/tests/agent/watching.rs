@@ -30,8 +30,9 @@ const REST: Duration = Duration::from_millis(50);
 fn every_change_is_repaired() {
     let mut machine = Machine::new();
     machine.start();
-    let paths: Vec<PathBuf> =
-        (0..times("STEAD_FILES", FILES)).map(|number| machine.path(&format!("file-{number}"))).collect();
+    let paths: Vec<PathBuf> = (0..stead_testkit::asked("STEAD_FILES").unwrap_or(FILES))
+        .map(|number| machine.path(&format!("file-{number}")))
+        .collect();
     let files = paths.iter().enumerate().map(|(number, path)| {
         json!({"name": format!("f{number}"), "type": "Stead/File", "properties": {"path": path, "content": right(number)}})
     });

@@ -67,7 +67,7 @@ Among the reasons:
 
 Files are in their former or in the desired state, never between. A plan says the same of what no change in front of it makes
 possible.";
-    REFUSED = "E0813", "what is asked for cannot be had",
+    REFUSED = "E0813", "what is requested is not available",
 "What the instance asks for is not possible on this machine as it is, and trying again does not change that. So it is not
 tried again, whatever the reconciler. Among the reasons:
 
