@@ -2,35 +2,31 @@
 
 mod announced;
 mod explain;
+mod interrupted;
+mod owing;
+mod ready;
 mod suspension;
 
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Outcome, Restart};
 use stead_core::claims::Claims;
-use stead_core::diag::{count_errors, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
 use stead_core::graph::{Graph, Node, Role};
 use stead_core::id::NodeId;
-use stead_core::instance_path::InstancePath;
-use stead_core::report::{Phase, Report};
+use stead_core::report::Report;
 use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Owed, Run};
-use stead_core::value::{Object, Value};
 use stead_core::wait::{Curve, Wait};
-use stead_engine::{
-    Execution, Host, Prepared, ReconcileOptions, ResumeError, Session, Summary, Unusable, error_chain, finding_line,
-    json as printed,
-};
-use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
+use stead_engine::{Execution, ReconcileOptions, ResumeError, Session, Summary, error_chain, json as printed};
+use stead_host::journal::{FileJournal, Journal, OpenJournalError};
 use stead_host::process::own_unit;
 use stead_host::provider::Cancel;
 use stead_host::watch::Watched;
@@ -38,12 +34,14 @@ use stead_host::watch::Watched;
 use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
-use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
-use crate::store::Delivered;
-use crate::store::StoreError;
+use crate::state::{Generation, Job, JobOutcome, JobResult, State, Work};
 use crate::touched::Touched;
 use announced::Announced;
 use explain::has_failed_so_far;
+use interrupted::asked_for_restart;
+pub(crate) use interrupted::journal_summary;
+use owing::Owing;
+pub(crate) use ready::{JobHost, ReadyDocument, Source, prepare_or_explain};
 pub(crate) use suspension::{SuspendReason, Suspension};
 
 /// What a job works on, and how.
@@ -51,7 +49,7 @@ pub(crate) struct JobSpec {
     pub(crate) job: Job,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
-    /// Instances that are owed a notification.
+    /// Instances that are owed a notification in this document.
     pub(crate) owed: Owed,
     /// Instances that are left out.
     pub(crate) quarantined: BTreeSet<String>,
@@ -86,6 +84,10 @@ pub(crate) trait Observer: Send + Sync {
     /// Something happened; `settled` of `all` instances have ended.
     fn event(&self, event: &Event, settled: usize, all: usize);
 
+    /// Something is about to be set whose change these instances act on. Returns once it survives a power failure that they
+    /// are owed a notification.
+    fn owes(&self, instances: &Owed) -> io::Result<()>;
+
     /// Something is about to be set by a job over a part. Returns once it survives a power failure that the job is under
     /// way.
     fn announce(&self) -> io::Result<()>;
@@ -112,47 +114,6 @@ pub(crate) struct Ended {
     pub(crate) claims: Option<Vec<Claims>>,
 }
 
-/// A document that is ready to run, kept so that a job over a part of it need not read it again.
-pub(crate) struct ReadyDocument {
-    generation: u64,
-    session: Session,
-    prepared: Prepared,
-    index: OnceCell<Index>,
-}
-
-/// What is looked up in a document by a job over a part of it.
-struct Index {
-    by_path: HashMap<String, NodeId>,
-    /// What acts on the changes of an instance.
-    acting: HashMap<NodeId, Vec<NodeId>>,
-}
-
-/// What the document of a job is made ready from.
-pub(crate) enum Source {
-    /// It is ready.
-    Kept(Box<ReadyDocument>),
-    /// It is read.
-    Delivered(Delivered),
-}
-
-/// What jobs of an agent have in common.
-pub(crate) struct JobHost {
-    pub(crate) host: Host,
-    pub(crate) ready: Mutex<Option<ReadyDocument>>,
-}
-
-/// Why a job came to no end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum JobError {
-    /// Its journal cannot be used. What it owed is not known: all that may be owed a notification is named.
-    #[error("cannot resume the job; another one begins")]
-    Journal {
-        owed: Owed,
-        #[source]
-        source: JournalProblem,
-    },
-}
-
 /// What is wrong with a journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalProblem {
@@ -160,65 +121,6 @@ pub(crate) enum JournalProblem {
     Open(#[from] OpenJournalError),
     #[error(transparent)]
     Resume(#[from] ResumeError),
-}
-
-/// What the journal of an interrupted job tells without its document.
-#[derive(Default)]
-pub(crate) struct JournalSummary {
-    /// The instances that were being worked on, by their paths.
-    pub(crate) in_flight: Vec<String>,
-    /// The instances that had asked for a restart of the machine, by their paths.
-    pub(crate) restart: BTreeSet<String>,
-    /// Whether anything was set.
-    has_set: bool,
-}
-
-/// Reads the journal of an interrupted job. One that cannot be read tells nothing.
-pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
-    let Some(events) = std::fs::read(journal).ok().and_then(|bytes| read(&bytes).ok()) else {
-        return JournalSummary::default();
-    };
-    let report = Report::of(&events);
-    let in_flight = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
-    JournalSummary {
-        in_flight: in_flight.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
-        restart: asked_for_restart(&report).collect(),
-        has_set: report.records().iter().any(|record| record.sets > 0),
-    }
-}
-
-/// What a job leaves to be done that is given up: what it owes by its journal, or where that cannot be read, everything that
-/// it may owe.
-pub(crate) fn left_over(job_host: &JobHost, spec: &JobSpec, source: Source, journal: &Path) -> LeftOver {
-    let restart = journal_summary(journal).restart;
-    let Ok(ready) = job_host.make_ready(spec, source) else { return LeftOver { owed: spec.owed.clone(), restart } };
-    let events = FileJournal::resume(journal).map(|(_, events)| events);
-    // Nothing is begun: what the journal says is all that is wanted.
-    ready.session.suspend.cancel();
-    let none: &dyn Observer = &NoObserver;
-    let run = events.ok().and_then(|events| {
-        let execution = spec.execution(&ready, Mode::APPLY, none);
-        ready.session.resume(&ready.prepared, &events, execution).ok()
-    });
-    let owed = run.map_or_else(|| spec.may_be_owed(&ready), |run| spec.still_owed(&run));
-    LeftOver { owed, restart }
-}
-
-/// Looks at nothing.
-struct NoObserver;
-
-impl Observer for NoObserver {
-    fn event(&self, _: &Event, _: usize, _: usize) {}
-
-    fn announce(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn may_change(&self) -> bool {
-        true
-    }
-
-    fn waits(&self, _: Option<&str>) {}
 }
 
 /// Carries out a job. `cancel` ends it; its suspension stops it so that it can be resumed.
@@ -229,7 +131,7 @@ pub(crate) fn carry_out(
     journal: &Path,
     cancel: Cancel,
     observer: &dyn Observer,
-) -> Result<Ended, JobError> {
+) -> Result<Ended, JournalProblem> {
     let mut ready = match job_host.make_ready(spec, source) {
         Ok(ready) => ready,
         Err(lines) => return Ok(unusable(spec, &lines)),
@@ -241,97 +143,16 @@ pub(crate) fn carry_out(
     ended
 }
 
-impl JobHost {
-    /// The document of a job: for a job over all of it made ready anew, since what it asks of the machine may have changed.
-    pub(crate) fn source(
-        &self,
-        job: &Job,
-        read: impl FnOnce() -> Result<Delivered, StoreError>,
-    ) -> Result<Source, StoreError> {
-        match self.lock().take().filter(|ready| ready.generation == job.generation && !job.only.is_empty()) {
-            Some(ready) => Ok(Source::Kept(Box::new(ready))),
-            None => read().map(Source::Delivered),
-        }
-    }
-
-    fn make_ready(&self, spec: &JobSpec, source: Source) -> Result<ReadyDocument, Vec<String>> {
-        let delivered = match source {
-            Source::Kept(ready) => return Ok(*ready),
-            Source::Delivered(delivered) => delivered,
-        };
-        let generation = spec.job.generation;
-        let mut session = self.host.session(&delivered.root);
-        match prepare(&mut session, &delivered) {
-            Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
-            Err(NotReady::Bundle(message)) => Err(vec![message]),
-            Err(NotReady::Document(unusable)) => {
-                Err(unusable.findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
-            }
-        }
-    }
-
-    fn put_back(&self, ready: ReadyDocument) {
-        *self.lock() = Some(ready);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ReadyDocument>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 enum ApplyError {
     Journal(JournalProblem),
     Run(String),
 }
 
-/// Makes a delivered document ready to run, or says what is wrong with it: how many findings, as they are shown to users.
-pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -> Result<Prepared, (usize, String)> {
-    let unusable = match prepare(session, delivered) {
-        Ok(prepared) => return Ok(prepared),
-        Err(NotReady::Bundle(message)) => return Err((1, format!("error: {message}\n"))),
-        Err(NotReady::Document(unusable)) => *unusable,
-    };
-    let unusable = session.with_properties(unusable, Mode::PLAN);
-    Err((count_errors(&unusable.findings), render_all(&unusable.findings, &session.sources, false)))
-}
-
-/// Why a delivered document is not ready to run.
-enum NotReady {
-    /// Its bundle cannot be used.
-    Bundle(String),
-    Document(Box<Unusable>),
-}
-
-fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, NotReady> {
-    let unusable = |error: &dyn std::error::Error| NotReady::Bundle(error_chain(error));
-    let bundle = delivered.bundle().map_err(|error| unusable(&error))?;
-    if let Some(bundle) = &bundle {
-        session.open_bundle(bundle).map_err(|error| unusable(&error))?;
-    }
-    let supplied = match Value::from(Json::Object(delivered.parameters.clone())) {
-        Value::Object(supplied) => supplied,
-        _ => Object::new(),
-    };
-    let text = bundle.as_ref().map_or(delivered.text.as_str(), |bundle| bundle.document().1);
-    session.prepare(&delivered.name, text, supplied).map_err(|unusable| NotReady::Document(Box::new(unusable)))
-}
-
 /// A job over a document that was valid when it was delivered and is not any more.
 fn unusable(spec: &JobSpec, findings: &[String]) -> Ended {
-    let JobSpec { job, owed, .. } = spec;
-    let outcome = JobOutcome::unusable(owed.clone(), findings.first().cloned().unwrap_or_default());
-    let report = json!({ "job": job, "result": outcome.result, "errors": findings });
+    let outcome = JobOutcome::unusable(findings.first().cloned().unwrap_or_default());
+    let report = json!({ "job": spec.job, "result": outcome.result, "errors": findings });
     Ended { outcome, report, watched: Vec::new(), changed: Vec::new(), restarts_itself: false, claims: None }
-}
-
-/// The instances that asked for a restart of the machine.
-fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
-    let asked = report.records().iter().filter(|record| {
-        record.response.as_deref().is_some_and(|response| {
-            matches!(response.outcome, Outcome::Changed(_)) && response.restarts.iter().any(is_system)
-        })
-    });
-    asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
 }
 
 fn asks_for_own_restart(report: &Report) -> bool {
@@ -348,7 +169,7 @@ fn is_system(restart: &Restart) -> bool {
 }
 
 impl JobSpec {
-    fn run(&self, ready: &ReadyDocument, journal: &Path, observer: &dyn Observer) -> Result<Ended, JobError> {
+    fn run(&self, ready: &ReadyDocument, journal: &Path, observer: &dyn Observer) -> Result<Ended, JournalProblem> {
         let (began, session) = (Instant::now(), &ready.session);
         if self.job.work == Work::Test {
             let run = session.run(&ready.prepared, self.execution(ready, Mode::TEST, observer));
@@ -359,20 +180,16 @@ impl JobSpec {
         }
         match self.apply(ready, journal, observer) {
             Ok(run) => Ok(self.ended(session, &run, began.elapsed())),
-            Err(ApplyError::Journal(source)) => Err(JobError::Journal { owed: self.may_be_owed(ready), source }),
-            Err(ApplyError::Run(message)) => Ok(self.broken_off(ready, journal, message)),
+            Err(ApplyError::Journal(problem)) => Err(problem),
+            Err(ApplyError::Run(message)) => Ok(self.broken_off(journal, message)),
         }
     }
 
     /// A job that could not go on, because its journal could not be written or the machine not locked. What it had done by
-    /// then still asks for a restart, and may be owed notifications.
-    fn broken_off(&self, ready: &ReadyDocument, journal: &Path, message: String) -> Ended {
-        let JournalSummary { restart, has_set, .. } = journal_summary(journal);
+    /// then still asks for a restart, and what it owes is recorded.
+    fn broken_off(&self, journal: &Path, message: String) -> Ended {
         let mut ended = unusable(self, &[message]);
-        ended.outcome.restart = restart;
-        if has_set {
-            ended.outcome.owed = self.may_be_owed(ready);
-        }
+        ended.outcome.restart = journal_summary(journal).restart;
         ended
     }
 
@@ -383,7 +200,8 @@ impl JobSpec {
         // The process may have ended before it created the journal; then nothing was begun.
         if self.resumed && path.exists() {
             let (journal, events) = FileJournal::resume(path).map_err(failed)?;
-            let execution = Execution { journal: Box::new(journal), ..execution };
+            let journal = Box::new(Owing::new(ready, observer, path, Box::new(journal)));
+            let execution = Execution { journal, ..execution };
             // Nothing more is begun before the machine was restarted.
             if asked_for_restart(&Report::of(&events)).next().is_some() {
                 self.suspension.suspend(SuspendReason::Restart);
@@ -399,6 +217,7 @@ impl JobSpec {
         } else {
             Box::new(Announced::new(observer, path))
         };
+        let journal = Box::new(Owing::new(ready, observer, path, journal));
         let execution = Execution { journal, ..execution };
         session.run(prepared, execution).map_err(|error| ApplyError::Run(error_chain(&error)))
     }
@@ -495,24 +314,13 @@ impl JobSpec {
         (!self.job.only.is_empty()).then(|| ready.selection(ready.known(&self.job.only)))
     }
 
-    /// Every instance of the job that waits for changes of others, and what was owed before.
-    fn may_be_owed(&self, ready: &ReadyDocument) -> Owed {
-        let selected = self.selected(ready);
-        let is_selected = |id: &NodeId| selected.as_ref().is_none_or(|selected| selected.contains(id));
-        let graph = &ready.prepared.graph;
-        let all = graph.notified().filter(is_selected).map(|id| graph.node(id).path.to_string());
-        all.chain(self.owed.iter().cloned()).collect()
-    }
-
-    /// What is owed a notification afterwards: by this job, or by an earlier one to what this one left out.
+    /// What is owed a notification afterwards, in this document.
     fn still_owed(&self, run: &Run) -> Owed {
         let graph = run.graph();
-        let mut owed: Owed = run.owed().iter().map(ToString::to_string).collect();
-        if self.job.work == Work::Test {
-            // An instance that is no longer in the document is owed nothing.
-            owed.extend(graph.known(&self.owed).iter().map(|id| graph.node(*id).path.to_string()));
+        match self.job.work {
+            Work::Test => graph.known(&self.owed).iter().map(|id| graph.node(*id).path.to_string()).collect(),
+            Work::Apply => run.owed().iter().map(ToString::to_string).collect(),
         }
-        owed
     }
 
     /// What the instances manage that are looked after once the document is current. A job over a part knows too little.
@@ -548,12 +356,13 @@ impl JobSpec {
         }
         let restart: BTreeSet<String> = asked_for_restart(report).collect();
         let owed = self.still_owed(run);
+        let is_owed = !owed.is_empty();
         let is_current = self.rules.standing == Standing::Current;
         let result = match () {
             () if report.cancelled || report.suspended && restart.is_empty() => JobResult::Aborted,
             () if failed => JobResult::Failed,
             // What asked for a restart is in its desired state when a test after that says so.
-            () if !restart.is_empty() || !owed.is_empty() => JobResult::NotInState,
+            () if !restart.is_empty() || is_owed => JobResult::NotInState,
             () if drifted && (self.job.work == Work::Test || is_current) => JobResult::NotInState,
             () => JobResult::Converged,
         };
@@ -566,6 +375,7 @@ impl JobSpec {
             members.insert("corrective".to_owned(), json!(is_current));
         }
         let not_in_state = troubles.len() as u64;
+        let owed = (self.job.work == Work::Apply).then_some(owed);
         let outcome = JobOutcome { result, restart, owed, not_in_state, instances, troubles, error: None };
         let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
         let is_whole = self.job.only.is_empty() && self.job.work == Work::Apply;
@@ -577,47 +387,6 @@ impl JobSpec {
             restarts_itself: asks_for_own_restart(report),
             claims: is_whole.then(|| session.claims(run).into_iter().map(|(_, claims)| claims).collect()),
         }
-    }
-}
-
-impl ReadyDocument {
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let graph = &self.prepared.graph;
-            let mut acting: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-            for (id, _) in graph.iter() {
-                for source in graph.notified_by(id) {
-                    acting.entry(source).or_default().push(id);
-                }
-            }
-            Index { by_path: graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect(), acting }
-        })
-    }
-
-    /// The instances of these paths, as far as the document has them.
-    fn known(&self, paths: &BTreeSet<String>) -> Vec<NodeId> {
-        if paths.is_empty() {
-            return Vec::new();
-        }
-        let by_path = &self.index().by_path;
-        paths.iter().filter_map(|path| by_path.get(path).copied()).collect()
-    }
-
-    /// These instances, what acts on their changes, what either needs, and the containers around them.
-    fn selection(&self, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
-        let (graph, acting) = (&self.prepared.graph, &self.index().acting);
-        let (mut selected, mut open) = (BTreeSet::new(), wanted);
-        while let Some(id) = open.pop() {
-            if selected.insert(id) {
-                open.extend(acting.get(&id).into_iter().flatten());
-                open.extend(graph.node(id).needs.iter().map(|need| need.node));
-                open.extend(graph.members(id));
-            }
-        }
-        let around: Vec<NodeId> =
-            selected.iter().flat_map(|id| graph.node(*id).path.outward().map(InstancePath::node)).collect();
-        selected.extend(around);
-        selected
     }
 }
 

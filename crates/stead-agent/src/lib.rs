@@ -36,8 +36,9 @@ pub use service::{AgentError, Options, STOP_GRACE, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
-    BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver,
-    Overtaken, Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Trouble, TroubleKind, Work,
+    BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob,
+    LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Trouble,
+    TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

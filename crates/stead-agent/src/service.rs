@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::json;
 use stead_core::event::Event;
+use stead_core::run::Owed;
 use stead_engine::{Host, error_chain};
 use stead_host::provider::Cancel;
 
@@ -27,8 +28,8 @@ use crate::boot::{SCHEDULED, boot_id, scheduled_shutdown};
 use crate::control::Listener;
 use crate::decide::{HeldBack, Moment, Next};
 use crate::job::{
-    Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, SuspendReason, Suspension, carry_out, journal_summary,
-    left_over,
+    Ended, JobHost, JobSpec, JournalProblem, Observer, Rules, Source, SuspendReason, Suspension, carry_out,
+    journal_summary,
 };
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
@@ -131,7 +132,7 @@ struct Inner {
     store: Store,
     running: Option<Running>,
     /// The job that came to its end, to be recorded.
-    ended: Option<(Job, Result<Ended, JobError>)>,
+    ended: Option<(Job, Result<Ended, JournalProblem>)>,
     stopping: bool,
     /// Why the state could not be saved since something happened that has no way back. Nothing is begun until it is.
     unsaved: Option<String>,
@@ -225,7 +226,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         log.write("repaired", json!({ "failure": repair }));
     }
     let agent = Arc::new(Agent {
-        job_host: JobHost { host: options.host, ready: Mutex::default() },
+        job_host: JobHost::new(options.host),
         watcher: Watcher::new().ok(),
         boot: boot_id(&options.boot_id),
         zone: LocalZone::default(),
@@ -375,7 +376,7 @@ impl Agent {
                         inner = self.wait(inner, SAVE_RETRY);
                     }
                 }
-                Next::Abandon => inner = self.abandon(inner),
+                Next::Abandon => self.abandon(&mut inner),
                 Next::Restart => {
                     self.save_or_retry(&mut inner, |state| state.ordered_restart(moment.now));
                     let command = inner.state.settings.restart_command.clone();
@@ -504,7 +505,7 @@ impl Agent {
             job: job.clone(),
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
-            owed: inner.state.owed.clone(),
+            owed: inner.state.owed_by(job.generation),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
             width: inner.state.width(),
@@ -515,26 +516,20 @@ impl Agent {
         Ok((spec, source.map_err(|error| error_chain(&error))?))
     }
 
-    /// Gives up on the job that was interrupted. Its document is prepared without the lock: nothing else begins or ends a job.
-    fn abandon<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
-        let Some(job) = inner.state.job.clone() else { return inner };
-        let (journal, spec) = (inner.store.journal(&job.id), self.spec(&inner, &job, true));
-        drop(inner);
-        let left = match spec {
-            Ok((spec, source)) => left_over(&self.job_host, &spec, source, &journal),
-            Err(_) => LeftOver { owed: BTreeSet::new(), restart: journal_summary(&journal).restart },
-        };
-        self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
-        let mut inner = self.lock();
-        self.give_up(&mut inner, &left);
+    /// Gives up on the job that was interrupted.
+    fn abandon(&self, inner: &mut Inner) {
+        let Some(job) = inner.state.job.clone() else { return };
+        let journal = inner.store.journal(&job.id);
+        let restart = journal_summary(&journal).restart;
+        self.log.write("jobAbandoned", json!({ "job": job.id, "owed": inner.state.owed_by(job.generation) }));
+        self.give_up(inner, &LeftOver { owed: None, restart });
         let _ = std::fs::remove_file(journal);
-        inner
     }
 
     /// A document whose content is damaged cannot be worked on: the job ends as failed, and is tried again later.
     fn damaged(&self, inner: &mut Inner, job: &Job, why: &str) {
         self.log.write("documentDamaged", json!({ "generation": job.generation, "failure": why }));
-        let (outcome, now) = (JobOutcome::unusable(inner.state.owed.clone(), why.to_owned()), Timestamp::now());
+        let (outcome, now) = (JobOutcome::unusable(why.to_owned()), Timestamp::now());
         inner.feed.ended(job, &outcome);
         self.save_or_retry(inner, |state| {
             state.begin(job.clone());
@@ -545,14 +540,14 @@ impl Agent {
     }
 
     /// Takes in how a job ended.
-    fn record(&self, inner: &mut Inner, job: &Job, ended: Result<Ended, JobError>) {
+    fn record(&self, inner: &mut Inner, job: &Job, ended: Result<Ended, JournalProblem>) {
         match ended {
             Ok(ended) => self.record_outcome(inner, job, &ended),
-            Err(JobError::Journal { owed, source }) => {
-                self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&source) }));
+            Err(problem) => {
+                self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&problem) }));
                 let path = inner.store.journal(&job.id);
                 let _ = std::fs::rename(&path, path.with_extension("unusable"));
-                self.give_up(inner, &LeftOver { owed, restart: BTreeSet::new() });
+                self.give_up(inner, &LeftOver::default());
             }
         }
         inner.jobs += 1;
@@ -681,6 +676,15 @@ impl Observer for Agent {
         let (job, why) = (running.job().id.clone(), running.note(event));
         drop(inner);
         self.log.event(&job, event, why.as_deref());
+    }
+
+    fn owes(&self, instances: &Owed) -> io::Result<()> {
+        let mut inner = self.lock();
+        let Some(number) = inner.running.as_ref().map(|running| running.job().generation) else { return Ok(()) };
+        if self.save(&mut inner, |state| state.owes(number, instances)) {
+            return Ok(());
+        }
+        Err(io::Error::other("the state of the agent cannot be saved"))
     }
 
     fn announce(&self) -> io::Result<()> {

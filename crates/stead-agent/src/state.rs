@@ -9,6 +9,7 @@
 //!                      └─────── remove ──▶ (nothing)              accept ◀──── restore ──── previous
 //! ```
 
+mod debts;
 mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
-use stead_core::run::Owed;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
+pub use debts::Debts;
 pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
@@ -58,8 +59,8 @@ pub struct State {
     pub apply_requested: bool,
     /// Whether the current document was only tested last, and was not in its desired state.
     pub drift_found: bool,
-    /// Instances that are owed a notification, by their paths.
-    pub owed: Owed,
+    /// The notifications that are owed.
+    pub owed: Debts,
     /// Crashes of the agent.
     pub crashes: Crashes,
     /// How the last job over the pending or the current document ended.

@@ -178,7 +178,7 @@ impl State {
             failures: self.progress.failures,
             restarts: self.restarts.count,
             quarantined: self.crashes.quarantined().map(str::to_owned).collect(),
-            owed: self.owed.iter().cloned().collect(),
+            owed: self.owed.all().into_iter().collect(),
             damage: self.damage.clone(),
             job: activity.map(JobStatus::running).or_else(|| self.last.as_ref().map(JobStatus::ended)),
             stages: [Stage::Pending, Stage::Current, Stage::Previous]

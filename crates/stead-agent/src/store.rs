@@ -29,8 +29,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use stead_host::store::record::{self, Found};
+use stead_host::store::record::{self, Found, Undecodable};
 use stead_host::store::{self, Folder, Keys, LostKey, Purpose};
 
 use crate::state::State;
@@ -188,7 +187,7 @@ impl Store {
             return Ok(());
         }
         self.saved = None;
-        let record = record::encode(&Formed::of(state))?;
+        let record = record::encode(FORM, state)?;
         // It is another name for a file that is on the disk, and flushed with the directory below.
         self.folder.keep_former(RECORD, FORMER_RECORD)?;
         self.folder.replace(RECORD, &record)?;
@@ -260,29 +259,8 @@ impl Store {
     }
 }
 
-/// The form of the record. It grows with every member or word that an older version must not pass over.
-const FORM: u32 = 1;
-
-/// The form of a record; none was stated at first.
-#[derive(Deserialize)]
-struct Form {
-    #[serde(default)]
-    form: u32,
-}
-
-/// A record with its form.
-#[derive(Serialize)]
-struct Formed<'s> {
-    form: u32,
-    #[serde(flatten)]
-    state: &'s State,
-}
-
-impl<'s> Formed<'s> {
-    fn of(state: &'s State) -> Self {
-        Self { form: FORM, state }
-    }
-}
+/// The form of the record.
+const FORM: u32 = 2;
 
 /// Reads the record, or the former one. `is_used`: there are documents, so that there must be one.
 fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>), StoreError> {
@@ -306,7 +284,7 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
         }
     }
     if !matches!(found, [Intact(_), _]) {
-        folder.replace(RECORD, &record::encode(&Formed::of(&state))?)?;
+        folder.replace(RECORD, &record::encode(FORM, &state)?)?;
     }
     if matches!(found, [_, Damaged]) {
         folder.remove(FORMER_RECORD)?;
@@ -316,10 +294,8 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
 
 fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<State, StoreError> {
     let path = || folder.path().join(name);
-    let version = |source| StoreError::Version { path: path(), source };
-    let Form { form: found } = serde_json::from_slice(record).map_err(version)?;
-    if found > FORM {
-        return Err(StoreError::Newer { path: path(), found, known: FORM });
-    }
-    serde_json::from_slice(record).map_err(version)
+    record::decode(FORM, record).map_err(|error| match error {
+        Undecodable::Newer(found) => StoreError::Newer { path: path(), found, known: FORM },
+        Undecodable::Foreign(source) => StoreError::Version { path: path(), source },
+    })
 }

@@ -5,17 +5,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::rc::Rc;
 
 use stead_core::event::{Event, Mode, Status};
-use stead_core::id::NodeId;
-use stead_core::instance_path::InstancePath;
-use stead_core::run::Exceptions;
+use stead_core::run::{Acting, Exceptions, Owed};
 use stead_core::value::Object;
 use stead_engine::{Execution, Host, HostOptions, Prepared, Session};
 use stead_host::journal::{FileJournal, Journal, JournalError};
@@ -105,6 +105,8 @@ struct Machine<'a> {
     folder: TempDir,
     host: &'a Host,
     text: String,
+    /// What is recorded as owed.
+    owed: Rc<RefCell<Owed>>,
 }
 
 impl<'a> Machine<'a> {
@@ -115,7 +117,7 @@ impl<'a> Machine<'a> {
             fs::write(folder.path().join(format!("f{file}")), content).unwrap();
         }
         let text = scene.document(folder.path());
-        Self { folder, host, text }
+        Self { folder, host, text, owed: Rc::default() }
     }
 
     fn prepared(&self) -> (Session, Prepared) {
@@ -137,8 +139,9 @@ impl<'a> Machine<'a> {
             fs::write(self.folder.path().join("begun"), "").unwrap();
         }
         let path = self.folder.path().join("journal");
-        let journal = Ending { journal: FileJournal::create(&path).unwrap(), left: appends };
         let (session, prepared) = self.prepared();
+        let (journal, owed) = (FileJournal::create(&path).unwrap(), Rc::clone(&self.owed));
+        let journal = Ending { journal, left: appends, acting: Acting::of(&prepared.graph), owed };
         let ended = session.run(&prepared, Self::execution(journal, Exceptions::default()));
         let _ = fs::remove_file(self.folder.path().join("begun"));
         ended.is_ok()
@@ -150,23 +153,22 @@ impl<'a> Machine<'a> {
         let (session, prepared) = self.prepared();
         let (journal, events) = FileJournal::resume(&self.folder.path().join("journal")).unwrap();
         if then == Then::Anew {
-            // Nothing is begun: what the journal says is all that is wanted.
-            session.suspend.cancel();
+            return self.begins();
         }
-        let run = session.resume(&prepared, &events, Self::execution(journal, Exceptions::default())).unwrap();
+        let exceptions = Exceptions { owed: prepared.graph.known(&self.owed.borrow()), ..Exceptions::default() };
+        let run = session.resume(&prepared, &events, Self::execution(journal, exceptions)).unwrap();
         let failed = run.graph().iter().any(|(id, _)| run.report().status(id) == Some(&Status::Failed));
-        assert!(then == Then::Anew || run.is_finished());
-        if then == Then::Anew || failed {
-            self.begins(&run.owed());
+        assert!(run.is_finished());
+        *self.owed.borrow_mut() = run.owed().iter().map(ToString::to_string).collect();
+        if failed {
+            self.begins();
         }
     }
 
-    /// Another job, by which these are owed a notification.
-    fn begins(&self, owed: &[InstancePath]) {
+    /// Another job, which delivers what is owed.
+    fn begins(&self) {
         let (session, prepared) = self.prepared();
-        let owed: BTreeSet<String> = owed.iter().map(ToString::to_string).collect();
-        let is_owed = |id: &NodeId| owed.contains(&prepared.graph.node(*id).path.to_string());
-        let owed = prepared.graph.iter().map(|(id, _)| id).filter(is_owed).collect();
+        let owed = prepared.graph.known(&self.owed.borrow());
         let journal = FileJournal::create(&self.folder.path().join("second")).unwrap();
         let execution = Self::execution(journal, Exceptions { owed, ..Exceptions::default() });
         assert!(session.run(&prepared, execution).unwrap().is_finished());
@@ -187,6 +189,8 @@ impl<'a> Machine<'a> {
 struct Ending {
     journal: FileJournal,
     left: usize,
+    acting: Acting,
+    owed: Rc<RefCell<Owed>>,
 }
 
 impl Journal for Ending {
@@ -195,6 +199,7 @@ impl Journal for Ending {
             return Err(JournalError { path: "ended".into(), source: io::Error::other("the process has ended") });
         };
         self.left = left;
+        self.owed.borrow_mut().extend(self.acting.on(events));
         self.journal.append(events)
     }
 

@@ -131,10 +131,8 @@ impl Session {
             return self.drive(run, execution, lock);
         }
         let journal = std::mem::replace(&mut execution.journal, Box::new(NoJournal));
-        let mut ledger = Ledger::new(recalled, &prepared.graph, journal);
-        let run = self.drive(run, Execution { journal: Box::new(&mut ledger), ..execution }, lock)?;
-        ledger.close(&run);
-        Ok(run)
+        let ledger = Ledger::new(recalled, &prepared.graph, journal);
+        self.drive(run, Execution { journal: Box::new(ledger), ..execution }, lock)
     }
 
     /// Goes on with a run that another process began, from the events of its journal.
@@ -181,10 +179,12 @@ impl Session {
         let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut follower);
         policy.end();
         executed?;
-        match follower.failed {
-            Some(error) => Err(error),
-            None => Ok(run),
+        let (failed, turn) = (follower.failed, follower.turn);
+        // One that has released the lock has settled before that.
+        if turn != Turn::Needed {
+            journal.settle(&run);
         }
+        failed.map_or(Ok(run), Err)
     }
 }
 
@@ -236,8 +236,9 @@ impl Follower for Follow<'_, '_> {
         self.turn != Turn::Needed && (!changes || (self.permit)())
     }
 
-    fn rests(&mut self, longest: Duration) {
+    fn rests(&mut self, run: &Run, journal: &mut dyn Journal, longest: Duration) {
         if self.turn == Turn::Held && longest >= SHORT_REST {
+            journal.settle(run);
             self.watch.release();
             self.turn = Turn::Needed;
         }

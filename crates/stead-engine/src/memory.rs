@@ -1,17 +1,18 @@
 //! The memory of former runs of a document: the instances that are owed a notification.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use stead_core::call::{Execution as Effect, Operation};
-use stead_core::event::{Event, EventKind, Mode};
+use stead_core::event::{Event, Mode};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
-use stead_core::run::{Owed, Run};
+use stead_core::instance_path::InstancePath;
+use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
-use stead_host::store::kept::{Reading, Slot};
+use stead_host::store::kept::{Kept, Reading, Slot};
 use stead_host::store::{self, StoreError};
 
 use crate::resource::error_chain;
@@ -119,76 +120,225 @@ pub(crate) fn changes(mode: Mode) -> bool {
 }
 
 /// The journal of a run that changes things: what the run is about to owe is on the disk before it changes anything.
+///
+/// Between its own changes other runs may have the machine, and change the record: what they owe stays in it.
 pub(crate) struct Ledger<'a> {
-    recalled: Recalled<'a>,
-    /// By instance, what acts on its changes.
-    acting: BTreeMap<NodeId, BTreeSet<String>>,
+    slot: &'a Slot,
+    acting: Acting,
+    /// The paths that the record has, as far as this run knows.
+    recorded: Owed,
+    /// Those that it has for sure, because no other run had the machine since.
+    certain: Owed,
+    /// Those that this run has added since then.
+    added: Owed,
+    /// Those that the document does not have any more.
+    obsolete: Owed,
+    /// Those that were delivered when the machine was left to others last. What they owe since is theirs.
+    delivered: Owed,
     journal: Box<dyn Journal + 'a>,
 }
 
 impl<'a> Ledger<'a> {
     /// A ledger around another journal.
     pub(crate) fn new(recalled: Recalled<'a>, graph: &Graph, journal: Box<dyn Journal + 'a>) -> Self {
-        let mut acting: BTreeMap<NodeId, BTreeSet<String>> = BTreeMap::new();
-        for id in graph.notified() {
-            let path = graph.node(id).path.to_string();
-            let mut open: Vec<NodeId> = graph.notified_by(id).collect();
-            while let Some(source) = open.pop() {
-                acting.entry(source).or_default().insert(path.clone());
-                open.extend(graph.members(source));
-            }
+        let Recalled { slot, is_shared, recorded, owed } = recalled;
+        let known: Owed = owed.into_iter().map(|id| graph.node(id).path.to_string()).collect();
+        let unknown = recorded.difference(&known).filter(|_| !is_shared);
+        Self {
+            slot,
+            acting: Acting::of(graph),
+            obsolete: unknown.cloned().collect(),
+            certain: recorded.clone(),
+            recorded,
+            added: Owed::new(),
+            delivered: Owed::new(),
+            journal,
         }
-        Self { recalled, acting, journal }
     }
 
     /// Records what is owed if the process ends during the calls that are about to begin.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
-        let acting = |event: &Event| match &event.kind {
-            EventKind::CallStarted { instance, operation, execution: Effect::Actual, .. } if operation.may_change() => {
-                self.acting.get(&instance.node())
-            }
-            _ => None,
-        };
-        let recorded = &self.recalled.recorded;
-        let all = events.iter().filter_map(acting).flatten();
-        let new: Owed = all.filter(|path| !recorded.contains(*path)).cloned().collect();
+        let mut new = self.acting.on(events);
+        new.retain(|path| !self.certain.contains(path));
         if new.is_empty() {
             return Ok(());
         }
-        self.recalled.slot.change(|kept| kept.owed.extend(new.iter().cloned()))?;
-        self.recalled.recorded.extend(new);
+        let added = &mut self.added;
+        self.slot.change(|kept| {
+            added.extend(new.difference(&kept.owed).cloned());
+            kept.owed.extend(new.iter().cloned());
+        })?;
+        self.recorded.extend(new.iter().cloned());
+        self.certain.extend(new);
         Ok(())
-    }
-
-    /// Records what is owed after the run. What the document does not have any more is owed nothing.
-    ///
-    /// A failure is only reported: the record then says more than is owed, and nothing is lost.
-    pub(crate) fn close(self, run: &Run) {
-        let Recalled { slot, is_shared, recorded, .. } = self.recalled;
-        let mut owed: Owed = run.owed().iter().map(ToString::to_string).collect();
-        if is_shared {
-            let known = run.graph().known(&recorded);
-            let known: Owed = known.into_iter().map(|id| run.graph().node(id).path.to_string()).collect();
-            owed.extend(recorded.difference(&known).cloned());
-        }
-        if owed == recorded {
-            return;
-        }
-        if let Err(error) = slot.change(|kept| kept.owed = owed) {
-            tracing::warn!("the next run may do again what acts on changes: {}", error_chain(&error));
-        }
     }
 }
 
 impl Journal for Ledger<'_> {
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
-        let path = self.recalled.slot.path();
-        let unwritten = |error: StoreError| JournalError { path, source: io::Error::other(error_chain(&error)) };
+        let slot = self.slot;
+        let unwritten =
+            |error: StoreError| JournalError { path: slot.path(), source: io::Error::other(error_chain(&error)) };
         self.intend(events).map_err(unwritten)?;
         self.journal.append(events)
     }
 
+    /// Records what is owed by now. A failure is only reported: the record then says more than is owed, and nothing is lost.
+    fn settle(&mut self, run: &Run) {
+        let paths = |instances: Vec<InstancePath>| instances.iter().map(ToString::to_string).collect::<Owed>();
+        let (owed, delivered) = (paths(run.owed()), paths(run.delivered()));
+        let mut over: Owed = delivered.difference(&self.delivered).cloned().collect();
+        over.extend(self.added.difference(&owed).cloned());
+        over.append(&mut self.obsolete);
+        let is_recorded = owed.is_subset(&self.recorded) && over.is_disjoint(&self.recorded);
+        let change = |kept: &mut Kept| {
+            kept.owed.retain(|path| !over.contains(path));
+            kept.owed.extend(owed.iter().cloned());
+        };
+        if !is_recorded && let Err(error) = self.slot.change(change) {
+            tracing::warn!("the next run may do again what acts on changes: {}", error_chain(&error));
+        }
+        self.recorded.retain(|path| !over.contains(path));
+        self.recorded.extend(owed);
+        self.delivered = delivered;
+        (self.certain, self.added) = (Owed::new(), Owed::new());
+        self.journal.settle(run);
+    }
+
     fn is_durable(&self) -> bool {
         self.journal.is_durable()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use stead_core::event::EventKind;
+    use stead_core::run::policy::{Attempt, Policy, Verdict};
+    use stead_core::value::Object;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::execution::Execution;
+    use crate::host::{Host, HostOptions};
+    use crate::session::{Prepared, Session};
+
+    const DOCUMENT: &str = "resources:
+- {name: a, type: Stead/File, properties: {path: /a, content: right}}
+- {name: b, type: Stead/File, properties: {path: /b, content: right}}
+- {name: on-a, type: Stead/Command, properties: {set: exit 0}, directives: {onChanges: ['Stead/File:a']}}
+- {name: on-b, type: Stead/Command, properties: {set: exit 1}, directives: {onChanges: ['Stead/File:b']}}
+- {name: never, type: Stead/Command, properties: {test: exit 1, set: exit 1}}
+";
+
+    /// Tries again, after nobody waits any more.
+    struct Later;
+
+    impl Policy for Later {
+        fn after(&self, _: &Attempt<'_>) -> Verdict {
+            Verdict::RetryAfter(Duration::from_hours(1))
+        }
+    }
+
+    /// A root with a document, and the record of what it owes.
+    struct Place {
+        folder: TempDir,
+        slot: Slot,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let folder = TempDir::new().unwrap();
+            let root = fs::canonicalize(folder.path()).unwrap();
+            let slot = Slot::of(&root.join("store"), &root, &DocumentIdentity::of_file(Path::new("/main.yaml")));
+            Self { folder, slot }
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.folder.path().join(name), text).unwrap();
+        }
+
+        fn prepared(&self) -> (Session, Prepared) {
+            let mut session = Host::new(HostOptions::default()).session(self.folder.path());
+            session.set_system_root(self.folder.path());
+            let mut prepared =
+                session.prepare("main.yaml", DOCUMENT, Object::new()).unwrap_or_else(|_| panic!("valid"));
+            let document = DocumentIdentity::of_file(Path::new("/main.yaml"));
+            prepared.memory = Some(Memory { slot: Some(self.slot.clone()), document });
+            (session, prepared)
+        }
+
+        fn owed(&self) -> Vec<String> {
+            let Reading::Known(kept) = self.slot.read().unwrap() else { panic!("damaged") };
+            kept.owed.iter().map(|path| path.rsplit(':').next().unwrap().to_owned()).collect()
+        }
+    }
+
+    fn once() -> Execution<'static> {
+        Execution::new(Mode::APPLY, NonZeroUsize::MIN)
+    }
+
+    #[test]
+    fn runs_of_a_document_that_take_turns_lose_nothing_of_each_other() {
+        let place = Place::new();
+        place.write("b", "right");
+        let (waiting, waits) = channel();
+        let (session, prepared) = place.prepared();
+        let suspend = session.suspend.clone();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let execution = Execution { policy: Arc::new(Later), ..once() };
+                let execution = execution.consumer(move |_, event| {
+                    if matches!(event.kind, EventKind::RetryScheduled { .. }) {
+                        waiting.send(()).unwrap();
+                    }
+                });
+                assert!(!session.run(&prepared, execution).unwrap().is_finished());
+            });
+            waits.recv_timeout(Duration::from_mins(2)).unwrap();
+            place.write("b", "wrong");
+            let (other, prepared) = place.prepared();
+            // It has the machine as soon as the first one leaves it.
+            assert!(other.run(&prepared, once()).unwrap().is_finished());
+            assert_eq!(place.owed(), ["on-b"]);
+            suspend.cancel();
+        });
+        assert_eq!(place.owed(), ["on-b"], "the first one knows nothing of it");
+    }
+
+    #[test]
+    fn what_others_did_with_the_record_meanwhile_counts() {
+        let place = Place::new();
+        place.write("b", "right");
+        let (session, prepared) = place.prepared();
+        let mut events = Vec::new();
+        let run = session.run(&prepared, Execution { journal: Box::new(&mut events), ..once() }).unwrap();
+        let sets_a = |event: &&Event| {
+            let is_a = event.kind.instance().is_some_and(|instance| instance.to_string().ends_with(":a"));
+            is_a && matches!(&event.kind, EventKind::CallStarted { operation, .. } if operation.may_change())
+        };
+        let change = events.iter().find(sets_a).unwrap().clone();
+        assert!(place.owed().is_empty());
+        let memory = prepared.memory.as_ref().unwrap();
+        let recalled = memory.recall(&prepared.graph, Mode::APPLY).unwrap().unwrap();
+        let mut ledger = Ledger::new(recalled, &prepared.graph, Box::new(Vec::new()));
+        ledger.append(std::slice::from_ref(&change)).unwrap();
+        assert_eq!(place.owed(), ["on-a"]);
+        ledger.settle(&run);
+        assert!(place.owed().is_empty());
+        place.slot.change(|kept| kept.owed.extend(["another".to_owned()])).unwrap();
+        ledger.settle(&run);
+        assert_eq!(place.owed(), ["another"]);
+        ledger.append(std::slice::from_ref(&change)).unwrap();
+        place.slot.change(|kept| kept.owed.clear()).unwrap();
+        ledger.settle(&run);
+        ledger.append(&[change]).unwrap();
+        assert_eq!(place.owed(), ["on-a"], "another run delivered the former one, and not this one");
     }
 }

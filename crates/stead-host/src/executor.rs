@@ -83,8 +83,8 @@ pub trait Follower {
         true
     }
 
-    /// Nothing is under way, and nothing is due for this long.
-    fn rests(&mut self, _longest: Duration) {}
+    /// Nothing is under way, and nothing is due for this long. Others may go on once the journal is settled.
+    fn rests(&mut self, _run: &Run, _journal: &mut dyn Journal, _longest: Duration) {}
 }
 
 impl<F: FnMut(&Run, &Event)> Follower for F {
@@ -360,7 +360,7 @@ impl Executor<'_> {
         let until_wake = wake.map(|wake| Duration::try_from(wake - self.clock.now()).unwrap_or_default());
         let mut longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
         if let Some(rest) = until_wake.filter(|_| self.run.in_flight() == 0) {
-            self.follower.rests(rest);
+            self.follower.rests(self.run, self.journal, rest);
         }
         if until_wake.is_some() && self.waking.is_watching() {
             let is_under_way = self.run.in_flight() > 0;

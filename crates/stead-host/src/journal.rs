@@ -7,6 +7,7 @@ mod recorded;
 use std::path::PathBuf;
 
 use stead_core::event::Event;
+use stead_core::run::Run;
 
 pub use file::{FileJournal, OpenJournalError};
 pub use format::{ReadError, read};
@@ -17,6 +18,9 @@ pub trait Journal {
     /// Records events. Returns once they survive what the journal promises to survive; after an error none of them counts,
     /// and nothing may be appended any more.
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError>;
+
+    /// Called before the run lets others change the machine, and at its end: everything appended so far has come to an end.
+    fn settle(&mut self, _: &Run) {}
 
     /// Whether what was appended survives a power failure, so that what it says was done must survive one as well.
     fn is_durable(&self) -> bool {
@@ -48,6 +52,10 @@ impl Journal for NoJournal {
 impl<J: Journal + ?Sized> Journal for &mut J {
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
         (**self).append(events)
+    }
+
+    fn settle(&mut self, run: &Run) {
+        (**self).settle(run);
     }
 
     fn is_durable(&self) -> bool {

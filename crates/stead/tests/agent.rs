@@ -166,6 +166,33 @@ fn a_notification_is_delivered_by_a_later_job() {
     machine.stop();
 }
 
+/// A correction of the current document delivers nothing of what the pending one owes.
+#[test]
+fn each_document_delivers_what_it_owes() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetryMaxSecs=6000", "PendingRetrySecs=6000"]);
+    let file = |name: &str, content: &str| json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": content}});
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("one", &auto, &json!([file("own", "right\n")]));
+    machine.wait(0);
+    let (allowed, restarted) = (machine.path("allowed"), machine.path("restarted"));
+    let set = format!("test -e {} && touch {}", allowed.display(), restarted.display());
+    let service = json!({"name": "service", "type": "Stead/Command", "properties": {"set": set},
+        "directives": {"onChanges": ["Stead/File:config"]}});
+    machine.deliver("two", &json!([file("config", "1\n"), service]));
+    until(|| (machine.status()["Failures"] == 1).then_some(()));
+    machine.write("own", "defaced\n");
+    until(|| machine.read("own").filter(|text| text == "right\n"));
+    until(|| (machine.status()["LCMState"] != "Busy").then_some(()));
+    assert_eq!(machine.status()["Owed"], json!(["Stead/Command:service"]));
+    machine.write("allowed", "");
+    machine.ok(&["apply", "--use-existing", "--wait"]);
+    assert_eq!(machine.stage("current"), Some(2));
+    assert!(machine.read("restarted").is_some(), "it converged without the restart");
+    machine.stop();
+}
+
 /// The directory and everything in it is for its owner alone, and secrets are in none of it.
 #[test]
 fn what_is_kept_is_private() {

@@ -105,4 +105,5 @@ fn a_kill_at_any_point_loses_no_notification() {
     }
     println!("{killed} kills, {between} of them between a change and what acts on it");
     assert!(killed > 0, "nothing was killed");
+    assert!(between > 0, "nothing was killed when it matters");
 }

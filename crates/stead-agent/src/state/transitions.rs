@@ -49,9 +49,9 @@ pub struct JobOutcome {
     pub result: JobResult,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
-    /// The instances that are owed a notification after it, by their paths: those of [`State::owed`] that it did not
-    /// deliver, and those that it owes itself.
-    pub owed: Owed,
+    /// The instances that are owed a notification after it, by their paths: those of [`State::owed_by`] that it did not
+    /// deliver, and those that it owes itself. `None` if it delivered nothing: then what was recorded before counts.
+    pub owed: Option<Owed>,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
     /// How many instances there are.
@@ -64,11 +64,11 @@ pub struct JobOutcome {
 
 impl JobOutcome {
     /// The outcome of a job that reached no instance, and why.
-    pub fn unusable(owed: BTreeSet<String>, error: String) -> Self {
+    pub fn unusable(error: String) -> Self {
         Self {
             result: JobResult::Failed,
             restart: BTreeSet::new(),
-            owed,
+            owed: None,
             not_in_state: 0,
             instances: 0,
             troubles: Vec::new(),
@@ -80,8 +80,8 @@ impl JobOutcome {
 /// What a job that is given up leaves to be done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LeftOver {
-    /// The instances that it owed a notification, by their paths; all that it may have owed if that is not known.
-    pub owed: Owed,
+    /// The instances that it owed a notification, as in [`JobOutcome::owed`].
+    pub owed: Option<Owed>,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
 }
@@ -246,9 +246,7 @@ impl State {
         if is_whole || outcome.result != JobResult::Converged {
             self.last = Some(last.clone());
         }
-        if job.work == Work::Apply {
-            self.owed = outcome.owed;
-        }
+        self.settle(job.generation, outcome.owed);
         if !outcome.restart.is_empty() {
             self.restart_is_due(&job, outcome.restart, now);
         }
@@ -341,6 +339,7 @@ impl State {
         if self.mode_of(generation) == ConfigurationMode::MonitorOnly {
             return;
         }
+        self.is_delivered_by_the_next();
         self.previous = self.current.replace(number).or(self.previous);
         (self.drift_found, self.failed_corrections) = (false, 0);
         self.checked = self.progress.last.take();
@@ -360,6 +359,7 @@ impl State {
     /// What is current is checked at once, since nobody watched it meanwhile, and what is pending is tried at once, since
     /// whatever it failed for may be over; nothing but crashes makes either of them wait.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
+        self.hand_over();
         let was_stopped = std::mem::take(&mut self.stopping);
         if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
             self.crashes.interrupted_jobs.insert((job.generation, job.work));
@@ -427,7 +427,7 @@ impl State {
     pub fn abandon_job(&mut self, left: LeftOver, boot: &BootId, now: Timestamp) {
         let Some(job) = self.job.take() else { return };
         self.overtaken = None;
-        self.owed.extend(left.owed);
+        self.settle(job.generation, left.owed);
         if !left.restart.is_empty() && job.boot == *boot {
             self.restart_is_due(&job, left.restart, now);
         }
@@ -442,6 +442,7 @@ impl State {
 
     /// Forgets the oldest generations that nothing refers to.
     fn prune(&mut self) {
+        self.hand_over();
         let staged = [self.pending, self.current, self.previous, self.job.as_ref().map(|job| job.generation)];
         let mut spare: Vec<u64> =
             self.generations.keys().copied().filter(|number| !staged.contains(&Some(*number))).collect();

@@ -221,11 +221,7 @@ impl Machine {
                 .map(|each| each.name.to_owned())
                 .collect::<BTreeSet<_>>()
         };
-        let restart = if self.state.job.as_ref().is_some_and(|job| job.work == Work::Apply) {
-            named("r")
-        } else {
-            BTreeSet::new()
-        };
+        let restart = if self.applies() { named("r") } else { BTreeSet::new() };
         let is_applied = self
             .state
             .job
@@ -244,12 +240,17 @@ impl Machine {
             error: None,
             result,
             restart,
-            owed: owed.iter().map(|path| (*path).to_owned()).collect(),
+            owed: self.applies().then(|| owed.iter().map(|path| (*path).to_owned()).collect()),
             not_in_state: named("FrD").len() as u64,
             instances: processed.len() as u64,
         };
         self.busy = false;
         self.state.end(outcome, self.now, Spread::NONE);
+    }
+
+    /// Whether the job changes the machine.
+    fn applies(&self) -> bool {
+        self.state.job.as_ref().is_some_and(|job| job.work == Work::Apply)
     }
 
     /// The agent starts. What it did not save is gone: the state is what its record says.

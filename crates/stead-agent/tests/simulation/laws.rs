@@ -26,6 +26,7 @@ pub(crate) enum Cause {
     Start,
     Order,
     Abandon,
+    Owe,
     Hold,
 }
 
@@ -137,13 +138,16 @@ pub(crate) fn part(
     decision(&Next::Begin { generation, kind: JobKind::Consistency, work }, state, moment, machine)
 }
 
-/// Notifications that are owed survive until they are delivered.
+/// Notifications that are owed survive until their own document delivers them.
 pub(crate) fn owed(state: &State, machine: &Machine) -> Law {
-    let mut known = state.owed.clone();
-    if state.job.is_some() {
-        known.extend(machine.journal.owed.iter().cloned());
-    }
-    law(machine.owed.is_subset(&known), || format!("owed {:?}, known {known:?}", machine.owed))
+    let lost = |number: &u64| !machine.owed.get(number).is_none_or(|owed| owed.is_subset(&state.owed_by(*number)));
+    let lost = state.pending.into_iter().chain(state.current).find(lost);
+    law(lost.is_none(), || format!("generation {lost:?}: owed {:?}, known {:?}", machine.owed, state.owed))
+}
+
+/// What becomes current owes nothing.
+pub(crate) fn promoted(undelivered: &std::collections::BTreeSet<String>) -> Law {
+    law(undelivered.is_empty(), || format!("a document became current that owes {undelivered:?}"))
 }
 
 /// What was in flight beside the instance that crashes the agent is not left out.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stead_agent::{BootId, Job, JobOutcome, JobResult, State, Work};
+use stead_agent::{BootId, Job, JobOutcome, JobResult, Stage, State, Work};
 
 use crate::random::Numbers;
 
@@ -11,6 +11,9 @@ pub(crate) const CULPRIT: &str = "culprit";
 
 /// Instances that are in flight with it.
 pub(crate) const BYSTANDERS: [&str; 2] = ["beside", "below"];
+
+/// Instances of documents that act on changes. Each document has some of them.
+const HANDLERS: [&str; 4] = ["h0", "h1", "h2", "h3"];
 
 /// How a document behaves when it is applied.
 #[derive(Clone, Debug)]
@@ -61,24 +64,27 @@ pub(crate) struct Machine {
     pub(crate) drifted: bool,
     /// Whether something needs a restart.
     pub(crate) needs_restart: bool,
-    /// Notifications that were not delivered.
-    pub(crate) owed: BTreeSet<String>,
+    /// The instances that act on changes, by the content of their document.
+    handlers: BTreeMap<String, BTreeSet<String>>,
+    /// Notifications that were not delivered, by the generation that has to deliver them.
+    pub(crate) owed: BTreeMap<u64, BTreeSet<String>>,
+    /// Those that the last job delivered.
+    pub(crate) delivered: BTreeSet<String>,
     pub(crate) journal: Journal,
-    notifications: u32,
+    is_fair: bool,
 }
 
 /// What is recorded of a job.
 #[derive(Clone, Default)]
 pub(crate) struct Journal {
-    pub(crate) owed: BTreeSet<String>,
     pub(crate) in_flight: Vec<String>,
     pub(crate) outcome: Option<JobOutcome>,
 }
 
 impl Journal {
-    /// It was not flushed, and the power failed. What may be owed is known without it.
+    /// It was not flushed, and the power failed.
     pub(crate) fn is_lost(&mut self) {
-        *self = Self { owed: std::mem::take(&mut self.owed), ..Self::default() };
+        *self = Self::default();
     }
 }
 
@@ -98,8 +104,52 @@ impl Machine {
         self.needs_restart = false;
     }
 
+    /// There is another document.
+    pub(crate) fn knows(&mut self, content: &str, numbers: &mut Numbers) {
+        self.fates.insert(content.to_owned(), Fate::drawn(numbers));
+        let handlers = HANDLERS.iter().filter(|_| numbers.below(2) == 0).map(|handler| (*handler).to_owned());
+        self.handlers.insert(content.to_owned(), handlers.collect());
+    }
+
+    /// Of a document that is not kept any more there are none.
+    fn handlers(&self, state: &State, number: u64) -> BTreeSet<String> {
+        let content = state.generations.get(&number).map(|generation| &generation.content);
+        content.map(|content| self.handlers[content].clone()).unwrap_or_default()
+    }
+
+    /// The notifications that are owed to instances of a document, as far as the agent knows.
+    fn known(&self, state: &State, number: u64) -> BTreeSet<String> {
+        &state.owed_by(number) & &self.handlers(state, number)
+    }
+
+    /// An instance that acts on something that a job is about to change.
+    pub(crate) fn handler(&self, content: &str, numbers: &mut Numbers) -> Option<String> {
+        let handlers = &self.handlers[content];
+        handlers.iter().nth(numbers.below(handlers.len().max(1))).cloned()
+    }
+
+    /// Of a document that is not worked on any more, the one that is has to deliver what both know.
+    pub(crate) fn staged(&mut self, state: &State) {
+        let worked_on = [state.pending, state.current];
+        let Some(heir) = state.pending.or(state.current) else { return };
+        let left: Vec<u64> = self.owed.keys().copied().filter(|number| !worked_on.contains(&Some(*number))).collect();
+        for number in left {
+            let owed = &self.owed.remove(&number).unwrap_or_default() & &self.handlers(state, heir);
+            self.owed.entry(heir).or_default().extend(owed);
+        }
+    }
+
+    /// The pending document takes the place of the current one. Returns what nobody delivered.
+    pub(crate) fn promoted(&mut self, before: &State, number: u64) -> BTreeSet<String> {
+        let former = before.staged(Stage::Current).and_then(|(current, _)| self.owed.remove(&current));
+        let former = &former.unwrap_or_default() & &self.handlers(before, number);
+        let own = self.owed.get(&number).cloned().unwrap_or_default();
+        own.into_iter().chain(&former - &self.delivered).collect()
+    }
+
     /// Everything behaves from now on.
     pub(crate) fn become_fair(&mut self) {
+        self.is_fair = true;
         self.fates.values_mut().for_each(|fate| *fate = Fate::Good);
     }
 
@@ -110,8 +160,8 @@ impl Machine {
         }
         let quarantined = state.crashes.quarantined().any(|path| path == CULPRIT);
         let outcome = match job.work {
-            Work::Test => self.test(state, content),
-            Work::Apply if !job.only.is_empty() && state.job.is_none() => self.test(state, content),
+            Work::Test => self.test(state, job, content),
+            Work::Apply if !job.only.is_empty() && state.job.is_none() => self.test(state, job, content),
             Work::Apply => {
                 let is_current = state.current == Some(job.generation);
                 let fate = self.fates.get_mut(content).unwrap();
@@ -125,13 +175,13 @@ impl Machine {
                 }
                 let (result, asks) = apply(fate, is_current);
                 if !job.only.is_empty() {
-                    let outcome = self.part(state, content, (result, asks), numbers);
+                    let outcome = self.part(state, (job, content), (result, asks), numbers);
                     self.journal.outcome = Some(outcome.clone());
                     return Worked::Ended(outcome);
                 }
                 // What is left out is not in its desired state.
                 let result = if state.crashes.quarantined().next().is_some() { JobResult::Failed } else { result };
-                self.applied(state, content, result, asks, numbers)
+                self.applied(state, (job, content), (result, asks), numbers)
             }
         };
         self.journal.outcome = Some(outcome.clone());
@@ -139,21 +189,40 @@ impl Machine {
     }
 
     /// What is left when somebody ends the job early.
-    pub(crate) fn aborted(&self, state: &State) -> JobOutcome {
-        outcome(JobResult::Aborted, BTreeSet::new(), &state.owed | &self.journal.owed)
+    pub(crate) fn aborted(&self, state: &State, job: &Job) -> JobOutcome {
+        let owed = (job.work == Work::Apply && state.generations.contains_key(&job.generation))
+            .then(|| self.known(state, job.generation));
+        outcome(JobResult::Aborted, BTreeSet::new(), owed)
     }
 
     /// Something is changed, which an instance must be notified of.
-    pub(crate) fn change_something(&mut self) {
-        self.notifications += 1;
-        let path = format!("n{}", self.notifications);
-        self.owed.insert(path.clone());
-        self.journal.owed.insert(path);
+    pub(crate) fn change_something(&mut self, state: &State, (number, handler): (u64, String)) {
+        self.owed.entry(number).or_default().insert(handler);
+        // The document may have been replaced meanwhile.
+        self.staged(state);
     }
 
-    fn test(&self, state: &State, content: &str) -> JobOutcome {
-        let result = if self.is_as_stated(content) { JobResult::Converged } else { JobResult::NotInState };
-        outcome(result, BTreeSet::new(), state.owed.clone())
+    fn test(&self, state: &State, job: &Job, content: &str) -> JobOutcome {
+        let is_right = self.is_as_stated(content) && self.known(state, job.generation).is_empty();
+        outcome(if is_right { JobResult::Converged } else { JobResult::NotInState }, BTreeSet::new(), None)
+    }
+
+    /// Delivers notifications: all of them if that succeeds. Returns what is left, and the result with it.
+    fn deliver(
+        &mut self,
+        state: &State,
+        job: &Job,
+        result: JobResult,
+        numbers: &mut Numbers,
+    ) -> (JobResult, BTreeSet<String>) {
+        let known = self.known(state, job.generation);
+        let succeeds = result == JobResult::Converged && (self.is_fair || numbers.below(4) > 0);
+        let owed: BTreeSet<String> = known.iter().filter(|_| !succeeds && numbers.below(2) == 0).cloned().collect();
+        self.delivered = &known - &owed;
+        let delivered = &self.delivered;
+        self.owed.entry(job.generation).or_default().retain(|path| !delivered.contains(path));
+        let result = if result == JobResult::Converged && !owed.is_empty() { JobResult::NotInState } else { result };
+        (result, owed)
     }
 
     /// Whether a job over the part that has drifted sets something. Elsewhere, it may as well find that the part is as stated.
@@ -165,44 +234,43 @@ impl Machine {
         self.applied.as_deref() == Some(content) && !self.drifted
     }
 
-    /// A job over the part that has drifted corrects that, and says nothing about the rest. It delivers its own notifications.
+    /// A job over the part that has drifted corrects that, and says nothing about the rest.
     fn part(
         &mut self,
         state: &State,
-        content: &str,
+        (job, content): (&Job, &str),
         (result, asks): (JobResult, bool),
         numbers: &mut Numbers,
     ) -> JobOutcome {
         let corrected = result == JobResult::Converged && !asks;
         self.drifted &= !(corrected && self.applied.as_deref() == Some(content));
-        self.needs_restart |= asks;
-        let mut own = self.journal.owed.clone();
-        own.retain(|_| !corrected && numbers.below(2) == 0);
-        let owed = &state.owed | &own;
-        self.owed.clone_from(&owed);
-        let restart = if asks { BTreeSet::from(["asker".to_owned()]) } else { BTreeSet::new() };
-        let result = if result == JobResult::Converged && !owed.is_empty() { JobResult::NotInState } else { result };
-        outcome(result, restart, owed)
+        self.finished(state, job, (result, asks), numbers)
     }
 
     fn applied(
         &mut self,
         state: &State,
-        content: &str,
-        result: JobResult,
-        asks: bool,
+        (job, content): (&Job, &str),
+        (result, asks): (JobResult, bool),
         numbers: &mut Numbers,
     ) -> JobOutcome {
         let converged = result == JobResult::Converged && !asks;
         self.applied = converged.then(|| content.to_owned());
         self.drifted &= !converged;
+        self.finished(state, job, (result, asks), numbers)
+    }
+
+    fn finished(
+        &mut self,
+        state: &State,
+        job: &Job,
+        (result, asks): (JobResult, bool),
+        numbers: &mut Numbers,
+    ) -> JobOutcome {
         self.needs_restart |= asks;
-        // A job that converges has delivered everything.
-        let mut owed = &state.owed | &self.journal.owed;
-        owed.retain(|_| !converged && numbers.below(2) == 0);
-        self.owed.clone_from(&owed);
+        let (result, owed) = self.deliver(state, job, result, numbers);
         let restart = if asks { BTreeSet::from(["asker".to_owned()]) } else { BTreeSet::new() };
-        outcome(result, restart, owed)
+        outcome(result, restart, Some(owed))
     }
 }
 
@@ -234,7 +302,7 @@ fn apply(fate: &mut Fate, is_current: bool) -> (JobResult, bool) {
     }
 }
 
-fn outcome(result: JobResult, restart: BTreeSet<String>, owed: BTreeSet<String>) -> JobOutcome {
+fn outcome(result: JobResult, restart: BTreeSet<String>, owed: Option<BTreeSet<String>>) -> JobOutcome {
     let not_in_state = u64::from(result != JobResult::Converged);
     JobOutcome { result, restart, owed, not_in_state, instances: 3, troubles: Vec::new(), error: None }
 }

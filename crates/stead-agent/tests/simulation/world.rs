@@ -13,7 +13,7 @@ use stead_agent::{
 use stead_core::document::ConfigurationMode;
 
 use crate::laws::{self, Cause, Law, WEEK};
-use crate::machine::{CULPRIT, Fate, Machine, Worked};
+use crate::machine::{CULPRIT, Machine, Worked};
 use crate::random::Numbers;
 
 /// When the agent crashes before it has saved a change.
@@ -139,7 +139,7 @@ impl World {
             return Err("what is read is not what was saved".to_owned());
         }
         laws::change(&cause, &self.state, &after, &self.machine)?;
-        match cause {
+        match &cause {
             Cause::UseExisting | Cause::Configure => self.asked += 1,
             Cause::Start => self.asked = 0,
             _ => {}
@@ -147,10 +147,16 @@ impl World {
         if matches!(cause, Cause::Submit(Ok(_)) | Cause::UseExisting) {
             (self.ordered, self.crashes) = (0, 0);
         }
-        if !matches!(cause, Cause::Begin | Cause::End(..)) {
+        if !matches!(cause, Cause::Begin | Cause::End(..) | Cause::Owe) {
             self.note(format!("{cause:?}"));
         }
-        self.state = after;
+        let before = std::mem::replace(&mut self.state, after);
+        if let Cause::End(job, _) = &cause
+            && before.current != self.state.current
+        {
+            laws::promoted(&self.machine.promoted(&before, job.generation))?;
+        }
+        self.machine.staged(&self.state);
         laws::quarantine(&self.state)?;
         laws::owed(&self.state, &self.machine)
     }
@@ -238,7 +244,7 @@ impl World {
         let modes = ConfigurationMode::ALL.map(|(_, mode)| Some(mode)).into_iter().chain([None; 6]);
         let mode = modes.clone().nth(self.numbers.below(modes.count())).flatten();
         let content = format!("d{}", self.machine.fates.len());
-        self.machine.fates.insert(content.clone(), Fate::drawn(&mut self.numbers));
+        self.machine.knows(&content, &mut self.numbers);
         self.note(format!("{content} {mode:?} {:?}", self.machine.fates[&content]));
         let generation = Generation {
             content,
@@ -304,7 +310,7 @@ impl World {
                 let restart = journal.outcome.map(|outcome| outcome.restart).unwrap_or_default();
                 let now = self.now();
                 self.change(|state| {
-                    state.abandon_job(LeftOver { owed: journal.owed, restart }, &boot, now);
+                    state.abandon_job(LeftOver { owed: None, restart }, &boot, now);
                     Cause::Abandon
                 })
             }
@@ -386,7 +392,10 @@ impl World {
         self.elapsed += Duration::from_secs(1 + self.numbers.below(90) as u64);
         let sets = self.state.job.is_some() && job.work == Work::Apply;
         if sets && self.machine.journal.outcome.is_none() && self.chance(30) {
-            self.machine.change_something();
+            self.change_something(job, &content)?;
+        }
+        if self.starts != starts {
+            return Ok(());
         }
         if !self.is_fair && self.chance(15) {
             self.happen()?;
@@ -394,11 +403,25 @@ impl World {
         if self.starts == starts { self.finish(job, &content) } else { Ok(()) }
     }
 
+    /// The job changes something that an instance of its document acts on, once that is recorded.
+    fn change_something(&mut self, job: &Job, content: &str) -> Law {
+        let Some(handler) = self.machine.handler(content, &mut self.numbers) else { return Ok(()) };
+        let (starts, number) = (self.starts, job.generation);
+        self.change(|state| {
+            state.owes(number, &BTreeSet::from([handler.clone()]));
+            Cause::Owe
+        })?;
+        if self.starts == starts {
+            self.machine.change_something(&self.state, (number, handler));
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, job: &Job, content: &str) -> Law {
         let is_aborted = !self.is_fair && self.machine.journal.outcome.is_none() && self.chance(8);
         let worked = if is_aborted {
             self.outside.push(self.elapsed);
-            Worked::Ended(self.machine.aborted(&self.state))
+            Worked::Ended(self.machine.aborted(&self.state, job))
         } else {
             self.machine.work(&self.state, (job, content), &mut self.numbers)
         };
@@ -487,7 +510,8 @@ impl World {
         let mode = state.mode_of(current);
         let checked = mode == ApplyOnly || self.begun.len() > since;
         let as_stated = self.machine.applied.as_deref() == Some(&*current.content) && !self.machine.drifted;
-        settled && checked && (mode != ApplyAndAutoCorrect || as_stated) && state.owed.is_superset(&self.machine.owed)
+        let owes = state.current.and_then(|number| self.machine.owed.get(&number)).is_some_and(|owed| !owed.is_empty());
+        settled && checked && (mode != ApplyAndAutoCorrect || as_stated && !owes)
     }
 }
 

@@ -312,7 +312,7 @@ fn a_record_of_a_newer_version_is_refused_and_left_alone() {
     fs::write(directory.join("state.json"), &text).unwrap();
     let Err(refused) = Store::open_with(&directory, None) else { panic!("it was read") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
-    assert!(refused.to_string().contains("newer version of stead (form 99; this version reads up to 1)"), "{refused}");
+    assert!(refused.to_string().contains("newer version of stead (form 99; this version reads up to 2)"), "{refused}");
     assert_eq!(fs::read_to_string(directory.join("state.json")).unwrap(), text);
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn take<E>(
             only: std::collections::BTreeSet::new(),
         }),
         Step::Converge => {
-            let (restart, owed) = (BTreeSet::new(), BTreeSet::new());
+            let (restart, owed) = (BTreeSet::new(), Some(BTreeSet::new()));
             let result = JobResult::Converged;
             let (troubles, error) = (Vec::new(), None);
             let outcome = JobOutcome { result, restart, owed, not_in_state: 0, instances: 3, troubles, error };

@@ -44,7 +44,7 @@ use crate::value::{Seal, Value};
 
 use decide::Decision;
 use forecast::{Certainty, Forecast};
-pub use owed::Owed;
+pub use owed::{Acting, Owed};
 use pending_failure::PendingFailure;
 use policy::{Pace, Policy, SinglePass, Verdict};
 use readiness::Readiness;

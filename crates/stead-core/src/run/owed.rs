@@ -1,15 +1,42 @@
 //! Notifications that are owed: an instance that acts on changes runs after a change, in this run or else in a later
 //! one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Run, SkipReason, Status};
+use crate::call::Execution;
+use crate::event::{Event, EventKind};
 use crate::graph::{Graph, Need, Role};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 
 /// Instances that are owed a notification, by their paths, as it is kept between runs.
 pub type Owed = BTreeSet<String>;
+
+/// The instances that act on changes, for the record of what is owed: it is made before the change.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Acting(BTreeMap<NodeId, Owed>);
+
+impl Acting {
+    /// Those of a document.
+    pub fn of(graph: &Graph) -> Self {
+        let path = |id: &NodeId| graph.node(*id).path.to_string();
+        Self(graph.acting().into_iter().map(|(source, acting)| (source, acting.iter().map(path).collect())).collect())
+    }
+
+    /// Those that act on what the calls that begin with these events may change.
+    pub fn on(&self, events: &[Event]) -> Owed {
+        let acting = |event: &Event| match &event.kind {
+            EventKind::CallStarted { instance, operation, execution: Execution::Actual, .. }
+                if operation.may_change() =>
+            {
+                self.0.get(&instance.node())
+            }
+            _ => None,
+        };
+        events.iter().filter_map(acting).flatten().cloned().collect()
+    }
+}
 
 impl Run {
     /// The instances that are owed a notification: what they wait on for changes has changed, and they did not succeed
@@ -20,12 +47,19 @@ impl Run {
         owed.map(|(_, node)| node.path.clone()).collect()
     }
 
+    /// The instances that act on changes, or were owed a notification, for which nothing is left to do.
+    pub fn delivered(&self) -> Vec<InstancePath> {
+        let notified = |id: NodeId| self.exceptions.owed.contains(&id) || self.graph.acts_on(id).next().is_some();
+        let delivered = self.graph.iter().filter(|(id, _)| notified(*id) && self.is_done(*id));
+        delivered.map(|(_, node)| node.path.clone()).collect()
+    }
+
     /// Why an instance is begun though nothing that it waits on changes in this run; `None` where it is not owed that.
     pub fn due(&self, id: NodeId) -> Option<String> {
         if !self.exceptions.owed.contains(&id) {
             return None;
         }
-        let sources: Vec<String> = self.graph.notified_by(id).map(|source| self.graph.label(source)).collect();
+        let sources: Vec<String> = self.graph.acts_on(id).map(|source| self.graph.label(source)).collect();
         let one_of = if sources.len() > 1 { "one of " } else { "" };
         let sources = sources.join(", ");
         Some(format!("an earlier run changed {one_of}{sources}, and this has not succeeded since"))
@@ -39,7 +73,7 @@ impl Run {
     }
 
     fn is_owed(&self, id: NodeId) -> bool {
-        self.exceptions.owed.contains(&id) || self.graph.notified_by(id).any(|other| self.may_have_changed(other))
+        self.exceptions.owed.contains(&id) || self.graph.acts_on(id).any(|other| self.may_have_changed(other))
     }
 
     /// Returns whether an instance or anything nested in it changed or may have changed. A failed container may hold
@@ -67,14 +101,28 @@ impl Run {
 }
 
 impl Graph {
-    /// The instances on whose changes another acts.
-    pub fn notified_by(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+    /// The instances on whose changes this one acts.
+    pub fn acts_on(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         self.node(id).needs.iter().filter(|need| need.kind.notifies()).map(|Need { node, .. }| *node)
     }
 
     /// The instances that act on changes of others, and so can be owed a notification.
     pub fn notified(&self) -> impl Iterator<Item = NodeId> {
-        self.iter().map(|(id, _)| id).filter(|id| self.notified_by(*id).next().is_some())
+        self.iter().map(|(id, _)| id).filter(|id| self.acts_on(*id).next().is_some())
+    }
+
+    /// By instance, those that act on its changes. A change of what is nested is one of the container.
+    pub fn acting(&self) -> BTreeMap<NodeId, BTreeSet<NodeId>> {
+        let mut acting: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
+        for id in self.notified() {
+            let mut open: Vec<NodeId> = self.acts_on(id).collect();
+            while let Some(source) = open.pop() {
+                if acting.entry(source).or_default().insert(id) {
+                    open.extend(self.members(source));
+                }
+            }
+        }
+        acting
     }
 
     /// The instances that have one of these paths.

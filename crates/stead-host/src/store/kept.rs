@@ -1,7 +1,7 @@
 //! The record of a document on a root, which lasts from one run to the next.
 //!
 //! There is one record for each document and root, so that the results of its runs lie together: today the
-//! notifications owed to its instances, and later the resources that it manages, by the same paths. Raise [`VERSION`]
+//! notifications owed to its instances, and later the resources that it manages, by the same paths. Raise [`FORM`]
 //! when you add a member: a program that does not know it must not write the record without it.
 
 use std::collections::BTreeSet;
@@ -12,14 +12,16 @@ use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 use stead_core::identity::DocumentIdentity;
 
-use super::record::{self, Found};
+use super::record::{self, Found, Undecodable};
 use super::{Folder, StoreError};
 
 /// The form of a record that this program reads and writes.
-pub const VERSION: u32 = 1;
+pub const FORM: u32 = 1;
 
 const FOLDER: &str = "kept";
 const LOCK: &str = "lock";
+/// A file of no use.
+const TRIAL: &str = "trial";
 /// Longer than it takes to write a record, on a disk that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,16 +54,9 @@ struct Owner {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {
-    version: u32,
     #[serde(flatten)]
     owner: Owner,
     kept: Kept,
-}
-
-/// The part of a record that every version writes in the same way, read first.
-#[derive(Deserialize)]
-struct Form {
-    version: u32,
 }
 
 /// The result of reading a record.
@@ -107,7 +102,9 @@ impl Slot {
 
     /// Makes sure that a record can be written, so that a run need not find out when it has changed something.
     pub fn prepare(&self) -> Result<(), StoreError> {
-        Folder::create(&self.folder).map(drop)
+        let folder = Folder::create(&self.folder)?;
+        folder.replace(TRIAL, b"")?;
+        folder.remove_unflushed(TRIAL)
     }
 
     /// Changes what is kept. One process at a time does; what is damaged is set aside first, and taken for `Kept::default()`.
@@ -133,8 +130,8 @@ impl Slot {
         if kept == Kept::default() {
             return folder.remove(&self.file);
         }
-        let record = Record { version: VERSION, owner: self.owner.clone(), kept };
-        folder.replace(&self.file, &record::encode(&record)?)
+        let record = Record { owner: self.owner.clone(), kept };
+        folder.replace(&self.file, &record::encode(FORM, &record)?)
     }
 
     fn read_in(&self, folder: &Folder) -> Result<Reading, StoreError> {
@@ -143,15 +140,11 @@ impl Slot {
             Found::Damaged => return Ok(Reading::Damaged),
             Found::Absent => return Ok(Reading::Known(Kept::default())),
         };
-        if let Ok(Form { version }) = serde_json::from_slice(&json)
-            && version > VERSION
-        {
-            return Err(StoreError::Newer { path: self.path(), found: version, reads: VERSION });
+        match record::decode::<Record>(FORM, &json) {
+            Ok(record) if record.owner == self.owner => Ok(Reading::Known(record.kept)),
+            Err(Undecodable::Newer(found)) => Err(StoreError::Newer { path: self.path(), found, reads: FORM }),
+            Ok(_) | Err(Undecodable::Foreign(_)) => Ok(Reading::Damaged),
         }
-        Ok(match serde_json::from_slice::<Record>(&json) {
-            Ok(record) if record.owner == self.owner => Reading::Known(record.kept),
-            _ => Reading::Damaged,
-        })
     }
 }
 
@@ -228,10 +221,10 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let slot = slot(&store, "/one");
         owe(&slot, "T:a");
-        let newer = serde_json::json!({ "version": VERSION + 1, "kept": { "owed": ["T:a"], "managed": {} } });
-        let newer = record::encode(&newer).unwrap();
+        let newer = serde_json::json!({ "kept": { "owed": ["T:a"], "managed": {} } });
+        let newer = record::encode(FORM + 1, &newer).unwrap();
         fs::write(slot.path(), &newer).unwrap();
-        let refused = |error: StoreError| matches!(error, StoreError::Newer { found, .. } if found == VERSION + 1);
+        let refused = |error: StoreError| matches!(error, StoreError::Newer { found, .. } if found == FORM + 1);
         assert!(slot.read().is_err_and(refused));
         assert!(slot.change(|kept| kept.owed.clear()).is_err_and(refused));
         assert_eq!(fs::read(slot.path()).unwrap(), newer);

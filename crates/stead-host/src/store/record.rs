@@ -1,6 +1,8 @@
-//! The form of records: a line of JSON, and a line with its checksum.
+//! The form of records: a line of JSON, and a line with its checksum. Each states the number of its form, which grows with
+//! every member or word that an older version must not pass over.
 
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 
 use super::{Folder, StoreError};
@@ -16,12 +18,44 @@ pub enum Found {
     Absent,
 }
 
-/// The content of the file for a value.
-pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let mut record = serde_json::to_vec(value).map_err(StoreError::Encode)?;
+/// Why a record that is intact cannot be used.
+#[derive(Debug)]
+pub enum Undecodable {
+    /// It has this form, which is newer than the one that is read. Nothing of it is read.
+    Newer(u32),
+    /// It is no record of this kind.
+    Foreign(serde_json::Error),
+}
+
+/// A value with its form.
+#[derive(Serialize)]
+struct Formed<'v, T> {
+    form: u32,
+    #[serde(flatten)]
+    value: &'v T,
+}
+
+/// The form of a record; the first ones stated none.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(default)]
+    form: u32,
+}
+
+/// The content of the file for a value, in this form.
+pub fn encode(form: u32, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut record = serde_json::to_vec(&Formed { form, value }).map_err(StoreError::Encode)?;
     let checksum = checksum_of(&record);
     record.extend(checksum);
     Ok(record)
+}
+
+/// The value of a record, whose form is this one or an older one.
+pub fn decode<T: DeserializeOwned>(form: u32, json: &[u8]) -> Result<T, Undecodable> {
+    match serde_json::from_slice(json).map_err(Undecodable::Foreign)? {
+        Form { form: newer } if newer > form => Err(Undecodable::Newer(newer)),
+        Form { .. } => serde_json::from_slice(json).map_err(Undecodable::Foreign),
+    }
 }
 
 /// Reads a record. Fails when the system does.

@@ -1,0 +1,42 @@
+//! The journal of an interrupted job, read without its document.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use stead_core::call::Outcome;
+use stead_core::report::{Phase, Report};
+use stead_host::journal::read;
+
+use super::is_system;
+
+/// What the journal of an interrupted job tells without its document.
+#[derive(Default)]
+pub(crate) struct JournalSummary {
+    /// The instances that were being worked on, by their paths.
+    pub(crate) in_flight: Vec<String>,
+    /// The instances that had asked for a restart of the machine, by their paths.
+    pub(crate) restart: BTreeSet<String>,
+}
+
+/// Reads the journal of an interrupted job. One that cannot be read tells nothing.
+pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
+    let Some(events) = std::fs::read(journal).ok().and_then(|bytes| read(&bytes).ok()) else {
+        return JournalSummary::default();
+    };
+    let report = Report::of(&events);
+    let in_flight = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
+    JournalSummary {
+        in_flight: in_flight.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
+        restart: asked_for_restart(&report).collect(),
+    }
+}
+
+/// The instances that asked for a restart of the machine.
+pub(super) fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
+    let asked = report.records().iter().filter(|record| {
+        record.response.as_deref().is_some_and(|response| {
+            matches!(response.outcome, Outcome::Changed(_)) && response.restarts.iter().any(is_system)
+        })
+    });
+    asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
+}

@@ -1,0 +1,156 @@
+//! Documents that jobs work on, made ready to run.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value as Json;
+use stead_core::diag::{count_errors, render_all};
+use stead_core::event::Mode;
+use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
+use stead_core::value::{Object, Value};
+use stead_engine::{Host, Prepared, Session, Unusable, error_chain, finding_line};
+
+use crate::state::Job;
+use crate::store::{Delivered, StoreError};
+
+/// A document that is ready to run, kept so that a job over a part of it need not read it again.
+pub(crate) struct ReadyDocument {
+    generation: u64,
+    pub(super) session: Session,
+    pub(super) prepared: Prepared,
+    index: OnceCell<Index>,
+}
+
+/// What is looked up in a document by a job over a part of it.
+struct Index {
+    by_path: HashMap<String, NodeId>,
+    acting: BTreeMap<NodeId, BTreeSet<NodeId>>,
+}
+
+/// What the document of a job is made ready from.
+pub(crate) enum Source {
+    /// It is ready.
+    Kept(Box<ReadyDocument>),
+    /// It is read.
+    Delivered(Delivered),
+}
+
+/// What jobs of an agent have in common.
+pub(crate) struct JobHost {
+    pub(crate) host: Host,
+    ready: Mutex<Option<ReadyDocument>>,
+}
+
+impl JobHost {
+    pub(crate) fn new(host: Host) -> Self {
+        Self { host, ready: Mutex::default() }
+    }
+
+    /// The document of a job: for a job over all of it made ready anew, since what it asks of the machine may have changed.
+    pub(crate) fn source(
+        &self,
+        job: &Job,
+        read: impl FnOnce() -> Result<Delivered, StoreError>,
+    ) -> Result<Source, StoreError> {
+        match self.lock().take().filter(|ready| ready.generation == job.generation && !job.only.is_empty()) {
+            Some(ready) => Ok(Source::Kept(Box::new(ready))),
+            None => read().map(Source::Delivered),
+        }
+    }
+
+    pub(super) fn make_ready(&self, spec: &super::JobSpec, source: Source) -> Result<ReadyDocument, Vec<String>> {
+        let delivered = match source {
+            Source::Kept(ready) => return Ok(*ready),
+            Source::Delivered(delivered) => delivered,
+        };
+        let generation = spec.job.generation;
+        let mut session = self.host.session(&delivered.root);
+        match prepare(&mut session, &delivered) {
+            Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
+            Err(NotReady::Bundle(message)) => Err(vec![message]),
+            Err(NotReady::Document(unusable)) => {
+                Err(unusable.findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
+            }
+        }
+    }
+
+    pub(super) fn put_back(&self, ready: ReadyDocument) {
+        *self.lock() = Some(ready);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ReadyDocument>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a delivered document ready to run, or says what is wrong with it: how many findings, as they are shown to users.
+pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -> Result<Prepared, (usize, String)> {
+    let unusable = match prepare(session, delivered) {
+        Ok(prepared) => return Ok(prepared),
+        Err(NotReady::Bundle(message)) => return Err((1, format!("error: {message}\n"))),
+        Err(NotReady::Document(unusable)) => *unusable,
+    };
+    let unusable = session.with_properties(unusable, Mode::PLAN);
+    Err((count_errors(&unusable.findings), render_all(&unusable.findings, &session.sources, false)))
+}
+
+/// Why a delivered document is not ready to run.
+enum NotReady {
+    /// Its bundle cannot be used.
+    Bundle(String),
+    Document(Box<Unusable>),
+}
+
+fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, NotReady> {
+    let unusable = |error: &dyn std::error::Error| NotReady::Bundle(error_chain(error));
+    let bundle = delivered.bundle().map_err(|error| unusable(&error))?;
+    if let Some(bundle) = &bundle {
+        session.open_bundle(bundle).map_err(|error| unusable(&error))?;
+    }
+    let supplied = match Value::from(Json::Object(delivered.parameters.clone())) {
+        Value::Object(supplied) => supplied,
+        _ => Object::new(),
+    };
+    let text = bundle.as_ref().map_or(delivered.text.as_str(), |bundle| bundle.document().1);
+    session.prepare(&delivered.name, text, supplied).map_err(|unusable| NotReady::Document(Box::new(unusable)))
+}
+
+impl ReadyDocument {
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let graph = &self.prepared.graph;
+            Index {
+                by_path: graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect(),
+                acting: graph.acting(),
+            }
+        })
+    }
+
+    /// The instances of these paths, as far as the document has them.
+    pub(super) fn known(&self, paths: &BTreeSet<String>) -> Vec<NodeId> {
+        if paths.is_empty() {
+            return Vec::new();
+        }
+        let by_path = &self.index().by_path;
+        paths.iter().filter_map(|path| by_path.get(path).copied()).collect()
+    }
+
+    /// These instances, what acts on their changes, what either needs, and the containers around them.
+    pub(super) fn selection(&self, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
+        let (graph, acting) = (&self.prepared.graph, &self.index().acting);
+        let (mut selected, mut open) = (BTreeSet::new(), wanted);
+        while let Some(id) = open.pop() {
+            if selected.insert(id) {
+                open.extend(acting.get(&id).into_iter().flatten());
+                open.extend(graph.node(id).needs.iter().map(|need| need.node));
+                open.extend(graph.members(id));
+            }
+        }
+        let around: Vec<NodeId> =
+            selected.iter().flat_map(|id| graph.node(*id).path.outward().map(InstancePath::node)).collect();
+        selected.extend(around);
+        selected
+    }
+}
