@@ -264,11 +264,21 @@ pub struct Response {
     /// The complete state, if [`Wanted::All`] was asked for and the outcome holds less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Arc<Value>>,
+    /// The desired state of an instance whose resource was found when it was called, with its secrets sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<Arc<Value>>,
+}
+
+impl Response {
+    /// A response of an outcome alone.
+    pub fn of(outcome: Outcome) -> Self {
+        Self { outcome, metadata: None, restarts: Vec::new(), complete: None, desired: None }
+    }
 }
 
 impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
-        Self { outcome: Outcome::Failed(Box::new(failure)), metadata: None, restarts: Vec::new(), complete: None }
+        Self::of(Outcome::Failed(Box::new(failure)))
     }
 }
 

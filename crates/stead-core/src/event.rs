@@ -16,6 +16,7 @@ use crate::expr::FactKey;
 use crate::footprint::Footprint;
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
+use crate::manifest::Implementation;
 use crate::value::Value;
 
 /// The version of this vocabulary. A journal of another version is not resumed.
@@ -37,12 +38,10 @@ impl Call {
     /// The event that announces the call.
     pub fn started(&self) -> EventKind {
         let (operation, execution) = (self.operation, self.execution);
-        EventKind::CallStarted {
-            instance: self.instance.clone(),
-            operation,
-            execution,
-            desired: Arc::clone(&self.desired),
-        }
+        // What of it is secret is known once the resource is found: the response says it.
+        let is_known = !matches!(self.manifest.implementation, Implementation::Late(_));
+        let desired = if is_known { Arc::clone(&self.desired) } else { Arc::default() };
+        EventKind::CallStarted { instance: self.instance.clone(), operation, execution, desired }
     }
 }
 
@@ -114,7 +113,7 @@ pub enum EventKind {
         operation: Operation,
         /// Whether anything may change.
         execution: Execution,
-        /// The desired state as evaluated.
+        /// The desired state as evaluated; null where [`Response::desired`] is to say it.
         desired: Arc<Value>,
     },
     /// A provider answered.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::document::Document;
@@ -15,37 +15,46 @@ use crate::text::Node;
 /// stays the same one when it is edited. A document without a name from standard input is identified by the folder
 /// that its paths start from.
 ///
-/// Guarantees: different identities have different texts, and a text is read as the identity that it was written for.
+/// Guarantees: different identities have different texts, each of one line, and a text is read as the identity that it was
+/// written for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DocumentIdentity(String);
 
 /// A text that does not identify a document.
 #[derive(Debug, thiserror::Error)]
-#[error("'{0}' does not identify a document: it must begin with 'name:', 'file:' or 'input:'")]
+#[error("'{}' does not identify a document: it must be a line that begins with 'name:', 'file:' or 'input:'", .0.escape_debug())]
 pub struct NotAnIdentity(String);
 
 const NAME: &str = "name:";
 const FILE: &str = "file:";
 const INPUT: &str = "input:";
-/// Characters that are escaped, so that different paths have different texts.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 impl DocumentIdentity {
     /// The identity that a document states itself: `metadata: {name: NAME}`.
     pub fn stated(document: &Document) -> Option<Self> {
         let name = document.metadata.as_ref()?.get("name").and_then(Node::as_str)?.trim();
-        (!name.is_empty()).then(|| Self(format!("{NAME}{name}")))
+        (!name.is_empty()).then(|| Self(format!("{NAME}{}", escaped(name))))
+    }
+
+    /// The identity whose [`Self::name`] is this text.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::try_from(format!("{NAME}{name}")).ok()
+    }
+
+    /// The name that the document states, if it states one, as a line.
+    pub fn name(&self) -> Option<&str> {
+        self.0.strip_prefix(NAME)
     }
 
     /// Of a document in a file, by its real path.
     pub fn of_file(path: &Path) -> Self {
-        Self(format!("{FILE}{}", escaped(path)))
+        Self(format!("{FILE}{}", path_text(path)))
     }
 
     /// Of a document from standard input, by the folder that its paths start from.
     pub fn of_input(folder: &Path) -> Self {
-        Self(format!("{INPUT}{}", escaped(folder)))
+        Self(format!("{INPUT}{}", path_text(folder)))
     }
 
     /// Returns whether several documents may have this identity, so that unknown entries in its records may belong to
@@ -61,19 +70,23 @@ impl DocumentIdentity {
 }
 
 /// A path as text. One that is not Unicode is written with all its bytes escaped.
-fn escaped(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     match path.to_str() {
-        Some(text) => text.chars().map(escaped_character).collect(),
+        Some(text) => escaped(text),
         None => percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC).to_string(),
     }
 }
 
-fn escaped_character(character: char) -> String {
-    if character.is_ascii() {
-        utf8_percent_encode(character.encode_utf8(&mut [0; 4]), ESCAPED).to_string()
-    } else {
-        character.to_string()
-    }
+/// A text as one line.
+fn escaped(text: &str) -> String {
+    let escape = |character: char| match character {
+        '%' => "%25".to_owned(),
+        control if control.is_control() => {
+            utf8_percent_encode(control.encode_utf8(&mut [0; 4]), NON_ALPHANUMERIC).to_string()
+        }
+        character => character.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 impl fmt::Display for DocumentIdentity {
@@ -92,8 +105,8 @@ impl TryFrom<String> for DocumentIdentity {
     type Error = NotAnIdentity;
 
     fn try_from(text: String) -> Result<Self, NotAnIdentity> {
-        let is_one =
-            [NAME, FILE, INPUT].iter().any(|kind| text.strip_prefix(kind).is_some_and(|rest| !rest.is_empty()));
+        let is_of_kind = |kind: &&str| text.strip_prefix(*kind).is_some_and(|rest| !rest.is_empty());
+        let is_one = !text.contains(char::is_control) && [NAME, FILE, INPUT].iter().any(is_of_kind);
         if is_one { Ok(Self(text)) } else { Err(NotAnIdentity(text)) }
     }
 }
@@ -114,6 +127,7 @@ mod tests {
         assert_eq!(stated("metadata: {name: web}\nresources: []\n").as_deref(), Some("name:web"));
         assert_eq!(stated("metadata: {name: ' '}\nresources: []\n"), None);
         assert_eq!(stated("metadata: {name: 5}\nresources: []\n"), None);
+        assert_eq!(stated(r#"metadata: {name: "a\n50%\x85"}"#).as_deref(), Some("name:a%0A50%25%C2%85"));
         assert_eq!(stated("resources: []\n"), None);
     }
 
@@ -129,6 +143,8 @@ mod tests {
             assert_eq!(DocumentIdentity::try_from(text.to_string()).unwrap(), *text);
         }
         assert_eq!(texts[5].as_str(), "file:/ä");
-        assert!(DocumentIdentity::try_from("web".to_owned()).is_err());
+        for text in ["web", "name:", "name:a\nb"] {
+            assert!(DocumentIdentity::try_from(text.to_owned()).is_err());
+        }
     }
 }

@@ -576,7 +576,7 @@ fn unchanged(before: Arc<Value>, after: Arc<Value>) -> Changed {
 
 fn done(outcome: Outcome, metadata: Option<Value>) -> Step {
     let restarts = reported_state(&outcome).map(restarts).unwrap_or_default();
-    Step::Done(Box::new(Response { outcome, metadata: metadata.map(Box::new), restarts, complete: None }))
+    Step::Done(Box::new(Response { metadata: metadata.map(Box::new), restarts, ..Response::of(outcome) }))
 }
 
 fn reported_state(outcome: &Outcome) -> Option<&Value> {

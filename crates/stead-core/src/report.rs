@@ -362,7 +362,10 @@ impl Record {
                 self.calls += 1;
                 self.sets += u32::from(operation.may_change() && *execution == Execution::Actual);
                 self.began.get_or_insert(event.at);
-                self.desired = Some(Arc::clone(desired));
+                // Of a resource that is searched for at each call, what it said before holds on.
+                if !desired.is_null() || self.desired.is_none() {
+                    self.desired = Some(Arc::clone(desired));
+                }
             }
             EventKind::CallEnded { response, elapsed, .. } => self.respond(response, *elapsed),
             EventKind::RetryScheduled { until, .. } => self.retry(*until),
@@ -395,6 +398,9 @@ impl Record {
         }
         if let Outcome::Tested(tested) = &response.outcome {
             self.tested = Some(Arc::clone(tested));
+        }
+        if response.desired.is_some() {
+            self.desired.clone_from(&response.desired);
         }
         self.response = Some(Arc::clone(response));
     }

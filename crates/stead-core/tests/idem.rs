@@ -218,7 +218,7 @@ impl Scripts<'_> {
         let test = if call.execution == Execution::WhatIf { " test" } else { "" };
         self.calls.push(format!("{name} call {count}{test}{}", data.unwrap_or_default()));
         let outcome = self.outcome(&name, state.module, &step, *self.called.get(&name).unwrap());
-        Response { outcome, metadata: None, restarts: Vec::new(), complete: None }
+        Response::of(outcome)
     }
 
     fn outcome(&mut self, name: &str, module: &str, step: &Json, count: usize) -> Outcome {

@@ -10,7 +10,9 @@ use stead_core::claims::{Claim, Extent};
 use stead_core::diag::Diagnostic;
 use stead_core::document::{self, Document, Instance};
 use stead_core::expr::expressions;
+use stead_core::graph::MAX_NESTING;
 use stead_core::graph::codes::NOT_IN_BUNDLE;
+use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::{Implementation, Kind, Manifest};
 use stead_core::text::{Limits, Source, Sources, Span, locate};
 use stead_core::value::Value;
@@ -35,6 +37,17 @@ pub enum NotBundled {
     Findings(Vec<Diagnostic>),
     /// It would not be a bundle.
     Bundle(BundleError),
+}
+
+/// Why a bundle cannot be worked from.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// It contradicts itself.
+    #[error("cannot use the bundle")]
+    Bundle(#[from] BundleError),
+    /// Its files cannot be unpacked.
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
 }
 
 impl Session {
@@ -68,11 +81,14 @@ impl Session {
     /// Has the documents of this session read their files of a bundle, and not of the folder of the document.
     ///
     /// Assumptions: nothing was prepared yet.
-    pub fn open_bundle(&mut self, bundle: &Arc<Bundle>) -> Result<(), UnpackError> {
+    pub fn open_bundle(&mut self, bundle: &Arc<Bundle>) -> Result<(), NotOpened> {
         let text_of = |path: &str| bundle.file(path).and_then(|content| String::from_utf8(content.to_vec()).ok());
         let (name, text) = bundle.document();
-        let made = Named::by(self, (name, text), &mut Sources::default(), &mut |path| text_of(path)).made;
-        let files = Arc::new(Files::unpack(Arc::clone(bundle), made)?);
+        let named = Named::by(self, (name, text), &mut Sources::default(), &mut |path| text_of(path));
+        if named.identity.as_ref() != bundle.identity() {
+            return Err(BundleError::Identity.into());
+        }
+        let files = Arc::new(Files::unpack(Arc::clone(bundle), named.made)?);
         // Nobody else has the machine before the first document is looked at.
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.files = Some(Arc::clone(&files));
@@ -110,7 +126,7 @@ impl Gathered<'_> {
         if want.is_pattern {
             let added = self.gathering.add_matching(&want.folder, self.root, &want.path);
             return match added {
-                Ok(0) => self.refuse(want, "no file has such a path", "remove the pattern, or correct it"),
+                Ok(0) => self.refuse(want, "no file matches the pattern", "remove the pattern, or correct it"),
                 Ok(_) => {}
                 Err(missing) => self.refuse(want, missing.reason(), "correct the pattern"),
             };
@@ -162,7 +178,7 @@ struct Want {
 /// The paths that a document and the documents it includes name, under any condition.
 #[derive(Default)]
 struct Named {
-    identity: Option<String>,
+    identity: Option<DocumentIdentity>,
     /// The paths that are read.
     wants: Vec<Want>,
     /// The paths, relative and absolute, that its instances create.
@@ -178,14 +194,11 @@ impl Named {
         read: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Self {
         let mut walk =
-            Walk { session, sources, read, named: Self::default(), seen: BTreeSet::new(), depth: MOST_DEPTH };
+            Walk { session, sources, read, named: Self::default(), seen: BTreeSet::new(), depth: MAX_NESTING };
         walk.text(name, text, &Arc::from(""));
         walk.named
     }
 }
-
-/// How deep documents may be nested: as deep as they are when they are resolved.
-const MOST_DEPTH: usize = 32;
 
 /// A walk over a document and those that it includes.
 struct Walk<'a> {
@@ -202,8 +215,8 @@ impl Walk<'_> {
     fn text(&mut self, name: &str, text: &str, folder: &Arc<str>) {
         let source = self.sources.add(Source::new(name, text));
         let (document, _) = document::parse(source, text, &Limits::default());
-        if self.depth == MOST_DEPTH {
-            self.named.identity = identity(&document);
+        if self.depth == MAX_NESTING {
+            self.named.identity = DocumentIdentity::stated(&document);
         }
         self.document(&document, folder);
     }
@@ -295,10 +308,4 @@ fn is_made(extent: &Extent) -> bool {
         extent,
         Extent::Whole | Extent::Part { .. } | Extent::Tree { .. } | Extent::Attributes | Extent::Link { .. }
     )
-}
-
-/// The `metadata.name` of a document.
-fn identity(document: &Document) -> Option<String> {
-    let name = document.metadata.as_ref()?.get("name")?.as_str()?;
-    Some(name.to_owned()).filter(|name| !name.is_empty() && !name.contains(char::is_control))
 }

@@ -100,8 +100,8 @@ fn resolved(mut claims: Claims, cx: &Context) -> Claims {
 /// The contexts of the calls of each instance, without the name of the instance.
 pub(crate) struct Contexts {
     usual: Context,
-    /// For those of documents that lie in other folders than the outermost one.
-    within: HashMap<NodeId, Context>,
+    /// For those of documents that lie in other folders than the outermost one; one for each scope.
+    within: HashMap<NodeId, Arc<Context>>,
 }
 
 impl Contexts {
@@ -110,14 +110,14 @@ impl Contexts {
         if !graph.scopes.iter().any(is_elsewhere) {
             return Self { usual, within: HashMap::new() };
         }
-        let folders: Vec<Option<Context>> =
-            graph.scopes.iter().map(|scope| is_elsewhere(scope).then(|| in_folder(&usual, &scope.folder))).collect();
+        let context = |scope: &Scope| is_elsewhere(scope).then(|| Arc::new(in_folder(&usual, &scope.folder)));
+        let folders: Vec<Option<Arc<Context>>> = graph.scopes.iter().map(context).collect();
         let context = |(id, node): (NodeId, &Node)| Some((id, folders.get(node.scope.index())?.clone()?));
         Self { within: graph.iter().filter_map(context).collect(), usual }
     }
 
     pub(crate) fn of(&self, id: NodeId) -> &Context {
-        self.within.get(&id).unwrap_or(&self.usual)
+        self.within.get(&id).map_or(&self.usual, |context| context)
     }
 }
 
@@ -155,11 +155,23 @@ impl SessionCalls {
     }
 }
 
+impl SessionCalls {
+    /// Carries out a call with a resource that was just found, whose schema says what of the desired state is secret.
+    fn carry_out_late(&self, call: &Call, manifest: Arc<Manifest>) -> Response {
+        let mut desired = Arc::clone(&call.desired);
+        if manifest.states_secrets(&desired) {
+            desired = Arc::new(manifest.sealing_secrets(Arc::unwrap_or_clone(desired), &*self.vault));
+        }
+        let call = Call { manifest, desired: Arc::clone(&desired), ..call.clone() };
+        Response { desired: Some(desired), ..self.carry_out(&call) }
+    }
+}
+
 impl Calls for SessionCalls {
     fn carry_out(&self, call: &Call) -> Response {
         if let Implementation::Late(late) = &call.manifest.implementation {
             return match self.late.find(&call.manifest.type_name, late) {
-                Ok(manifest) => self.carry_out(&Call { manifest, ..call.clone() }),
+                Ok(manifest) => self.carry_out_late(call, manifest),
                 Err(failure) => failure.into(),
             };
         }

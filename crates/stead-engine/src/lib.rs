@@ -33,7 +33,7 @@ mod summary;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
-pub use bundle::{Bundled, NotBundled};
+pub use bundle::{Bundled, NotBundled, NotOpened};
 pub use difference::{Difference, printed, schema, words};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};

@@ -70,7 +70,7 @@ impl Memory {
         let will_write = acts && changes(mode);
         let forgets = |why: &str| {
             if will_write {
-                tracing::warn!("what acts on changes and fails in this run is forgotten afterwards: {why}");
+                tracing::warn!("handlers that fail in this run will not be retried later: {why}");
             }
             Ok(None)
         };

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use stead_core::bundle::{Bundle, BundleError, Reach};
 use stead_core::digest::sha256;
 use stead_core::event::Status;
 use stead_core::id::NodeId;
@@ -39,6 +43,9 @@ pub struct SavedPlan {
     pub identity: Option<DocumentIdentity>,
     /// The document.
     pub document: String,
+    /// The bundle that it came in, in base64: what its runs read besides what lies on the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bundle: Option<String>,
     /// Where relative paths start.
     pub root: PathBuf,
     /// The root of the operating system, if it is not the one that runs.
@@ -81,6 +88,9 @@ pub enum PlanError {
     /// It is not as it was written.
     #[error("the plan was changed or damaged after it was made")]
     Damaged,
+    /// The bundle in it is none.
+    #[error("the bundle in the plan cannot be used: {0}")]
+    Bundle(#[from] BundleError),
     /// Its digest is right, and it has other members than plans have.
     #[error("the plan cannot be read: {0}")]
     Members(#[from] serde_json::Error),
@@ -110,6 +120,7 @@ impl SavedPlan {
             name: prepared.origin.to_string(),
             identity: prepared.memory.as_ref().map(|memory| memory.identity().clone()),
             document: main_text(prepared, &prepared.sources),
+            bundle: session.opened_bundle().map(|bundle| STANDARD.encode(bundle.encode())),
             root: session.root().to_path_buf(),
             system_root: session.system_root().map(Path::to_path_buf),
             parameters: Json::Object(parameters),
@@ -137,6 +148,16 @@ impl SavedPlan {
         let plan = plan.strip_suffix('}').filter(|plan| sha256(plan) == digest).ok_or(PlanError::Damaged)?;
         let plan: Self = serde_json::from_str(plan)?;
         if plan.engine == VERSION { Ok(plan) } else { Err(PlanError::Engine(plan.engine)) }
+    }
+
+    /// The bundle that the document came in, whose files it is applied with.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn bundle(&self) -> Result<Option<Arc<Bundle>>, PlanError> {
+        let Some(bundle) = &self.bundle else { return Ok(None) };
+        let bytes = STANDARD.decode(bundle).map_err(|_| BundleError::NotABundle)?;
+        Ok(Some(Arc::new(Bundle::decode(&bytes, Reach::Folder, None)?)))
     }
 
     /// Whether it was made on this machine.

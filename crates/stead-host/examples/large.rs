@@ -54,7 +54,7 @@ impl Calls for Nothing {
                 metadata: None,
             }))
         };
-        Response { outcome, metadata: None, restarts: Vec::new(), complete: None }
+        Response::of(outcome)
     }
 
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {

@@ -151,7 +151,7 @@ impl Fake {
                 metadata: None,
             }))
         };
-        Response { outcome, metadata: None, restarts: Vec::new(), complete: None }
+        Response::of(outcome)
     }
 
     /// Waits until enough are here.

@@ -58,7 +58,7 @@ fn events(origin: &str) -> Vec<Event> {
     let footprint = Arc::new(Footprint::new(claims, &responses[0], |path| path.into()));
     let ended = |outcome| EventKind::CallEnded {
         instance: one.clone(),
-        response: Arc::new(Response { outcome, metadata: None, restarts: Vec::new(), complete: None }),
+        response: Arc::new(Response::of(outcome)),
         elapsed: Duration::from_nanos(1_000_000_007),
         footprint: Some(footprint.clone()),
     };

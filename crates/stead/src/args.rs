@@ -8,6 +8,7 @@ mod new;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{
@@ -17,10 +18,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
+use stead_core::bundle;
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::VersionRequirement;
 use stead_core::wait::Wait;
-use stead_engine::{ReconcileOptions, SavedPlan};
+use stead_engine::{PlanError, ReconcileOptions, SavedPlan};
 
 use crate::completion;
 use crate::schemas::TYPES;
@@ -47,7 +49,7 @@ pub(crate) struct Arguments {
     /// Start a new PowerShell process for each call
     #[arg(long)]
     pub(crate) isolated: bool,
-    /// Hand a variable of the environment on to programs of resources; repeatable, `NAME*` for several
+    /// Pass an environment variable to the programs of resources; repeatable, `NAME*` matches several
     #[arg(long = "env", value_name = "NAME", global = true)]
     pub(crate) environment: Vec<String>,
     #[arg(long, value_enum, ignore_case = true, help = "What config prints when something failed [env: STEAD_COMPAT]")]
@@ -174,7 +176,7 @@ pub(crate) enum Command {
     Show(Deferred<Show>),
     /// Report drift: what is not in the state of the document
     Check(Deferred<Document>),
-    /// Write a document and the files that it reads into one file
+    /// Bundle a document with the files it reads
     Bundle(Deferred<Bundle>),
     /// Print the order and the dependencies of a document
     Graph(Deferred<Graph>),
@@ -323,6 +325,9 @@ pub(crate) struct Document {
     /// The document itself and what messages call it, of a command that makes one.
     #[arg(skip)]
     pub(crate) text: Option<(String, String)>,
+    /// The bundle that this document came in.
+    #[arg(skip)]
+    pub(crate) bundle: Option<Arc<bundle::Bundle>>,
     /// The identity between runs of a document that is not in a file.
     #[arg(skip)]
     pub(crate) identity: Option<DocumentIdentity>,
@@ -390,6 +395,7 @@ impl Document {
             positional: None,
             file: None,
             text: Some(("<command line>".to_owned(), text)),
+            bundle: None,
             identity: None,
             supplied: Supplied::default(),
             only: Vec::new(),
@@ -407,22 +413,23 @@ impl Document {
     }
 
     /// The document of a saved plan, with its parameters and those that are given now.
-    pub(crate) fn of_plan(self, plan: &SavedPlan) -> Self {
+    pub(crate) fn of_plan(self, plan: &SavedPlan) -> Result<Self, PlanError> {
         let supplied = Supplied {
             parameters: Some(serde_json::json!({ "parameters": plan.parameters }).to_string()),
             parameters_file: Vec::new(),
             set: self.supplied.set,
             root: Some(plan.root.clone()),
         };
-        Self {
+        Ok(Self {
             text: Some((plan.name.clone(), plan.document.clone())),
+            bundle: plan.bundle()?,
             identity: plan.identity.clone(),
             supplied,
             only: plan.only.clone(),
             skip: plan.skip.clone(),
             system_root: plan.system_root.clone(),
             ..self
-        }
+        })
     }
 
     /// Where the document is.
@@ -525,7 +532,7 @@ pub(crate) struct Bundle {
     /// The document, YAML or JSON; - reads standard input
     #[arg(value_name = "DOCUMENT")]
     pub(crate) document: PathBuf,
-    /// The file that is written
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// The folder that relative paths start in [default: the folder of the document]

@@ -18,7 +18,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 
 use crate::args;
-use stead_engine::{Memory, Prepared, Session, error_chain, folder_of};
+use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
 
 /// A text and what messages call it.
 pub(crate) struct Text {
@@ -47,6 +47,9 @@ pub(crate) enum Unreadable {
     /// It is a bundle that is damaged, or not one that can be used here.
     #[error("cannot use {path}: {error}")]
     Bundle { path: PathBuf, error: BundleError },
+    /// It is a bundle where a text should be.
+    #[error("cannot read {path}: it is a bundle, which plan, apply, check, graph, lint and 'agent apply' take")]
+    NotText { path: PathBuf },
     /// The files of a bundle cannot be unpacked.
     #[error("{message}")]
     Unpack { message: String },
@@ -66,29 +69,71 @@ pub(crate) enum Unreadable {
 
 /// Reads a document, or the bundle of one, whose files the session then uses instead of those in the folder.
 pub(crate) fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreadable> {
-    let Some(bundle) = bundle(path, Reach::Folder)? else { return document(session, path) };
+    let bundle = match delivered(session, path)? {
+        Delivered::Document(text) => return Ok(text),
+        Delivered::Bundle(bundle) => Arc::new(bundle),
+    };
     let (name, text) = bundle.document();
     let text = Text { name: name.to_owned(), text: text.to_string() };
-    let opened = session.open_bundle(&Arc::new(bundle));
-    opened.map_err(|error| Unreadable::Unpack { message: error_chain(&error) })?;
+    opened(session, &bundle, path)?;
     not_empty(text)
 }
 
-/// The bundle in a file; `None` where it holds something else, such as a document.
-pub(crate) fn bundle(path: &Path, reach: Reach) -> Result<Option<Bundle>, Unreadable> {
-    if path.as_os_str() == "-" {
-        return Ok(None);
+/// Has a session use the files of a bundle, which comes from this path.
+pub(crate) fn opened(session: &mut Session, bundle: &Arc<Bundle>, path: &Path) -> Result<(), Unreadable> {
+    session.open_bundle(bundle).map_err(|error| match error {
+        NotOpened::Bundle(error) => Unreadable::Bundle { path: shown(path).into(), error },
+        NotOpened::Unpack(error) => Unreadable::Unpack { message: error_chain(&error) },
+    })
+}
+
+/// What is given in place of a document.
+pub(crate) enum Delivered {
+    Document(Text),
+    Bundle(Bundle),
+}
+
+/// Reads a document, or the bundle of one, from a file or standard input.
+pub(crate) fn delivered(session: &Session, path: &Path) -> Result<Delivered, Unreadable> {
+    // What cannot be read is reported as a document that cannot.
+    if path.is_file() && !is_standard(path) && !begins_with(path, bundle::BEGIN) {
+        return document(session, path).map(Delivered::Document);
     }
+    let bytes = read_document_or_bundle(path)?;
+    if !bytes.starts_with(bundle::BEGIN.as_bytes()) {
+        return text_of(path, shown(path), bytes).map(Delivered::Document);
+    }
+    let decoded = Bundle::decode(&bytes, Reach::Folder, None);
+    decoded.map(Delivered::Bundle).map_err(|error| Unreadable::Bundle { path: shown(path).into(), error })
+}
+
+/// Reads what can be read only once: how much it may be depends on what it begins with.
+fn read_document_or_bundle(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let mut input: Box<dyn Read> = if is_standard(path) { Box::new(io::stdin().lock()) } else { Box::new(open(path)?) };
+    let mut begin = Vec::new();
+    let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
+    input.by_ref().take(bundle::BEGIN.len() as u64).read_to_end(&mut begin).map_err(failed)?;
+    let is_bundle = begin == bundle::BEGIN.as_bytes();
+    let limit = if is_bundle { MOST_OF_BUNDLE } else { Limits::default().bytes };
+    bytes_of(path, begin.as_slice().chain(input), 0, limit)
+}
+
+/// Returns whether a regular file begins with this text.
+pub(crate) fn begins_with(path: &Path, text: &str) -> bool {
     let mut begin = Vec::new();
     let file = path.is_file().then(|| File::open(path).ok()).flatten();
-    // What cannot be read is reported as a document that cannot.
-    let read = file.map(|file| file.take(bundle::BEGIN.len() as u64).read_to_end(&mut begin));
-    if !matches!(read, Some(Ok(_))) || begin != bundle::BEGIN.as_bytes() {
-        return Ok(None);
-    }
-    let bytes = read_bytes(path, MOST_OF_BUNDLE)?;
-    let decoded = Bundle::decode(&bytes, reach, None);
-    decoded.map(Some).map_err(|error| Unreadable::Bundle { path: path.to_path_buf(), error })
+    let read = file.map(|file| file.take(text.len() as u64).read_to_end(&mut begin));
+    matches!(read, Some(Ok(_))) && begin == text.as_bytes()
+}
+
+/// Returns whether a path stands for standard input.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What messages call a path.
+pub(crate) fn shown(path: &Path) -> String {
+    if is_standard(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
 }
 
 /// The largest file of a bundle, in bytes: its contents and its manifest.
@@ -97,7 +142,7 @@ const MOST_OF_BUNDLE: usize = 80 << 20;
 /// Reads a document: as [`read`] does, but what is of another format is read by the extension for that.
 pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadable> {
     // Programs of extensions run in a directory of their own.
-    let file = std::path::absolute(path).ok().filter(|file| path.as_os_str() != "-" && file.is_file());
+    let file = std::path::absolute(path).ok().filter(|file| !is_standard(path) && file.is_file());
     match file.and_then(|file| session.extensions.import(&file)) {
         None => read(path),
         Some(Ok(text)) => not_empty(Text { name: path.display().to_string(), text }),
@@ -107,7 +152,7 @@ pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadabl
 
 /// The folder that relative paths start from in what a path names.
 pub(crate) fn folder(path: &Path) -> PathBuf {
-    if path.as_os_str() == "-" { current_folder() } else { folder_of(path) }
+    if is_standard(path) { current_folder() } else { folder_of(path) }
 }
 
 /// Returns the memory between runs of the document in a file, or from standard input for `-`.
@@ -116,11 +161,15 @@ pub(crate) fn memory(session: &Session, prepared: &Prepared, path: &Path) -> Mem
         let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
         real.unwrap_or_else(|_| path.to_path_buf())
     };
-    let unnamed = || match path.as_os_str() {
-        input if input == "-" => DocumentIdentity::of_input(&real(session.root())),
+    let unnamed = || match path {
+        input if is_standard(input) => DocumentIdentity::of_input(&real(session.root())),
         _ => DocumentIdentity::of_file(&real(path)),
     };
-    session.memory(&prepared.stated_identity().unwrap_or_else(unnamed))
+    let stated = match session.opened_bundle() {
+        Some(bundle) => bundle.identity().cloned(),
+        None => prepared.stated_identity(),
+    };
+    session.memory(&stated.unwrap_or_else(unnamed))
 }
 
 /// Where this process is; the root if that is gone.
@@ -135,12 +184,11 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 
 /// The same, of a file that may have so many bytes.
 fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
-    let name = if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
-    text_of(path, name, read_bytes(path, limit)?)
+    text_of(path, shown(path), read_bytes(path, limit)?)
 }
 
 fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
-    if path.as_os_str() == "-" {
+    if is_standard(path) {
         tracing::debug!("Reading input from standard input");
         return bytes_of(path, io::stdin().lock(), 0, limit);
     }
@@ -165,18 +213,29 @@ fn bytes_of(path: &Path, input: impl Read, expected: u64, limit: usize) -> Resul
     bytes.reserve_exact(usize::try_from(expected.min(most)).unwrap_or(0).saturating_add(1));
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
     input.take(most).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > limit { Err(Unreadable::TooLarge { path: path.to_path_buf(), limit }) } else { Ok(bytes) }
+    match bytes.len() > limit {
+        true if limit < MOST_OF_BUNDLE && bytes.starts_with(bundle::BEGIN.as_bytes()) => Err(not_text(path)),
+        true => Err(Unreadable::TooLarge { path: path.to_path_buf(), limit }),
+        false => Ok(bytes),
+    }
+}
+
+fn not_text(path: &Path) -> Unreadable {
+    Unreadable::NotText { path: shown(path).into() }
 }
 
 fn text_of(path: &Path, name: String, bytes: Vec<u8>) -> Result<Text, Unreadable> {
-    let not_text = |reason| {
+    if bytes.starts_with(bundle::BEGIN.as_bytes()) {
+        return Err(not_text(path));
+    }
+    let unreadable = |reason| {
         let source = io::Error::new(io::ErrorKind::InvalidData, reason);
         Unreadable::File { path: path.to_path_buf(), source }
     };
     if is_utf16(&bytes) {
-        return Err(not_text("it is UTF-16 text; save it as UTF-8".to_owned()));
+        return Err(unreadable("it is UTF-16 text; save it as UTF-8".to_owned()));
     }
-    let text = String::from_utf8(bytes).map_err(|error| not_text(not_utf8(error.utf8_error())))?;
+    let text = String::from_utf8(bytes).map_err(|error| unreadable(not_utf8(error.utf8_error())))?;
     not_empty(Text { name, text })
 }
 
@@ -273,6 +332,8 @@ pub(crate) struct ParameterSources<'a> {
     pub(crate) single: &'a [(String, String)],
     /// The document, which declares what is text.
     pub(crate) document: Option<&'a Text>,
+    /// Whether the document took standard input.
+    pub(crate) takes_input: bool,
 }
 
 impl<'a> ParameterSources<'a> {
@@ -284,6 +345,7 @@ impl<'a> ParameterSources<'a> {
             inline: supplied.parameters.as_deref(),
             single: &supplied.set,
             document: Some(document),
+            takes_input: document.name == STANDARD_INPUT,
         }
     }
 }
@@ -302,7 +364,7 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         }
     }
     let readers = from.files.iter().filter(|path| path.as_os_str() == "-").count();
-    if readers + usize::from(from.document.is_some_and(|document| document.name == STANDARD_INPUT)) > 1 {
+    if readers + usize::from(from.takes_input) > 1 {
         return Err(BadParameters::Unreadable(Unreadable::StandardInputTwice));
     }
     for path in from.files {

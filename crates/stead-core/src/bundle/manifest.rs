@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Bundle, BundleError, Entry, MOST_BYTES, MOST_ENTRIES, Reach};
 use crate::digest::sha256;
+use crate::identity::DocumentIdentity;
 
 /// A manifest, whose contents are only named.
 pub(super) struct Manifest<'t> {
@@ -61,7 +62,7 @@ impl<'t> Manifest<'t> {
         };
         let (name, text) = &bundle.document;
         Self {
-            identity: bundle.identity.as_deref(),
+            identity: bundle.identity.as_ref().and_then(DocumentIdentity::name),
             document: (name, Named::of(text.as_bytes())),
             entries: bundle.entries.iter().map(|(path, entry)| (path.as_str(), listed(entry))).collect(),
         }
@@ -117,35 +118,37 @@ impl<'t> Manifest<'t> {
     /// The bundle with the contents that are named, which stand one behind the other in the order of their digests.
     pub(super) fn filled(self, contents: &[u8]) -> Result<Bundle, BundleError> {
         let contents = self.contents(contents)?;
-        let content = |named: &Named| contents.get(named.digest.as_str()).copied().unwrap_or_default();
+        let content = |named: &Named| contents.get(named.digest.as_str()).cloned().unwrap_or_default();
         let (name, named) = &self.document;
-        let text = std::str::from_utf8(content(named)).map_err(|_| BundleError::Content((*name).to_owned()))?;
+        let bytes = content(named);
+        let text = std::str::from_utf8(&bytes).map_err(|_| BundleError::Content((*name).to_owned()))?;
         let entries = self.entries.iter().map(|(path, listed)| {
             let entry = match listed {
                 Listed::Folder { mode } => Entry::Folder { mode: *mode },
-                Listed::File { mode, content: named } => {
-                    Entry::File { mode: *mode, content: Arc::from(content(named)) }
-                }
+                Listed::File { mode, content: named } => Entry::File { mode: *mode, content: content(named) },
             };
             ((*path).to_owned(), entry)
         });
-        let identity = self.identity.map(str::to_owned);
-        Bundle::new(identity, ((*name).to_owned(), Arc::from(text)), entries.collect())
+        let identity =
+            self.identity.map(|name| DocumentIdentity::of_name(name).ok_or(BundleError::Line(1))).transpose();
+        Bundle::new(identity?, ((*name).to_owned(), Arc::from(text)), entries.collect())
     }
 
     /// Each content by its digest, which it has.
-    fn contents<'b>(&self, bytes: &'b [u8]) -> Result<HashMap<&str, &'b [u8]>, BundleError> {
+    fn contents(&self, bytes: &[u8]) -> Result<HashMap<&str, Arc<[u8]>>, BundleError> {
         let mut wanted: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+        let mut total = Some(0u64);
         let files = self.entries.iter().filter_map(|(path, listed)| match listed {
             Listed::File { content, .. } => Some((*path, content)),
             Listed::Folder { .. } => None,
         });
         for (path, named) in files.chain([(self.document.0, &self.document.1)]) {
+            // A content of several files is on the disk as often as they are.
+            total = total.and_then(|total| total.checked_add(named.size));
             if wanted.insert(&named.digest, (named.size, path)).is_some_and(|(size, _)| size != named.size) {
                 return Err(BundleError::Content(path.to_owned()));
             }
         }
-        let total = wanted.values().try_fold(0u64, |total, (size, _)| total.checked_add(*size));
         if total.is_none_or(|total| total > MOST_BYTES) {
             return Err(BundleError::TooLarge(format!("{} MiB", MOST_BYTES >> 20)));
         }
@@ -156,7 +159,7 @@ impl<'t> Manifest<'t> {
             if sha256(content) != digest {
                 return Err(BundleError::Content(path.to_owned()));
             }
-            found.insert(digest, content);
+            found.insert(digest, Arc::from(content));
             rest = behind;
         }
         if rest.is_empty() { Ok(found) } else { Err(BundleError::Excess(rest.len())) }

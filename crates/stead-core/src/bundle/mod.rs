@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stead-bundle 1 sha256-DIGEST LENGTH         the name of the bundle, and how long what it names is
-//! identity NAME                               from here on the manifest, LENGTH bytes; `metadata.name`, where there is one
+//! identity NAME                               from here on the manifest, LENGTH bytes; the name that the document states
 //! document SIZE DIGEST NAME                   the document, and what messages call it
 //! folder MODE PATH                            a folder, in the order of the paths, with
 //! file MODE SIZE DIGEST PATH                  the files
@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::diag::counted;
 use crate::digest::sha256;
+use crate::identity::DocumentIdentity;
 use manifest::Manifest;
 
 /// The limit of all contents of a bundle, in bytes: it is in memory as a whole. Larger files are better downloaded
@@ -48,13 +50,13 @@ pub enum BundleError {
     #[error("it is not a bundle")]
     NotABundle,
     /// It has a format that this program does not know.
-    #[error("it was made by another version of stead")]
+    #[error("its format is not supported by this version of stead")]
     Form,
     /// It has fewer bytes than it says.
     #[error("it is truncated")]
     Truncated,
     /// There is something behind it.
-    #[error("it has {0} bytes too many")]
+    #[error("{} its end", followed_by(*.0))]
     Excess(usize),
     /// It is not the requested bundle.
     #[error("it is the bundle {found}, not {wanted}")]
@@ -65,13 +67,13 @@ pub enum BundleError {
         wanted: String,
     },
     /// The manifest does not have the digest that the first line states.
-    #[error("its manifest is damaged: its digest is another one")]
+    #[error("its manifest is damaged: its digest does not match")]
     Manifest,
     /// A line of the manifest is not as this program writes it.
     #[error("line {0} of its manifest is not valid")]
     Line(usize),
     /// A content does not have the digest that the manifest states.
-    #[error("the content of '{0}' is damaged: its digest is another one")]
+    #[error("the content of '{0}' is damaged: its digest does not match")]
     Content(String),
     /// A path cannot be in a bundle.
     #[error("'{path}' cannot be in a bundle: {reason}")]
@@ -81,9 +83,16 @@ pub enum BundleError {
         /// Why.
         reason: &'static str,
     },
+    /// It has the identity of another document.
+    #[error("its identity is not that of its document")]
+    Identity,
     /// It has more than a bundle may.
     #[error("it has more than {0}")]
     TooLarge(String),
+}
+
+fn followed_by(bytes: usize) -> String {
+    format!("{} {}", counted(bytes, "extra byte"), if bytes == 1 { "follows" } else { "follow" })
 }
 
 /// Which paths a bundle may have.
@@ -114,10 +123,11 @@ pub enum Entry {
 
 /// A document with its files.
 ///
-/// Invariants: the paths are valid, none lies below a file, and there is not more than a bundle may have.
+/// Invariants: the paths are valid, none lies below a file, and there is not more than a bundle may have, where a content
+/// counts for each file that has it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
-    identity: Option<String>,
+    identity: Option<DocumentIdentity>,
     document: (String, Arc<str>),
     entries: BTreeMap<String, Entry>,
     name: String,
@@ -131,18 +141,19 @@ impl fmt::Debug for Bundle {
 }
 
 impl Bundle {
-    /// The bundle of a document: its `metadata.name`, what messages call it and its text; with files and folders by their
-    /// paths.
+    /// The bundle of a document: the identity that it states, what messages call it and its text; with files and folders by
+    /// their paths.
     pub fn new(
-        identity: Option<String>,
+        identity: Option<DocumentIdentity>,
         document: (String, Arc<str>),
         entries: BTreeMap<String, Entry>,
     ) -> Result<Self, BundleError> {
         let mut bundle = Self { identity, document, entries, name: String::new() };
         path::check_label(&bundle.document.0)?;
-        bundle.identity.as_deref().map_or(Ok(()), path::check_label)?;
+        bundle.identity.as_ref().map_or(Ok(()), |identity| path::check_label(identity.as_str()))?;
         path::check_tree(&bundle.entries)?;
-        let bytes: u64 = bundle.contents().values().map(|(_, content)| content.len() as u64).sum();
+        let files = bundle.files().map(|(_, content)| content.len() as u64);
+        let bytes: u64 = files.chain([bundle.document.1.len() as u64]).sum();
         if bytes > MOST_BYTES {
             return Err(BundleError::TooLarge(format!("{} MiB", MOST_BYTES >> 20)));
         }
@@ -155,9 +166,9 @@ impl Bundle {
         &self.name
     }
 
-    /// The `metadata.name` of the document.
-    pub fn identity(&self) -> Option<&str> {
-        self.identity.as_deref()
+    /// The identity that the document states itself, as it says.
+    pub fn identity(&self) -> Option<&DocumentIdentity> {
+        self.identity.as_ref()
     }
 
     /// Returns the name of the document in messages, and its text.
@@ -195,11 +206,14 @@ impl Bundle {
     /// Every content by its digest, with what it is the content of.
     fn contents(&self) -> BTreeMap<String, (&str, &[u8])> {
         let document = (self.document.0.as_str(), self.document.1.as_bytes());
-        let files = self.entries.iter().filter_map(|(path, entry)| match entry {
+        self.files().chain([document]).map(|(path, content)| (sha256(content), (path, content))).collect()
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries.iter().filter_map(|(path, entry)| match entry {
             Entry::File { content, .. } => Some((path.as_str(), &**content)),
             Entry::Folder { .. } => None,
-        });
-        files.chain([document]).map(|(path, content)| (sha256(content), (path, content))).collect()
+        })
     }
 
     /// Its bytes.
@@ -226,8 +240,8 @@ impl Bundle {
             return Err(BundleError::Manifest);
         }
         let bundle = Manifest::parse(manifest, reach)?.filled(contents)?;
-        // Each bundle has exactly one encoding; any other is refused.
-        if Manifest::of(&bundle).to_text().as_bytes() != manifest {
+        // Each bundle has exactly one encoding, whose digest is its name; any other is refused.
+        if bundle.name != name {
             return Err(BundleError::Line(1));
         }
         Ok(bundle)

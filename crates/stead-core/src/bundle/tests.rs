@@ -12,7 +12,7 @@ fn bundle() -> Bundle {
         ("part.yaml".to_owned(), file("resources: []\n")),
     ];
     let document = ("site.yaml".to_owned(), Arc::from("resources: []\n"));
-    Bundle::new(Some("web".to_owned()), document, BTreeMap::from(entries)).unwrap()
+    Bundle::new(DocumentIdentity::of_name("web"), document, BTreeMap::from(entries)).unwrap()
 }
 
 /// A bundle whose manifest is `text`, validly named, with these contents behind it.
@@ -27,7 +27,10 @@ fn what_is_written_is_read_and_each_content_is_there_once() {
     assert_eq!(Bundle::decode(&bytes, Reach::Folder, Some(bundle.name())), Ok(bundle.clone()));
     assert_eq!(bytes.windows(9).filter(|window| window == b"A {{ n }}").count(), 1);
     assert_eq!(bytes.windows(13).filter(|window| window == b"resources: []").count(), 1);
-    assert_eq!((bundle.identity(), bundle.holds("files"), bundle.holds("fil")), (Some("web"), true, false));
+    assert_eq!(
+        (bundle.identity().and_then(DocumentIdentity::name), bundle.holds("files"), bundle.holds("fil")),
+        (Some("web"), true, false)
+    );
 }
 
 #[test]
@@ -98,6 +101,18 @@ fn a_manifest_that_names_itself_rightly_is_checked_all_the_same() {
     ] {
         assert!(of(&lines).is_err(), "{lines}");
     }
+    // One content counts for each of its files: they would be on the disk all the same.
+    let large = vec![0; 4 << 20];
+    let repeated = |count: usize| {
+        let files = (0..count).map(|at| format!("file 644 {} {} {at:02}\n", large.len(), sha256(&large)));
+        let mut contents = [(sha256("x"), &b"x"[..]), (sha256(&large), &large)];
+        contents.sort();
+        let document = format!("document 1 {text} site.yaml\n");
+        let manifest = document + &files.collect::<String>();
+        Bundle::decode(&named(&manifest, &contents.map(|(_, content)| content).concat()), Reach::Folder, None)
+    };
+    assert!(repeated(15).is_ok());
+    assert_eq!(repeated(16), Err(BundleError::TooLarge("64 MiB".to_owned())));
     let many: Vec<String> = (0..=MOST_ENTRIES).map(|at| format!("folder 755 {at:06}\n")).collect();
     assert!(matches!(of(&many.concat()), Err(BundleError::TooLarge(_))));
     // A bundle for one machine has absolute paths, and only its own agent reads it.

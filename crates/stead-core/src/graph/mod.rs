@@ -36,7 +36,7 @@ use crate::value::{Object, Seal, Value};
 pub use check::wrong_output;
 pub use implied::Implied;
 pub use order::{Cycle, sort};
-pub use resolve::resolve;
+pub use resolve::{MAX_NESTING, resolve};
 use scope::stated;
 pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out, stated_at};
 

@@ -27,7 +27,7 @@ use crate::text::{self, Limits, Sources, Span};
 use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
-const MAX_NESTING: usize = 32;
+pub const MAX_NESTING: usize = 32;
 /// How many iterations a loop may have; more is a typing error or an attack.
 const MAX_ITERATIONS: i64 = 1_000_000;
 

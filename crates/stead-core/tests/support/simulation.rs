@@ -150,7 +150,7 @@ impl World {
                 return answer;
             }
         };
-        Response { outcome, metadata: None, restarts: Vec::new(), complete: None }
+        Response::of(outcome)
     }
 
     fn corrupt(&mut self, by: &str) {
@@ -199,12 +199,7 @@ impl Thing {
             if self.job.as_ref().is_some_and(|job| job.is_detached && job.left == 0) {
                 self.actual = Some(overlaid(&before, desired, &Rules::default()));
             }
-            return Response {
-                outcome: Outcome::Pending(Box::new(pending)),
-                metadata: None,
-                restarts: Vec::new(),
-                complete: None,
-            };
+            return Response::of(Outcome::Pending(Box::new(pending)));
         }
         self.set(call.execution, desired, before)
     }
@@ -237,7 +232,7 @@ impl Thing {
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
         let (before, after) = (before.into(), after.into());
         let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
-        Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts, complete: None }
+        Response { restarts, ..Response::of(Outcome::Changed(Box::new(changed))) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading the files that a bundle is made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -49,17 +49,17 @@ impl Gathering {
         if self.entries.contains_key(path) {
             return Ok(());
         }
-        let before = (self.entries.len(), self.bytes);
-        let mut added = Vec::new();
+        let before = self.bytes;
+        let mut added = BTreeSet::new();
         let result = self.add_each(path, at, &mut added);
         if result.is_err() {
             self.entries.retain(|path, _| !added.contains(path));
-            (_, self.bytes) = before;
+            self.bytes = before;
         }
         result
     }
 
-    fn add_each(&mut self, path: &str, at: &Path, added: &mut Vec<String>) -> Result<(), Missing> {
+    fn add_each(&mut self, path: &str, at: &Path, added: &mut BTreeSet<String>) -> Result<(), Missing> {
         let mut open_ones = vec![(path.to_owned(), at.to_owned())];
         while let Some((path, at)) = open_ones.pop() {
             let file = open(&at).map_err(|error| match error.kind() {
@@ -81,7 +81,7 @@ impl Gathering {
             }
             // The folder of the document itself has no name.
             if !path.is_empty() && self.entries.insert(path.clone(), entry).is_none() {
-                added.push(path);
+                added.insert(path);
             }
         }
         Ok(())

@@ -48,7 +48,9 @@ impl Files {
     pub fn unpack(bundle: Arc<Bundle>, made: BTreeSet<String>) -> Result<Self, UnpackError> {
         let base = base(bundle.entries().values().any(is_program));
         let failed = |folder: &Path, source| UnpackError { folder: folder.to_owned(), source };
-        remove_abandoned(&base);
+        for base in bases() {
+            remove_abandoned(&base);
+        }
         let (folder, lock) = private_folder(&base).map_err(|source| failed(&base, source))?;
         let files = Self { bundle, made, folder, _lock: lock };
         // What fails is removed with it.
@@ -144,19 +146,25 @@ fn is_program(entry: &Entry) -> bool {
 
 const PREFIX: &str = "stead-files-";
 
+/// The folders that folders of files can be made in, the best first and the one that is always there last.
+fn bases() -> Vec<PathBuf> {
+    let shared = PathBuf::from("/dev/shm");
+    // The environment of root may come from another user.
+    if geteuid().is_root() {
+        return vec!["/run".into(), shared, "/tmp".into()];
+    }
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    own.into_iter().chain([shared, std::env::temp_dir()]).collect()
+}
+
 /// The folder that folders of files are made in: one of memory if there is one, and one that programs can be started from
 /// where there are programs.
 fn base(has_programs: bool) -> PathBuf {
-    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    // The environment of root may come from another user.
-    let (first, last) = if geteuid().is_root() {
-        (Some(PathBuf::from("/run")), PathBuf::from("/tmp"))
-    } else {
-        (own, std::env::temp_dir())
-    };
     let runs = |path: &Path| statvfs(path).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::NOEXEC));
     let fits = |path: &PathBuf| is_safe(path) && (!has_programs || runs(path));
-    first.into_iter().chain([PathBuf::from("/dev/shm")]).find(fits).unwrap_or(last)
+    let mut all = bases();
+    let last = all.pop().unwrap_or_default();
+    all.into_iter().find(fits).unwrap_or(last)
 }
 
 /// Returns whether this user can create a folder there, and nobody else but root can remove or rename it.
@@ -177,21 +185,33 @@ fn private_folder(base: &Path) -> io::Result<(PathBuf, File)> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made?,
         }
-        let lock = File::open(&folder)?;
-        // Another process may have taken it for an abandoned one before it was locked.
-        if lock.try_lock().is_ok() && folder.exists() {
+        // Another process may take it for an abandoned one before it is locked.
+        if let Some(lock) = locked(&folder)? {
             return Ok((folder, lock));
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Removes the folders of this user that no process has locked.
+/// Locks a folder; `None` where another process has locked or removed it.
+fn locked(folder: &Path) -> io::Result<Option<File>> {
+    let lock = match File::open(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    Ok(Some(lock).filter(|lock| lock.try_lock().is_ok() && folder.exists()))
+}
+
+/// Removes the folders of this user that no process has locked. Each is locked until it is gone: whoever has just made it
+/// gets the lock, or finds that it is not there any more.
 fn remove_abandoned(base: &Path) {
     for entry in base.read_dir().into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let is_own = || entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw());
-        if is_named && is_own() && File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
+        if is_named
+            && is_own()
+            && let Ok(Some(_lock)) = locked(&entry.path())
+        {
             remove(&entry.path());
         }
     }
@@ -253,6 +273,26 @@ mod tests {
         remove_abandoned(base.path());
         assert_eq!((in_use.exists(), left.exists()), (true, false));
         drop(lock);
+    }
+
+    /// How often each of several processes, here threads, makes a folder and removes what it takes for abandoned.
+    const ROUNDS: usize = 400;
+
+    #[test]
+    fn nobody_removes_what_another_has_just_made() {
+        let base = tempfile::tempdir().unwrap();
+        let work = || {
+            for _ in 0..ROUNDS {
+                remove_abandoned(base.path());
+                let (folder, lock) = private_folder(base.path()).unwrap();
+                std::fs::write(folder.join("key"), "secret").unwrap();
+                std::thread::yield_now();
+                assert_eq!(std::fs::read(folder.join("key")).unwrap(), b"secret");
+                remove(&folder);
+                drop(lock);
+            }
+        };
+        std::thread::scope(|scope| (0..16).for_each(|_| drop(scope.spawn(work))));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Checker<'_> {
         let Ok(again) = self.subject.provider.get(&self.cx, &self.desired) else { return };
         let names = unequal(&bare(before), &bare(&again));
         if !names.is_empty() {
-            let message = format!("the second get reports these otherwise than the first: {}", listed(&names));
+            let message = format!("a second get reports different values for {}", listed(&names));
             self.error(&codes::UNSTABLE, message, "get must not change anything");
         }
     }

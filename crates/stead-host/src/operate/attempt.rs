@@ -61,8 +61,7 @@ impl Attempt<'_> {
             return Ok(());
         };
         let property = found.split('/').nth(1).unwrap_or_default();
-        let message =
-            format!("'{property}' holds the sign for a hidden secret in place of the secret; state the secret itself");
+        let message = format!("'{property}' is a redacted placeholder, not the secret; state the secret itself");
         Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
     }
 

@@ -51,6 +51,13 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
+impl<'a> Properties<'a> {
+    /// The program, if it is named by a path from the folder of the document.
+    fn beside_document(&self) -> Option<&'a str> {
+        Some(self.executable.0).filter(|path| path.contains('/') && !path.starts_with('/'))
+    }
+}
+
 /// A word of a command line.
 struct Argument(String);
 
@@ -96,18 +103,24 @@ impl Provider for RunCommandOnSet {
         Ok(input.clone())
     }
 
+    fn reads(&self, input: &Plain) -> Vec<String> {
+        let stated = read::<Properties<'_>>(input);
+        stated.iter().filter_map(Properties::beside_document).map(str::to_owned).collect()
+    }
+
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let stated: Properties<'_> = read(input)?;
-        let (expected, invocation) = (stated.exit_code, invocation(stated, cx));
+        let (expected, what) = (stated.exit_code, format!("'{}'", stated.executable.0));
+        let invocation = invocation(stated, cx)?;
         if execution == Execution::WhatIf {
-            let what_if = vec![format!("run '{}'", invocation.program)];
+            let what_if = vec![format!("run {what}")];
             return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done(input, expected, None) });
         }
-        let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
+        let ended = program::run(cx, &invocation, &what)?;
         if i64::from(ended.code) == expected {
             Ok(done(input, expected, Some(ended.output).filter(|output| !output.is_empty())))
         } else {
-            Err(ended.failure(&format!("'{}'", invocation.program)))
+            Err(ended.failure(&what))
         }
     }
 }
@@ -128,13 +141,17 @@ fn changed() -> Vec<String> {
     vec!["exitCode".to_owned()]
 }
 
-fn invocation(stated: Properties<'_>, cx: &Context) -> Invocation {
-    Invocation {
-        program: stated.executable.0.to_owned(),
+fn invocation(stated: Properties<'_>, cx: &Context) -> Result<Invocation, Failure> {
+    let program = match stated.beside_document().filter(|_| cx.files.is_some()) {
+        Some(path) => cx.source(path)?.display().to_string(),
+        None => stated.executable.0.to_owned(),
+    };
+    Ok(Invocation {
+        program,
         arguments: stated.arguments.into_iter().flatten().map(|argument| argument.0).collect(),
-        environment: Vec::new(),
+        environment: vec![("DSC_CONFIG_ROOT".to_owned(), cx.program_root().display().to_string())],
         directory: cx.directory(),
         timeout: None,
         search: SearchPath::Own,
-    }
+    })
 }

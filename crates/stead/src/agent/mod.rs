@@ -277,12 +277,15 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         complain(&format!("error: {error}"));
         Exit::Unusable
     };
-    let bundle = input::bundle(path, Reach::Folder).map_err(unreadable)?;
-    let text = match &bundle {
-        Some(bundle) => Text { name: path.display().to_string(), text: bundle.document().1.to_string() },
-        None => input::document(&session, path).map_err(unreadable)?,
+    let (text, bundle) = match input::delivered(&session, path).map_err(unreadable)? {
+        input::Delivered::Document(text) => (text, None),
+        input::Delivered::Bundle(bundle) => {
+            let text = bundle.document().1.to_string();
+            (Text { name: input::shown(path), text }, Some(bundle))
+        }
     };
-    let from = ParameterSources::of(&delivery.supplied, &text);
+    let takes_input = input::is_standard(path);
+    let from = ParameterSources { takes_input, ..ParameterSources::of(&delivery.supplied, &text) };
     let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
         BadParameters::Unreadable(error) => unreadable(error),
         BadParameters::Findings(findings) => {

@@ -1,24 +1,38 @@
 //! `stead bundle`: a document and the files that it reads, as one file.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::json;
-use stead_core::bundle::{Entry, Reach};
-use stead_core::diag::counted;
-use stead_engine::{Bundled, NotBundled, error_chain};
+use stead_core::bundle::{self, Bundle, Entry, Reach};
+use stead_core::diag::{Diagnostic, any_error, counted};
+use stead_core::event::Mode;
+use stead_core::graph::Values;
+use stead_core::graph::codes::UNKNOWN_TYPE;
+use stead_core::identity::DocumentIdentity;
+use stead_core::parameters::Supplied;
+use stead_engine::{Bundled, NotBundled, Session, error_chain};
 use stead_host::fs::Writes;
 
-use super::{files, show_findings};
-use crate::args::{Bundle, Output};
+use super::{distinct, files, show_findings};
+use crate::args::{self, Output};
 use crate::exit::Exit;
-use crate::input;
+use crate::input::{self, Text};
 use crate::output::{complain, data_as, print};
 use crate::process_env::ProcessEnv;
 
 /// Writes the bundle of a document.
-pub(crate) fn bundle(arguments: &Bundle, env: &ProcessEnv) -> Exit {
+pub(crate) fn bundle(arguments: &args::Bundle, env: &ProcessEnv) -> Exit {
     let bundled = match made(arguments, env) {
         Ok(bundled) => bundled,
         Err(exit) => return exit,
     };
+    if !files::may_become(&arguments.out, bundle::BEGIN) {
+        let out = arguments.out.display();
+        complain(&format!("error: the bundle was not written: '{out}' exists and is not a bundle"));
+        complain("help: choose another file name, or remove the file first");
+        return Exit::Failed;
+    }
     let bytes = bundled.bundle.encode();
     let written = std::path::absolute(&arguments.out)
         .map_err(|error| stead_host::fs::reason(&error))
@@ -31,7 +45,7 @@ pub(crate) fn bundle(arguments: &Bundle, env: &ProcessEnv) -> Exit {
     Exit::Success
 }
 
-fn made(arguments: &Bundle, env: &ProcessEnv) -> Result<Bundled, Exit> {
+fn made(arguments: &args::Bundle, env: &ProcessEnv) -> Result<Bundled, Exit> {
     let root = arguments.root.clone().unwrap_or_else(|| input::folder(&arguments.document));
     let mut session = env.host.session(std::path::absolute(&root).unwrap_or(root));
     let text = input::document(&session, &arguments.document).map_err(|error| {
@@ -39,7 +53,34 @@ fn made(arguments: &Bundle, env: &ProcessEnv) -> Result<Bundled, Exit> {
         Exit::Unusable
     })?;
     let bundled = session.bundle(&text.name, &text.text, Reach::Folder);
-    bundled.map_err(|not_bundled| refuse(&not_bundled, &session.sources))
+    let Bundled { bundle, on_machine } = bundled.map_err(|not_bundled| refuse(&not_bundled, &session.sources))?;
+    let bundle = Arc::new(bundle);
+    check(session, &text, &bundle)?;
+    Ok(Bundled { bundle: Arc::unwrap_or_clone(bundle), on_machine })
+}
+
+/// Reports what is wrong with a document as its bundle is used: with no other files, and any parameters. A type that is not
+/// installed where it is bundled can be where it is used.
+fn check(mut session: Session, text: &Text, bundle: &Arc<Bundle>) -> Result<(), Exit> {
+    input::opened(&mut session, bundle, Path::new(&text.name)).map_err(|error| {
+        complain(&format!("error: {error}"));
+        Exit::Failed
+    })?;
+    session.values = Values::Open;
+    let findings = match session.prepare(&text.name, text.text.as_str(), Supplied::default()) {
+        Ok(prepared) => {
+            let mismatches = session.check_properties(&prepared, Mode::PLAN);
+            prepared.warnings.iter().cloned().chain(mismatches).collect()
+        }
+        Err(unusable) => session.with_properties(unusable, Mode::PLAN).findings,
+    };
+    let (elsewhere, findings): (Vec<Diagnostic>, Vec<Diagnostic>) =
+        distinct(&findings).into_iter().partition(|finding| *finding.code == UNKNOWN_TYPE);
+    for finding in elsewhere {
+        complain(&format!("note: {}; it must be installed where the bundle is used", finding.message));
+    }
+    show_findings(&findings, &session.sources);
+    if any_error(&findings) { Err(Exit::Unusable) } else { Ok(()) }
 }
 
 /// Says why a document cannot be delivered.
@@ -66,7 +107,7 @@ fn report(bundled: &Bundled, bytes: usize, output: Output) {
             &json!({
                 "version": 1,
                 "name": bundle.name(),
-                "identity": bundle.identity(),
+                "identity": bundle.identity().and_then(DocumentIdentity::name),
                 "files": bundle.entries().keys().collect::<Vec<_>>(),
                 "onMachine": on_machine,
                 "bytes": bytes,

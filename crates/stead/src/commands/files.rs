@@ -11,6 +11,7 @@ use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement,
 
 use super::values::plain;
 use crate::exit::Exit;
+use crate::input;
 use crate::output::complain;
 
 /// Writes a file, at once and whole. No link that another user made leads it elsewhere, and anything but a
@@ -24,6 +25,13 @@ pub(super) fn write(file: &Path, content: &[u8], mode: u32, writes: &Writes) -> 
     new.write(content)?;
     new.finish(mode, Ownership::default())?;
     Ok(())
+}
+
+/// Returns whether a file may be written that begins with `begin`: what is there is empty or begins so as well, or is not a
+/// file, which [`write`] refuses.
+pub(super) fn may_become(file: &Path, begin: &str) -> bool {
+    let is_empty = || file.metadata().is_ok_and(|metadata| metadata.len() == 0);
+    !file.is_file() || input::begins_with(file, begin) || is_empty()
 }
 
 /// Writes a file where nothing is, at once and whole. Returns whether: what is there stays.

@@ -266,11 +266,15 @@ fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -
         session.set_system_root(root);
     }
     let cannot = |error| Refusal::Exit(unreadable(document, &error));
-    let text = match document.text.clone() {
-        Some((name, text)) => Text { name, text },
-        None => input::loaded(&mut session, document.path()).map_err(cannot)?,
+    let (text, takes_input) = match document.text.clone() {
+        Some((name, text)) => {
+            let mut opened = document.bundle.iter().map(|bundle| input::opened(&mut session, bundle, document.path()));
+            opened.try_for_each(|opened| opened.map_err(cannot))?;
+            (Text { name, text }, false)
+        }
+        None => (input::loaded(&mut session, document.path()).map_err(cannot)?, input::is_standard(document.path())),
     };
-    let from = ParameterSources::of(&document.supplied, &text);
+    let from = ParameterSources { takes_input, ..ParameterSources::of(&document.supplied, &text) };
     let supplied = match input::parameters(&mut session, &from) {
         Ok(supplied) => supplied,
         Err(BadParameters::Unreadable(error)) => return Err(cannot(error)),

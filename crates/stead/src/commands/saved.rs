@@ -3,7 +3,6 @@
 mod text;
 
 use std::fs::File;
-use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -36,7 +35,7 @@ pub(super) fn save(
         complain("error: the plan was not saved because it has failures");
         return Err(Exit::Failed);
     }
-    if beginning(path).is_some_and(|begin| !begin.is_empty() && begin != SavedPlan::BEGIN.as_bytes()) {
+    if !files::may_become(path, SavedPlan::BEGIN) {
         complain(&format!("error: the plan was not saved: '{}' exists and is not a saved plan", path.display()));
         complain("help: choose another file name, or remove the file first");
         return Err(Exit::Failed);
@@ -56,17 +55,11 @@ pub(super) fn save(
     })
 }
 
-/// What a file begins with, as much as tells a plan from something else.
-fn beginning(path: &Path) -> Option<Vec<u8>> {
-    let mut begin = Vec::new();
-    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
-    file.take(SavedPlan::BEGIN.len() as u64).read_to_end(&mut begin).ok().map(|_| begin)
-}
-
 /// The plan in a file; `None` where it holds something else, such as a document.
 fn read(path: &Path, open: impl FnOnce(&Path) -> Result<File, Exit>) -> Option<Result<SavedPlan, Exit>> {
-    // What cannot be read is reported as a document that cannot.
-    beginning(path).filter(|begin| path.as_os_str() != "-" && begin == SavedPlan::BEGIN.as_bytes())?;
+    if path.as_os_str() == "-" || !input::begins_with(path, SavedPlan::BEGIN) {
+        return None;
+    }
     let plan = open(path).and_then(|file| {
         let text = input::read_open(path, file, MOST_BYTES).map_err(|error| unusable(&error))?;
         SavedPlan::read(&text.text).map_err(|error| unusable_plan(path, &error))
@@ -147,7 +140,8 @@ pub(super) fn document(plan: &SavedPlan, arguments: Apply) -> Result<Apply, Exit
         complain(&format!("help: set the environment variable STEAD_PARAM_{name}, or pass --set {name}=VALUE"));
         return Err(Exit::Unusable);
     }
-    Ok(Apply { document: arguments.document.of_plan(plan), ..arguments })
+    let document = arguments.document.of_plan(plan).map_err(|error| unusable(&error))?;
+    Ok(Apply { document, ..arguments })
 }
 
 fn refused(message: &str) -> Exit {
