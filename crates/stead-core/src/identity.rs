@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(stated("metadata: {name: web}\nresources: []\n").as_deref(), Some("name:web"));
         assert_eq!(stated("metadata: {name: ' '}\nresources: []\n"), None);
         assert_eq!(stated("metadata: {name: 5}\nresources: []\n"), None);
-        assert_eq!(stated(r#"metadata: {name: "a\n50%\x85"}"#).as_deref(), Some("name:a%0A50%25%C2%85"));
+        assert_eq!(stated(r#"metadata: {name: "a\n50%\x9b"}"#).as_deref(), Some("name:a%0A50%25%C2%9B"));
         assert_eq!(stated("resources: []\n"), None);
     }
 

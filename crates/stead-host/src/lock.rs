@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::fs::{self, FsError, OpenError, Place, Status, SystemPath, Writes};
-use crate::process::{end_left_behind, mark};
+use crate::process::{end_left_behind, traces};
 use crate::provider::Cancel;
 use crate::store::{self, Folder, StoreError};
 
@@ -176,9 +176,7 @@ impl Locks {
         let mut file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
         // A run that ends in order leaves no text.
         let left = read_lines(&mut file);
-        if let Some(mark) = left.get(3) {
-            end_left_behind(mark);
-        }
+        end_left_behind(left.get(3..).unwrap_or_default());
         introduce(&file, command, !left.is_empty()).map_err(|source| LockError::System { path, source })?;
         // There is one `/`, and any number of other roots.
         let end = if root == Path::new("/") { End::Emptied } else { End::Removed { directory, name } };
@@ -320,7 +318,7 @@ fn check(wait: &mut Wait<'_>, begun: Instant, owner: Option<Owner>) -> Result<()
     }
 }
 
-/// Says who has the lock: a line each for the process, the time, the command, and what its programs are marked with.
+/// Says who has the lock: a line each for the process, the time and the command, and those by which its programs are found.
 ///
 /// A new file is not truncated: ext4 writes what follows that to the disk when the file is closed, and waits for it.
 fn introduce(mut file: &File, command: &str, is_used: bool) -> io::Result<()> {
@@ -329,7 +327,7 @@ fn introduce(mut file: &File, command: &str, is_used: bool) -> io::Result<()> {
         file.rewind()?;
     }
     let (pid, now, command) = (std::process::id(), jiff::Timestamp::now(), command.replace('\n', " "));
-    file.write_all(format!("{pid}\n{now}\n{command}\n{}\n", mark()).as_bytes())
+    file.write_all(format!("{pid}\n{now}\n{command}\n{}", traces()).as_bytes())
 }
 
 fn read_owner(file: &mut File) -> Option<Owner> {

@@ -7,11 +7,13 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use stead_host::lock::{Lock, Locks, Wait};
 use stead_host::process::{self, Environment, Executable, Limits, Program};
 use stead_host::provider::Cancel;
 
@@ -27,6 +29,8 @@ fn main() {
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some("supervise") => process::supervise(&arguments[2]).unwrap(),
         Some("run") => run_forever(arguments[2].to_str().unwrap()),
+        Some("run-locked") => run_locked(arguments[2].as_ref(), arguments[3].to_str().unwrap()),
+        Some("lock") => drop(lock(arguments[2].as_ref())),
         Some("--list") => {}
         _ => tests(),
     }
@@ -42,7 +46,10 @@ fn tests() {
         detached_programs_end_after(signal);
     }
     println!("test detached_programs_end_after ... ok");
+    a_kill_of_both_is_made_up_for_by_the_next_run();
+    println!("test a_kill_of_both_is_made_up_for_by_the_next_run ... ok");
     no_control_group_is_left();
+    a_supervisor_that_cannot_be_started_leaves_no_control_group();
     println!("test no_control_group_is_left ... ok");
     an_orderly_end_leaves_no_supervisor();
     println!("test an_orderly_end_leaves_no_supervisor ... ok");
@@ -99,6 +106,66 @@ fn detached_programs_end_after(signal: Signal) {
     if has_control_groups("detached_programs_end_after") {
         let pid = programs_end_after(signal, DETACHED, 3);
         stead_testkit::until(|| groups_of(pid).is_empty().then_some(()));
+    }
+}
+
+/// Runs as two sessions of a machine do: each in a control group of its own.
+const IN_A_GROUP: &str = r#"group=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)/$1
+shift; mkdir -p "$group"; echo $$ > "$group/cgroup.procs"; exec "$@""#;
+
+fn in_a_group(name: &str, arguments: &[&str]) -> Command {
+    let own = std::env::current_exe().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", IN_A_GROUP, "sh", name]).arg(own).args(arguments);
+    command
+}
+
+fn lock(folder: &Path) -> Lock {
+    let wait = Wait { cancel: &Cancel::default(), deadline: SOON, on_wait: &mut |_| ControlFlow::Continue(()) };
+    Locks::in_directory(&folder.join("locks"))
+        .lock_root(folder, "stead apply", wait)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_locked(folder: &Path, program: &str) {
+    let _lock = lock(folder);
+    run_forever(program);
+}
+
+/// Nobody is left that could end what is detached, until another run takes the lock: from elsewhere.
+fn a_kill_of_both_is_made_up_for_by_the_next_run() {
+    if !has_control_groups("a_kill_of_both_is_made_up_for_by_the_next_run") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let (one, other) = (format!("one-{}", std::process::id()), format!("other-{}", std::process::id()));
+    let mut command = in_a_group(&one, &["run-locked", path, DETACHED]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let pids: Vec<i32> = out.lines().take(3).map(|line| line.unwrap().parse().unwrap()).collect();
+    // What lost its parents is a child of it as well.
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let supervises =
+        |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap().contains("supervise\0");
+    let supervisor: i32 = children.split_whitespace().find(supervises).unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(pids.iter().all(|pid| is_running(*pid)), "nobody ended them: {pids:?}");
+    assert!(in_a_group(&other, &["lock", path]).status().unwrap().success());
+    assert!(!pids.iter().any(|pid| is_running(*pid)), "still running: {pids:?}");
+    // Of what was made for this test nothing is left but its two groups.
+    let script = r#"cd "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)"; rmdir "$@""#;
+    assert!(Command::new("sh").args(["-c", script, "sh", &one, &other]).status().unwrap().success());
+}
+
+fn a_supervisor_that_cannot_be_started_leaves_no_control_group() {
+    if has_control_groups("a_supervisor_that_cannot_be_started_leaves_no_control_group") {
+        let supervision = process::start_supervision(Path::new("/nothing/of/this/name"), &["supervise"]);
+        run("exit 0");
+        assert_eq!(groups_of(std::process::id()), Vec::<String>::new());
+        drop(supervision);
     }
 }
 

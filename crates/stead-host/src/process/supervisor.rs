@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::MemfdFlags;
 
 use super::leader::PATIENCE;
-use super::os::cgroup::Group;
+use super::os::cgroup::{self, Group};
 use super::os::procfs;
 use super::tree::{self, MARKER, Resident, Tree};
 
@@ -116,17 +116,21 @@ pub fn supervise(token: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// What the programs of this process are marked with, so that what it leaves behind when it is killed can be found.
-pub fn mark() -> String {
-    tree::process_token()
+/// Lines by which is found what this process leaves behind when it is killed: what its programs are marked with, and the
+/// control group that it is in, if it can be in one.
+pub fn traces() -> String {
+    let group = cgroup::current().map(|group| group + "\n").unwrap_or_default();
+    format!("{}\n{group}", tree::process_token())
 }
 
-/// Ends the programs that another process left behind when it was killed, by its [`mark`]. Its supervisor does so as well,
-/// but takes a moment. Does nothing for a text that is not a mark, or for that of a process that this one belongs to.
-pub fn end_left_behind(mark: &str) {
+/// Ends the programs that another process left behind when it was killed, by its [`traces`]. Its supervisor does so as well,
+/// but takes a moment, and may have been killed too. Does nothing for lines that are not traces, or for those of a process
+/// that this one belongs to.
+pub fn end_left_behind(traces: &[String]) {
+    let Some((mark, group)) = traces.split_first() else { return };
     let is_around = std::env::var(MARKER).is_ok_and(|marks| marks.contains(mark));
-    if tree::is_process_token(mark) && mark != tree::process_token() && !is_around {
-        if let Some(group) = Group::find(mark) {
+    if tree::is_process_token(mark) && *mark != tree::process_token() && !is_around {
+        if let Some(group) = Group::find(mark, group.first().map(String::as_str)) {
             group.end(PATIENCE);
             group.remove();
         }
@@ -214,15 +218,15 @@ fn leave(group: &Group) {
 impl Supervisor {
     fn start(program: &Path, arguments: &[OsString]) -> io::Result<Self> {
         let groups = File::from(rustix::fs::memfd_create("programs", MemfdFlags::CLOEXEC)?);
-        let group = own_group();
         let mut command = Command::new(program);
         // What this process was marked with, and not what it marks: whoever runs this process ends the supervisor too.
         let outer = std::env::var_os(MARKER).map(|outer| (MARKER, outer));
         command.args(arguments).arg(tree::process_token()).env_clear().envs(outer).current_dir("/");
         command.stdin(Stdio::piped()).stdout(groups.try_clone()?);
+        let group = own_group();
         let directory = group.as_ref().and_then(|group| group.as_fd().try_clone_to_owned().ok());
         command.stderr(directory.map_or_else(Stdio::null, Stdio::from));
-        let process = command.spawn()?;
+        let process = command.spawn().inspect_err(|_| group.iter().for_each(Group::remove))?;
         let resident = Resident::enter(process.id());
         // Not before the supervisor is there, which stays outside.
         let group = group.and_then(|group| entered(group).inspect_err(not_grouped).ok());

@@ -27,7 +27,7 @@ impl Group {
     ///
     /// Fails where version 2 is not mounted or cannot be written, and before Linux 5.14, which cannot end a group at once.
     pub(in crate::process) fn create(token: &str) -> io::Result<Self> {
-        let own = open(&own_directory()?)?;
+        let own = open(&directory_of(&current()?)?)?;
         remove_abandoned(&own);
         let name = format!("{PREFIX}{}-{token}", std::process::id());
         mkdirat(&own, name.as_str(), Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH)?;
@@ -39,11 +39,19 @@ impl Group {
         Ok(group)
     }
 
-    /// The group with a name that ends in `token`, within that of this process.
-    pub(in crate::process) fn find(token: &str) -> Option<Self> {
-        let own = open(&own_directory().ok()?).ok()?;
-        let name = children(&own).into_iter().find(|name| text(name).is_some_and(|name| name.ends_with(token)))?;
-        Some(Self { directory: openat(&own, &*name, DIRECTORY, Mode::empty()).ok()? })
+    /// The group with a name that ends in `token`: within that of this process or beside it, or of the process that was in
+    /// the group `recorded`, by [`current`], when it created this one or later.
+    pub(in crate::process) fn find(token: &str, recorded: Option<&str>) -> Option<Self> {
+        let own = current().ok();
+        let places = recorded.into_iter().chain(own.as_deref());
+        places.flat_map(|place| [place, outer(place)]).find_map(|place| Self::find_within(place, token))
+    }
+
+    fn find_within(place: &str, token: &str) -> Option<Self> {
+        let place = open(&directory_of(place).ok()?).ok()?;
+        let is_it = |name: &CString| is_ours(name) && text(name).is_some_and(|name| name.ends_with(token));
+        let name = children(&place).into_iter().find(is_it)?;
+        Some(Self { directory: openat(&place, &*name, DIRECTORY, Mode::empty()).ok()? })
     }
 
     /// A group by its directory; `None` if it is not a directory.
@@ -126,11 +134,21 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
 }
 
-/// The directory of the group that this process is in.
-fn own_directory() -> io::Result<PathBuf> {
-    let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
+/// The group that this process is in, as a path from the outermost one, which is empty.
+pub(in crate::process) fn current() -> io::Result<String> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or_else(unsupported)?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    group.map(str::to_owned).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// The group that a group lies in.
+fn outer(group: &str) -> &str {
+    group.rsplit_once('/').map_or("", |(outer, _)| outer)
+}
+
+/// The directory of a group.
+fn directory_of(group: &str) -> io::Result<PathBuf> {
+    let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
     // It is outside of what this process can see.
     if group.split('/').any(|name| name == "..") {
         return Err(unsupported());
