@@ -6,9 +6,6 @@ use std::path::Path;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use crate::document::Document;
-use crate::text::Node;
-
 /// The name under which the records of a document are found again by later runs.
 ///
 /// It is the `name` of its metadata, or else the real path of its file. The text does not matter, so that a document
@@ -31,9 +28,9 @@ const FILE: &str = "file:";
 const INPUT: &str = "input:";
 
 impl DocumentIdentity {
-    /// The identity that a document states itself: `metadata: {name: NAME}`.
-    pub fn stated(document: &Document) -> Option<Self> {
-        let name = document.metadata.as_ref()?.get("name").and_then(Node::as_str)?.trim();
+    /// Of a document that states a name, without the blanks around it; `None` where nothing is left.
+    pub fn of_stated_name(name: &str) -> Option<Self> {
+        let name = name.trim();
         (!name.is_empty()).then(|| Self(format!("{NAME}{}", escaped(name))))
     }
 
@@ -114,21 +111,13 @@ impl TryFrom<String> for DocumentIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::parse;
-    use crate::text::{Limits, SourceId};
-
-    fn stated(text: &str) -> Option<String> {
-        let (document, _) = parse(SourceId(0), text, &Limits::default());
-        DocumentIdentity::stated(&document).map(String::from)
-    }
 
     #[test]
-    fn a_document_is_called_what_its_metadata_says() {
-        assert_eq!(stated("metadata: {name: web}\nresources: []\n").as_deref(), Some("name:web"));
-        assert_eq!(stated("metadata: {name: ' '}\nresources: []\n"), None);
-        assert_eq!(stated("metadata: {name: 5}\nresources: []\n"), None);
-        assert_eq!(stated(r#"metadata: {name: "a\n50%\x9b"}"#).as_deref(), Some("name:a%0A50%25%C2%9B"));
-        assert_eq!(stated("resources: []\n"), None);
+    fn a_stated_name_is_one_line() {
+        let of = |name: &str| DocumentIdentity::of_stated_name(name).map(String::from);
+        assert_eq!(of(" web ").as_deref(), Some("name:web"));
+        assert_eq!(of("a\n50%\u{9b}").as_deref(), Some("name:a%0A50%25%C2%9B"));
+        assert_eq!(of(" "), None);
     }
 
     #[test]

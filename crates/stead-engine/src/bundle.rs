@@ -216,7 +216,7 @@ impl Walk<'_> {
         let source = self.sources.add(Source::new(name, text));
         let (document, _) = document::parse(source, text, &Limits::default());
         if self.depth == MAX_NESTING {
-            self.named.identity = DocumentIdentity::stated(&document);
+            self.named.identity = document.identity();
         }
         self.document(&document, folder);
     }

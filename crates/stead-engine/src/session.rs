@@ -118,7 +118,7 @@ impl Prepared {
 
     /// Returns the identity that the document states itself, for its records between runs.
     pub fn stated_identity(&self) -> Option<DocumentIdentity> {
-        self.graph.scopes.first().and_then(|scope| DocumentIdentity::stated(&scope.document))
+        self.graph.scopes.first().and_then(|scope| scope.document.identity())
     }
 
     /// Warnings about what dsc does not have, in it and in the documents that it includes.

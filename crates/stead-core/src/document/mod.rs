@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::{Placed, expressions};
 use crate::id::{ResourceId, TypeName};
+use crate::identity::DocumentIdentity;
 use crate::text::{Node, SourceId, Span, Spanned};
 use crate::value::Value;
 use crate::wait::Wait;
@@ -72,6 +73,11 @@ impl Document {
 }
 
 impl Document {
+    /// The identity that it states itself: `metadata: {name: NAME}`.
+    pub fn identity(&self) -> Option<DocumentIdentity> {
+        DocumentIdentity::of_stated_name(self.metadata.as_ref()?.get("name").and_then(Node::as_str)?)
+    }
+
     /// The parameters that its expressions may read.
     pub fn used_parameters(&self) -> UsedParameters {
         let mut used = UsedParameters::default();
