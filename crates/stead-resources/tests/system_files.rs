@@ -461,8 +461,13 @@ fn sh(script: &str) -> bool {
 fn mount() -> impl Strategy<Value = (&'static str, Json)> {
     let tmpfs =
         vec![json!("size=1m"), json!("defaults"), json!("size=2m,nosuid,mode=0700"), json!("ro,noatime,size=1m")];
-    let bind =
-        vec![json!("bind"), json!("bind,ro"), json!("rbind,nosuid,noexec"), json!("bind,nofail,x-systemd.automount")];
+    let bind = vec![
+        json!("bind"),
+        json!("bind,ro"),
+        json!("rbind,nosuid,noexec"),
+        json!("bind,nofail,x-systemd.automount"),
+        json!("bind,rw,dev,noatime"),
+    ];
     let of = |device: &'static str, fstype: &'static str, options: Vec<Json>| {
         let state = select(vec![json!("mounted"), json!("mounted"), json!("unmounted"), json!(null)]);
         let path = select(vec!["/srv/b", "/srv/b", "/srv/none"]);
@@ -485,6 +490,7 @@ fn mount() -> impl Strategy<Value = (&'static str, Json)> {
         "mount --bind /srv/a/in /srv/b",
         "umount /srv/b 2>/dev/null || true",
         "mount -o remount,bind,ro,nodev /srv/b 2>/dev/null || true",
+        "mount -o remount,bind,nosuid,strictatime /srv",
     ]);
     let desired = prop_oneof![
         of("tmpfs", "tmpfs", tmpfs),

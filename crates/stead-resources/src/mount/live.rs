@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,8 @@ const SWAPOFF: SystemProgram = SystemProgram { name: "swapoff", package: "mount"
 pub(super) struct Mounted {
     pub(super) fstype: String,
     pub(super) source: String,
+    /// Its number, until it is unmounted.
+    id: String,
     /// The mount point without links.
     point: PathBuf,
     /// The options of this mount, and those of the file system, which other mounts of it share.
@@ -96,11 +99,8 @@ pub(super) fn find(path: &str, device: Option<&str>) -> Result<Option<Mounted>, 
         return Ok(device.filter(|device| is_swap(device)).map(Mounted::swap));
     }
     let Some(point) = Point::find(Path::new(path))? else { return Ok(None) };
-    let table = Path::new("/proc/self/mountinfo");
-    let text = fs::read(table).map_err(|error| cannot("read", table, error))?;
-    let text = String::from_utf8_lossy(&text);
     let (mut here, elsewhere): (Vec<_>, Vec<_>) =
-        text.lines().filter_map(Mounted::of).partition(|mounted| mounted.point == point.path);
+        Mounted::all()?.into_iter().partition(|mounted| mounted.point == point.path);
     for mounted in &mut here {
         let stays = elsewhere.iter().any(|other| other.device == mounted.device);
         mounted.is_volatile = IN_MEMORY.contains(&mounted.fstype.as_str()) && !stays;
@@ -117,12 +117,27 @@ fn is_swap(device: &str) -> bool {
 }
 
 impl Mounted {
+    fn all() -> Result<Vec<Self>, Failure> {
+        let table = Path::new("/proc/self/mountinfo");
+        let text = fs::read(table).map_err(|error| cannot("read", table, error))?;
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(Self::of).collect())
+    }
+
+    /// The mount that what is open lies in.
+    fn holding(opened: &OwnedFd) -> Result<Option<Self>, Failure> {
+        let path = Path::new("/proc/self/fdinfo").join(opened.as_raw_fd().to_string());
+        let text = fs::read_to_string(&path).map_err(|error| cannot("read", &path, error))?;
+        let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
+        Ok(Self::all()?.into_iter().find(|mounted| Some(mounted.id.as_str()) == id))
+    }
+
     /// A line of mountinfo; see proc(5).
     fn of(line: &str) -> Option<Self> {
         let (front, back) = line.split_once(" - ")?;
         let front: Vec<&str> = front.split(' ').collect();
         let mut back = back.split(' ');
         Some(Self {
+            id: (*front.first()?).to_owned(),
             device: (*front.get(2)?).to_owned(),
             root: decoded(front.get(3)?),
             point: decoded(front.get(4)?).into(),
@@ -137,8 +152,9 @@ impl Mounted {
     }
 
     fn swap(device: &str) -> Self {
-        let [options, shared, number, root] = [const { String::new() }; 4];
+        let [id, options, shared, number, root] = [const { String::new() }; 5];
         Self {
+            id,
             fstype: "swap".to_owned(),
             source: device.to_owned(),
             point: PathBuf::new(),
@@ -284,6 +300,7 @@ fn program_of(
         Action::Unmount if wanted.is_swap() => Some(&SWAPOFF),
         Action::Unmount => mounted.is_some_and(is_served).then_some(&UMOUNT),
         Action::Mount if wanted.is_swap() => Some(&SWAPON),
+        Action::Remount if options.is_bind() => None,
         Action::Mount | Action::Remount => (!is_own).then_some(&MOUNT),
     }
 }
@@ -295,12 +312,16 @@ pub(super) fn act(cx: &Context, action: Action, wanted: &Entry) -> Result<(), Fa
     match (action, program) {
         (Action::Unmount, _) => return unmount_all(cx, wanted),
         (Action::Mount, Some(_)) if wanted.is_swap() => return swap_on(cx, wanted),
-        // It takes care of all options.
-        (Action::Mount, Some(program)) => return mount_with(cx, program, wanted, &wanted.options),
+        // It takes care of all options, but some versions take flags from a bind mount that are not stated.
+        (Action::Mount, Some(program)) => {
+            mount_with(cx, program, wanted, &wanted.options)?;
+            return if options.is_bind() { remount_bound(wanted, &options) } else { Ok(()) };
+        }
         (Action::Remount, Some(program)) => mount_with(cx, program, wanted, &options.for_remount())?,
         (Action::Mount, None) if options.is_bind() => bind(wanted, &options)?,
         (Action::Mount, None) => mount_new(wanted, &options)?,
-        (Action::Remount, None) => remount(wanted, &options)?,
+        (Action::Remount, None) if options.is_bind() => remount_bound(wanted, &options)?,
+        (Action::Remount, None) => remount(wanted, options.flags(), &options.data())?,
     }
     propagate(wanted, &options)
 }
@@ -321,24 +342,29 @@ fn mount_new(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
 }
 
 fn bind(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let path = Path::new(&wanted.device);
-    let source = Point::find(path)?.ok_or_else(|| no_source(wanted))?;
-    let source = source.open().map_err(|errno| cannot("open", path, errno))?;
+    let source = open_source(wanted)?.ok_or_else(|| no_source(wanted))?;
     with_point("mount", wanted, |point| {
         let source = by_descriptor(&source);
         if options.has("rbind") { mount_bind_recursive(source, point) } else { mount_bind(source, point) }
     })?;
-    // It has the flags of where it comes from until then.
-    remount(wanted, options)
+    remount_bound(wanted, options)
 }
 
-fn remount(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let (flags, data) = if options.is_bind() {
-        (options.flags() | MountFlags::BIND, String::new())
-    } else {
-        (options.flags(), options.data())
-    };
-    with_point("change the options of", wanted, |point| mount_remount(point, flags, data.as_str()))
+fn open_source(wanted: &Entry) -> Result<Option<OwnedFd>, Failure> {
+    let path = Path::new(&wanted.device);
+    let opened = Point::find(path)?.map(|source| source.open());
+    opened.transpose().map_err(|errno| cannot("open", path, errno))
+}
+
+/// Gives a bind mount the flags of what it shows, with those that it states. If that is not there any more, it keeps its own.
+fn remount_bound(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
+    let source = open_source(wanted)?.map(|source| Mounted::holding(&source));
+    let source = source.unwrap_or_else(|| find(&wanted.path, None))?.ok_or_else(|| no_source(wanted))?;
+    remount(wanted, options.flags_of_bind(&source.options), "")
+}
+
+fn remount(wanted: &Entry, flags: MountFlags, data: &str) -> Result<(), Failure> {
+    with_point("change the options of", wanted, |point| mount_remount(point, flags, data))
 }
 
 fn propagate(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {

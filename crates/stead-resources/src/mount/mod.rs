@@ -59,7 +59,8 @@ struct Properties<'a> {
     #[serde(borrow)]
     fstype: Option<MountText<'a>>,
     /// The options, with commas between them. Compared by what they mean: their order, and those that hold without being
-    /// stated, make no difference. A new entry without them has 'defaults'.
+    /// stated, make no difference. A bind mount keeps the flags of what it shows, such as nosuid and ro; those that are
+    /// stated are set, and 'suid', 'dev', 'exec' and 'rw' take theirs away. A new entry without options has 'defaults'.
     #[serde(borrow)]
     options: Option<MountText<'a>>,
     /// Whether dump(8) backs it up: 0 in a new entry.
@@ -68,7 +69,7 @@ struct Properties<'a> {
     /// When fsck(8) checks it at boot: 0 for never, which a new entry has.
     #[schemars(range(max = 9))]
     pass: Option<u8>,
-    /// Whether it is mounted, with the options of its entry. Not compared if not stated, or below another root.
+    /// Whether it is mounted, with the options of its entry if it has any. Not compared if not stated, or below another root.
     state: Option<Activity>,
     /// Whether the entry exists. If false, it is also unmounted; the files of a tmpfs are lost then, and the plan lists
     /// them. Mount points that the system needs, such as / and /proc, are not unmounted.
@@ -403,7 +404,7 @@ impl Properties<'_> {
             };
             is_right.then(|| (property.to_owned(), Value::from(is)))
         };
-        mounted.differing(&wanted).into_iter().filter_map(shown).collect()
+        self.differing_live(mounted, &wanted).into_iter().filter_map(shown).collect()
     }
 
     /// The state that a set leads to: what is stated.
@@ -425,6 +426,12 @@ impl Properties<'_> {
         after
     }
 
+    /// The properties in which what is mounted is not what the entry says. An entry without options says nothing of them.
+    fn differing_live(&self, mounted: &Mounted, wanted: &Entry) -> Vec<&'static str> {
+        let is_said = self.options.is_some() || !Options::of(&wanted.options).is_empty();
+        mounted.differing(wanted).into_iter().filter(|name| is_said || *name != "options").collect()
+    }
+
     fn differing(&self, found: &Found) -> Vec<&'static str> {
         if !self.exist {
             return if found.exists() { vec!["_exist"] } else { Vec::new() };
@@ -434,12 +441,8 @@ impl Properties<'_> {
         }
         let wanted = self.wanted(found.entry.as_ref());
         let is_mounted = found.mounted.is_some();
-        let live = found
-            .mounted
-            .as_ref()
-            .filter(|_| self.state == Some(Activity::Mounted))
-            .map(|live| live.differing(&wanted));
-        let live = live.unwrap_or_default();
+        let live = found.mounted.as_ref().filter(|_| self.state == Some(Activity::Mounted));
+        let live = live.map(|live| self.differing_live(live, &wanted)).unwrap_or_default();
         let entry = found.entry.as_ref();
         let differs = |of: fn(&Entry) -> &str| entry.is_none_or(|entry| of(entry) != of(&wanted));
         let number = |of: fn(&Entry) -> u32| entry.is_none_or(|entry| of(entry) != of(&wanted));
@@ -493,7 +496,7 @@ impl Properties<'_> {
             (None, Some(Activity::Mounted)) if self.exist => vec![Action::Mount],
             (Some(mounted), Some(Activity::Mounted)) => {
                 let wanted = self.wanted(found.entry.as_ref());
-                match mounted.differing(&wanted).as_slice() {
+                match self.differing_live(mounted, &wanted).as_slice() {
                     ["device" | "fstype", ..] => vec![Action::Unmount, Action::Mount],
                     ["options", ..] => vec![Action::Remount],
                     // What the kernel does not show.

@@ -8,7 +8,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags};
 pub(super) const DEFAULTS: &str = "defaults";
 
 /// Options of which the last one counts; the first of each is what holds without any.
-const OPPOSITES: [&[&str]; 11] = [
+const OPPOSITES: [&[&str]; 12] = [
     &["rw", "ro"],
     &["suid", "nosuid"],
     &["dev", "nodev"],
@@ -16,6 +16,7 @@ const OPPOSITES: [&[&str]; 11] = [
     &["async", "sync"],
     &["relatime", "noatime", "strictatime", "atime", "norelatime", "nostrictatime"],
     &["diratime", "nodiratime"],
+    &["symfollow", "nosymfollow"],
     &["nolazytime", "lazytime"],
     &["auto", "noauto"],
     &["nouser", "user", "users"],
@@ -63,9 +64,11 @@ pub(super) struct Options<'t> {
 }
 
 impl<'t> Options<'t> {
-    /// Of a list with commas between them.
+    /// Of a list with commas between them. What holds without being stated is left out, but for a bind mount: there it
+    /// takes away a flag of what is bound.
     pub(super) fn of(text: &'t str) -> Self {
         let mut effective = BTreeSet::new();
+        let is_bind = split(text).any(|option| matches!(option, "bind" | "rbind"));
         let with_implied = |option: &'t str| {
             let implied = IMPLIED.iter().find(|(name, _)| *name == option).map_or(&[][..], |(_, implied)| implied);
             std::iter::once(option).chain(implied.iter().copied())
@@ -73,7 +76,8 @@ impl<'t> Options<'t> {
         for option in split(text).flat_map(with_implied) {
             if let Some(group) = OPPOSITES.iter().find(|group| group.contains(&option)) {
                 effective.retain(|other| !group.contains(other));
-                if group.first() == Some(&option) {
+                let is_said = is_bind && group.iter().any(|option| COMPARED.contains(option));
+                if group.first() == Some(&option) && !is_said {
                     continue;
                 }
             }
@@ -141,6 +145,27 @@ impl<'t> Options<'t> {
         if flags.intersects(of_times) { flags } else { flags | MountFlags::RELATIME }
     }
 
+    /// The flags of a bind mount of what the kernel shows with these options: it has them as well, unless it states others.
+    pub(super) fn flags_of_bind(&self, of_source: &str) -> MountFlags {
+        let has_times = of_source.split(',').any(|option| matches!(option, "relatime" | "noatime"));
+        let is_flag = |option: &&str| !IMPLIED.iter().any(|(name, _)| name == option);
+        let own = self.effective.iter().copied().filter(is_flag);
+        let times = (!has_times).then_some("strictatime");
+        let all: Vec<&str> = of_source.split(',').chain(times).chain(own).collect();
+        Options::of(&all.join(",")).flags() | MountFlags::BIND
+    }
+
+    /// Whether they are as good as none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.effective.is_empty()
+    }
+
+    /// Whether an option is stated, or another one that excludes it.
+    fn states(&self, option: &str) -> bool {
+        let group = OPPOSITES.iter().find(|group| group.contains(&option));
+        group.map_or_else(|| self.has(option), |group| group.iter().any(|option| self.has(option)))
+    }
+
     /// What is for the file system itself.
     pub(super) fn data(&self) -> String {
         let is_own = |option: &&&str| {
@@ -155,12 +180,9 @@ impl<'t> Options<'t> {
 
     /// The options for a remount by `mount`, which would leave what is not said as it was.
     pub(super) fn for_remount(&self) -> String {
-        let is_kept = |option: &&str| !matches!(*option, "bind" | "rbind") && propagation(option).is_none();
+        let is_kept = |option: &&str| propagation(option).is_none();
         let kept = self.effective.iter().copied().filter(is_kept);
         let mut options: Vec<&str> = std::iter::once("remount").chain(kept).collect();
-        if self.is_bind() {
-            options.push("bind");
-        }
         // Behind what lets others mount it, which implies their opposites.
         let opposites = [("ro", "rw"), ("nosuid", "suid"), ("nodev", "dev"), ("noexec", "exec")];
         options.extend(opposites.iter().filter(|(no, _)| !self.has(no)).map(|(_, yes)| yes));
@@ -170,11 +192,13 @@ impl<'t> Options<'t> {
         options.join(",")
     }
 
-    /// Whether a mount that the kernel shows with these options has others than these.
+    /// Whether a mount that the kernel shows with these options has others than these. A bind mount has what it does not
+    /// state from elsewhere.
     pub(super) fn differ_from(&self, fstype: &str, of_mount: &str, of_file_system: &str) -> bool {
         let (live, file_system) = (Options::of(of_mount), Options::of(of_file_system));
         let is_live = |option: &str| live.has(option) || (option == "ro" && file_system.has(option) && !self.is_bind());
-        if COMPARED.iter().any(|option| self.has(option) != is_live(option)) {
+        let is_compared = |option: &&&str| !self.is_bind() || self.states(option);
+        if COMPARED.iter().filter(is_compared).any(|option| self.has(option) != is_live(option)) {
             return true;
         }
         // Other file systems may round or negotiate what they are given.
@@ -234,6 +258,7 @@ mod tests {
             ("user", "nosuid,nodev,noexec,user"),
             ("owner,dev", "owner,suid,dev,nosuid"),
             ("shared,rprivate", "rprivate"),
+            ("bind,defaults,async", "bind"),
         ];
         for (one, other) in same {
             assert_eq!(Options::of(one), Options::of(other), "{one}");
@@ -242,6 +267,7 @@ mod tests {
         assert_ne!(Options::of("noauto"), Options::of("auto"));
         assert_ne!(Options::of("exec,user"), Options::of("user,exec"));
         assert_ne!(Options::of("shared"), Options::of("private"));
+        assert_ne!(Options::of("bind"), Options::of("bind,suid"));
     }
 
     #[test]
@@ -249,6 +275,24 @@ mod tests {
         let options = Options::of("user,exec,rshared").for_remount();
         let at = |option: &str| options.split(',').position(|each| each == option);
         assert!(at("exec") > at("user") && at("noexec").is_none() && at("rshared").is_none(), "{options}");
+    }
+
+    #[test]
+    fn a_bind_mount_keeps_the_flags_that_it_does_not_state() {
+        let flags = |own: &str| Options::of(own).flags_of_bind("ro,nosuid,noexec,noatime").difference(MountFlags::BIND);
+        let of_source = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
+        for (own, expected) in [
+            ("bind", of_source),
+            ("bind,defaults", of_source),
+            ("bind,nodev", of_source | MountFlags::NODEV),
+            ("rbind,exec", of_source.difference(MountFlags::NOEXEC)),
+            ("bind,rw,suid", MountFlags::NOEXEC | MountFlags::NOATIME),
+            ("bind,user,exec", of_source.difference(MountFlags::NOEXEC) | MountFlags::NODEV),
+            ("bind,relatime", of_source.difference(MountFlags::NOATIME) | MountFlags::RELATIME),
+        ] {
+            assert_eq!(flags(own), expected, "{own}");
+        }
+        assert!(Options::of("bind").flags_of_bind("rw").contains(MountFlags::STRICTATIME));
     }
 
     #[test]
@@ -272,6 +316,12 @@ mod tests {
             assert!(!Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
         }
         for options in ["defaults", "nosuid,ro", "nosuid,noatime", "nosuid,size=2m", "nosuid,nr_inodes=9"] {
+            assert!(Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
+        }
+        for options in ["bind", "bind,nosuid", "rbind,rw,exec", "bind,relatime"] {
+            assert!(!Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
+        }
+        for options in ["bind,ro", "bind,suid", "rbind,noexec", "bind,noatime"] {
             assert!(Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
         }
     }
