@@ -11,7 +11,7 @@ use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
-use stead_core::manifest::{Implementation, Manifest};
+use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::run::KnownInstance;
 use stead_core::value::Value;
 use stead_host::bundle::FilesWithin;
@@ -34,6 +34,21 @@ pub(crate) struct Providers {
     /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
     /// same resource.
     made: RwLock<Vec<Made>>,
+    /// Manifests, and the same with the marks of a schema that is elsewhere.
+    marked: Mutex<Vec<(Arc<Manifest>, Arc<Manifest>)>>,
+}
+
+/// Whether only what carries a resource out knows its schema.
+fn has_schema_elsewhere(manifest: &Manifest) -> bool {
+    let printed = |resource: &CommandResource| matches!(resource.schema, Some(SchemaSource::Command { .. }));
+    manifest.secret_places.is_none()
+        && match &manifest.implementation {
+            Implementation::Command(resource) => printed(resource),
+            Implementation::Adapted { adapter, resource } => {
+                resource.schema.is_none() && matches!(adapter.implementation, Implementation::Command(_))
+            }
+            Implementation::BuiltIn | Implementation::Engine | Implementation::Late(_) => false,
+        }
 }
 
 /// A resource and what carries it out.
@@ -41,7 +56,7 @@ type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
     pub(crate) fn new(host: &Host, settings: Arc<Settings>) -> Self {
-        Self { host: host.clone(), settings, made: RwLock::default() }
+        Self { host: host.clone(), settings, made: RwLock::default(), marked: Mutex::default() }
     }
 
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
@@ -57,6 +72,39 @@ impl Providers {
                 all.push((Arc::clone(manifest), Arc::clone(&provider)));
                 provider
             })
+        })
+    }
+
+    /// The manifest with the marks of secrets of a schema that is not in it, but printed by a program or that of the adapter. Where
+    /// that schema cannot be had, every property is secret.
+    pub(crate) fn marked(&self, manifest: &Arc<Manifest>, cx: &Context) -> Arc<Manifest> {
+        if !has_schema_elsewhere(manifest) {
+            return Arc::clone(manifest);
+        }
+        let known = |marked: &[(Arc<Manifest>, Arc<Manifest>)]| {
+            let mut all =
+                marked.iter().filter(|(plain, marked)| [plain, marked].iter().any(|one| Arc::ptr_eq(one, manifest)));
+            all.next().map(|(_, marked)| Arc::clone(marked))
+        };
+        // One thread asks the program, the others wait for its answer.
+        let mut all = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        known(&all).unwrap_or_else(|| {
+            let provider = self.of(manifest);
+            let places = match provider.schema(cx) {
+                Ok(schema) => schema.and_then(|schema| SecretPlaces::of_schema(schema.json())),
+                Err(_) => Some(SecretPlaces::everywhere()),
+            };
+            let marked = match places {
+                Some(places) => {
+                    Arc::new(Manifest { secret_places: Some(Arc::new(places)), ..Manifest::clone(manifest) })
+                }
+                None => Arc::clone(manifest),
+            };
+            if !Arc::ptr_eq(&marked, manifest) {
+                self.made.write().unwrap_or_else(PoisonError::into_inner).push((Arc::clone(&marked), provider));
+            }
+            all.push((Arc::clone(manifest), Arc::clone(&marked)));
+            marked
         })
     }
 
@@ -158,6 +206,7 @@ impl SessionCalls {
 impl SessionCalls {
     /// Carries out a call with a resource that was just found, whose schema says what of the desired state is secret.
     fn carry_out_late(&self, call: &Call, manifest: Arc<Manifest>) -> Response {
+        let manifest = self.providers.marked(&manifest, &self.contexts.usual);
         let mut desired = Arc::clone(&call.desired);
         if manifest.states_secrets(&desired) {
             desired = Arc::new(manifest.sealing_secrets(Arc::unwrap_or_clone(desired), &*self.vault));

@@ -13,10 +13,12 @@ use stead_core::digest::sha256;
 use stead_core::event::Status;
 use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
+use stead_core::manifest::Implementation;
 use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_host::facts::machine_identity;
+use stead_host::store::{self, Purpose, StoreError};
 
 use crate::difference::words;
 use crate::json;
@@ -25,11 +27,12 @@ use crate::session::{Prepared, Session};
 
 /// A plan that can be applied later, if it still holds then.
 ///
-/// It holds no secret that the document does not state in the clear: secret parameters are given anew when it is applied.
+/// It holds no secret in the clear: secret parameters are given anew when it is applied, and what a document states for
+/// a property that is secret by its resource is sealed with the key of the store, with all of the text.
 ///
 /// Guarantees: what there is to show of it is in `instances`, and a plan is applied only where [`Self::deviations`] finds that
 /// planning again comes to just these. So it cannot show one thing and do another, whoever wrote the file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SavedPlan {
     /// The version of the engine that made it.
@@ -62,6 +65,32 @@ pub struct SavedPlan {
     pub documents: Vec<String>,
     /// What is to be done with each instance, in the order of the run: all that is shown of the plan.
     pub instances: Vec<Json>,
+    /// The document, the parameters and the bundle, where they state secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sealed: Option<SealedTexts>,
+    #[serde(skip)]
+    states_secrets: bool,
+}
+
+/// What only the user who made a plan can read of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SealedTexts {
+    name: String,
+    base64: String,
+}
+
+impl SealedTexts {
+    fn new(plan: &SavedPlan) -> Result<Self, PlanError> {
+        let keys = store::keys()?.ok_or(PlanError::NoStore)?;
+        let (name, sealed) = keys.seal(Purpose::PLAN, &(&plan.document, &plan.parameters, &plan.bundle))?;
+        Ok(Self { name, base64: STANDARD.encode(sealed) })
+    }
+
+    fn open(&self) -> Result<(String, Json, Option<String>), PlanError> {
+        let keys = store::keys()?.ok_or(PlanError::NoStore)?;
+        let sealed = STANDARD.decode(&self.base64).map_err(|_| PlanError::Damaged)?;
+        keys.unseal(Purpose::PLAN, &self.name, &sealed).ok_or(PlanError::Sealed)
+    }
 }
 
 /// The form of the file that this program writes and reads.
@@ -91,6 +120,15 @@ pub enum PlanError {
     /// The bundle in it is none.
     #[error("the bundle in the plan cannot be used: {0}")]
     Bundle(#[from] BundleError),
+    /// It states secrets, and the key that they are sealed with is not there.
+    #[error("the plan states secrets, and they are sealed with the key of another user or store")]
+    Sealed,
+    /// It states secrets, and there is no key to seal them with.
+    #[error("the plan states secrets, and there is no store with a key: set STEAD_STATE to a folder")]
+    NoStore,
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Its digest is right, and it has other members than plans have.
     #[error("the plan cannot be read: {0}")]
     Members(#[from] serde_json::Error),
@@ -129,6 +167,8 @@ impl SavedPlan {
             skip: parts.skip,
             documents: documents(prepared),
             instances: predictions(run),
+            sealed: None,
+            states_secrets: states_secrets(prepared),
         }
     }
 
@@ -146,8 +186,15 @@ impl SavedPlan {
         let sealed = behind.strip_prefix(DIGEST).and_then(|behind| behind.split_once("\",\"plan\":"));
         let (digest, plan) = sealed.ok_or(PlanError::Damaged)?;
         let plan = plan.strip_suffix('}').filter(|plan| sha256(plan) == digest).ok_or(PlanError::Damaged)?;
-        let plan: Self = serde_json::from_str(plan)?;
-        if plan.engine == VERSION { Ok(plan) } else { Err(PlanError::Engine(plan.engine)) }
+        let mut plan: Self = serde_json::from_str(plan)?;
+        if plan.engine != VERSION {
+            return Err(PlanError::Engine(plan.engine));
+        }
+        if let Some(sealed) = plan.sealed.take() {
+            (plan.document, plan.parameters, plan.bundle) = sealed.open()?;
+            plan.states_secrets = true;
+        }
+        Ok(plan)
     }
 
     /// The bundle that the document came in, whose files it is applied with.
@@ -170,10 +217,23 @@ impl SavedPlan {
 
     /// What is written into a file. The digest is not a signature: it finds damage, and what is compared when the plan is applied
     /// finds the rest.
-    pub fn to_text(&self) -> String {
-        // Strings, numbers and JSON: that cannot fail.
-        let plan = serde_json::to_string(self).unwrap_or_default();
-        format!("{}{FORM},{DIGEST}{}\",\"plan\":{plan}}}", Self::BEGIN, sha256(&plan))
+    ///
+    /// # Errors
+    /// When it states secrets that cannot be sealed.
+    pub fn to_text(&self) -> Result<String, PlanError> {
+        let plan = if self.states_secrets {
+            let sealed = Some(SealedTexts::new(self)?);
+            serde_json::to_string(&Self {
+                document: String::new(),
+                parameters: Json::Null,
+                bundle: None,
+                sealed,
+                ..self.clone()
+            })?
+        } else {
+            serde_json::to_string(self)?
+        };
+        Ok(format!("{}{FORM},{DIGEST}{}\",\"plan\":{plan}}}", Self::BEGIN, sha256(&plan)))
     }
 
     /// How many instances end how.
@@ -324,6 +384,17 @@ fn parameters(prepared: &Prepared) -> (Map<String, Json>, Vec<String>) {
     let is_needed = |name: &String| prepared.supplied.contains(name) || !has_default(name);
     let needed = secret.into_iter().map(|(name, _)| name.clone()).filter(is_needed).collect();
     (plain.into_iter().map(|(name, value)| (name.clone(), value.to_redacted_json())).collect(), needed)
+}
+
+/// Whether a property that is secret by its resource is stated at all: an expression may hold a part of it, or name a variable.
+/// Of a resource that is not there yet, each may be.
+fn states_secrets(prepared: &Prepared) -> bool {
+    let graph = &prepared.graph;
+    graph.iter().any(|(id, node)| {
+        let properties = graph.declaration(id).properties.as_ref();
+        let is_late = matches!(node.manifest.implementation, Implementation::Late(_));
+        properties.is_some_and(|properties| is_late || node.manifest.states_secrets(&properties.literal()))
+    })
 }
 
 fn main_text(prepared: &Prepared, sources: &Sources) -> String {

@@ -426,10 +426,11 @@ impl Session {
         let document = Arc::new(document);
         let folder = self.shown_folder(&document);
         let mut facts = Facts::new();
-        let context = self.context("");
+        let (context, usual) = (self.context(""), self.context(""));
         let expanding = Expanding { modules: &self.modules, importers: Importers::new(&self.settings, context) };
         loop {
-            let known = Known(&self.discovery, Some(&expanding));
+            let known =
+                Known { discovery: &self.discovery, expanding: Some(&expanding), marks: (&self.providers, &usual) };
             let inputs = Inputs {
                 catalog: &known,
                 parameters: supplied,
@@ -552,7 +553,9 @@ impl Session {
 
     /// The resource of that type, looked for on the machine if it is not built in.
     pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
-        match Known(&self.discovery, None).find(type_name, version, None) {
+        let usual = self.context(type_name.as_str());
+        let known = Known { discovery: &self.discovery, expanding: None, marks: (&self.providers, &usual) };
+        match known.find(type_name, version, None) {
             Found::Resource(manifest) => Ok(manifest),
             Found::Nothing(Unresolved { message, help, .. }) => Err(NotFound { message, help }),
         }
@@ -596,7 +599,12 @@ pub struct NotFound {
 }
 
 /// Discovery as the core asks it.
-struct Known<'a>(&'a Discovery, Option<&'a Expanding<'a>>);
+struct Known<'a> {
+    discovery: &'a Discovery,
+    expanding: Option<&'a Expanding<'a>>,
+    /// What asks programs for the marks of their schemas.
+    marks: (&'a Providers, &'a Context),
+}
 
 /// The parts of the host that expand instances.
 struct Expanding<'a> {
@@ -608,7 +616,7 @@ impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
     fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotFound) -> Found {
         let invalid = match error {
-            manifest::NotFound::Type { .. } => self.0.find_problem(|problem| problem.first_error_of(type_name)),
+            manifest::NotFound::Type { .. } => self.discovery.find_problem(|problem| problem.first_error_of(type_name)),
             manifest::NotFound::Version { .. } => None,
         };
         let meant = error.meant().filter(|_| invalid.is_none()).cloned();
@@ -629,11 +637,11 @@ impl Known<'_> {
 
     /// The reason why a PowerShell module does not have a resource that it declares.
     fn missing_export(&self, type_name: &TypeName) -> Option<String> {
-        self.1?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
+        self.expanding?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
-        self.0.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
+        self.discovery.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
     }
 }
 
@@ -644,10 +652,10 @@ impl Resources for Known<'_> {
         properties: &Object,
         sources: &mut Sources,
     ) -> Result<Expansion, Vec<ExpansionFinding>> {
-        if let Some(expanding) = self.1.filter(|_| manifest.resolves()) {
+        if let Some(expanding) = self.expanding.filter(|_| manifest.resolves()) {
             return expanding.importers.expand(manifest, properties, sources);
         }
-        let expanded = self.1.and_then(|expanding| {
+        let expanded = self.expanding.and_then(|expanding| {
             expanding.modules.with(|powershell, inventory| powershell.expand(inventory, manifest, properties, sources))
         });
         if let Some(expanded) = expanded {
@@ -668,8 +676,11 @@ impl Resources for Known<'_> {
             }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-        match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
-            Ok(manifest) => Found::Resource(manifest),
+        match self.discovery.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
+            Ok(manifest) => {
+                let (providers, cx) = self.marks;
+                Found::Resource(providers.marked(&manifest, cx))
+            }
             Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
                 Some(adapter) => {
                     let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");

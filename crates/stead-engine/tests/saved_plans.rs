@@ -103,7 +103,7 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
             continue;
         }
         let saved = SavedPlan::new(&made.session, &made.prepared, &plan, Parts::default());
-        let saved = SavedPlan::read(&saved.to_text()).unwrap();
+        let saved = SavedPlan::read(&saved.to_text().unwrap()).unwrap();
         for _ in 0..random.below(9) {
             disturb(world.root.path(), random);
         }
@@ -137,7 +137,8 @@ fn no_bit_of_a_plan_can_be_another() {
         r#"{"resources": [{"name": "f", "type": "Stead/File", "properties": {"path": "f", "content": "a\nb\n"}}]}"#;
     let folder = tempfile::tempdir().unwrap();
     let made = Stage::new(&host, folder.path(), document);
-    let text = SavedPlan::new(&made.session, &made.prepared, &made.run(Mode::PLAN), Parts::default()).to_text();
+    let text =
+        SavedPlan::new(&made.session, &made.prepared, &made.run(Mode::PLAN), Parts::default()).to_text().unwrap();
     assert!(SavedPlan::read(&text).is_ok());
     for (at, bit) in (0..text.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
         let mut bytes = text.clone().into_bytes();

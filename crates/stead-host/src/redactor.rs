@@ -207,7 +207,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// The text as it is, in capitals and small letters, and as it looks inside JSON, XML, addresses, base64 and hexadecimal.
+/// The text as it is, in capitals and small letters, and as it looks inside JSON, XML, shells, addresses, base64 and hexadecimal.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), json_escaped(text), ascii_escaped(text)];
     for set in [NON_ALPHANUMERIC, UNRESERVED, ADDRESS] {
@@ -227,7 +227,16 @@ fn forms(text: &str) -> Vec<String> {
     forms.extend([STANDARD_NO_PAD.encode(&wide), URL_SAFE_NO_PAD.encode(&wide)]);
     forms.extend((0..3).flat_map(|offset| base64_core(&wide, offset)));
     forms.extend([xml_escaped(text), cli_xml(text)]);
+    // Within the quotes of shells, of which each writes a quote in another way, and without quotes.
+    forms.extend(["'\\''", "'\"'\"'", "''"].map(|quote| text.replace('\'', quote)));
+    forms.push(shell_escaped(text));
     forms
+}
+
+/// The text as `printf %q` of bash writes it.
+fn shell_escaped(text: &str) -> String {
+    let is_special = |letter: char| " !\"$&'()*,;<>?[\\]^`{|}".contains(letter);
+    text.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
 /// The text as it looks inside of XML.

@@ -24,10 +24,17 @@ const MOST_SCHEMAS: usize = 10_000;
 const DEEPEST: usize = 16;
 
 impl SecretPlaces {
-    /// The places that a schema marks; `None` where it marks none.
+    /// The places that a schema marks; `None` where it marks none. Manifests of adapted resources state their schema as
+    /// `embedded`, as other manifests do, or as it is.
     pub fn of_schema(schema: &Json) -> Option<Self> {
+        let schema = schema.get("embedded").filter(|embedded| embedded.is_object()).unwrap_or(schema);
         let mut reader = Reader { root: schema, left: MOST_SCHEMAS };
         Some(reader.read(schema, DEEPEST)).filter(|places| *places != Self::default())
+    }
+
+    /// Every property, for a resource of whose schema nothing can be known.
+    pub fn everywhere() -> Self {
+        Self { others: Some(Box::new(Self { whole: true, ..Self::default() })), ..Self::default() }
     }
 
     /// Returns whether a value has an unsealed secret in one of these places.
@@ -108,13 +115,20 @@ impl Reader<'_> {
         }
         let named_by_pattern =
             schema.get("patternProperties").and_then(Json::as_object).into_iter().flat_map(Map::values);
-        for other in named_by_pattern.chain(schema.get("additionalProperties")) {
+        let unnamed = ["additionalProperties", "unevaluatedProperties"].into_iter().filter_map(|name| schema.get(name));
+        for other in named_by_pattern.chain(unnamed) {
             add_to(&mut places.others, self.read(other, deeper));
         }
-        for item in schema.get("items").into_iter().chain(parts(schema, "prefixItems")).chain(parts(schema, "items")) {
+        let items = ["items", "additionalItems", "contains", "unevaluatedItems"]
+            .into_iter()
+            .filter_map(|name| schema.get(name));
+        for item in items.chain(parts(schema, "prefixItems")).chain(parts(schema, "items")) {
             add_to(&mut places.items, self.read(item, deeper));
         }
+        let conditional = ["then", "else"].into_iter().filter_map(|name| schema.get(name));
+        let dependent = schema.get("dependentSchemas").and_then(Json::as_object).into_iter().flat_map(Map::values);
         let alike = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|name| parts(schema, name));
+        let alike = alike.chain(conditional).chain(dependent);
         let root = self.root;
         for same in alike.chain(target(root, schema)) {
             places.add(self.read(same, deeper));
@@ -164,11 +178,15 @@ mod tests {
                 "map": { "additionalProperties": { "anyOf": [{ "type": "null" }, secret] } },
                 "again": { "$ref": "#/$defs/self" },
             },
+            "if": { "required": ["token"] },
+            "then": { "properties": { "second": secret } },
+            "dependentSchemas": { "login": { "properties": { "third": secret } } },
         });
         let places = SecretPlaces::of_schema(&schema).unwrap();
         let mut found = marked(&places, "");
         found.retain(|path| !path.starts_with("/again"));
-        assert_eq!(found, ["/login/password", "/logins/*/password", "/map/*", "/token"]);
+        assert_eq!(found, ["/login/password", "/logins/*/password", "/map/*", "/second", "/third", "/token"]);
+        assert_eq!(marked(&SecretPlaces::everywhere(), ""), ["/*"]);
         assert_eq!(SecretPlaces::of_schema(&json!({ "properties": { "a": { "type": "string" } } })), None);
     }
 }

@@ -5,6 +5,7 @@
 //! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
 //! STATE/runs/              recorded runs
 //! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances
+//! STATE/key.lock           held while the key is made
 //! STATE/locks/             locks, where STEAD_STATE names the folder
 //! ```
 //!
@@ -21,6 +22,7 @@ mod sealing;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::geteuid;
 
@@ -47,6 +49,17 @@ pub fn directory() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
     Some(state.join("stead"))
+}
+
+/// The keys of the store of this user, made if there are none yet; `None` for a user without a store.
+pub fn keys() -> Result<Option<Keys>, StoreError> {
+    const LOCK: &str = "key.lock";
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let Some(path) = directory() else { return Ok(None) };
+    let folder = Folder::create(&path)?;
+    // Of two processes that made a key at once, one would seal with what is replaced.
+    let _lock = folder.lock(LOCK, PATIENCE)?.ok_or(StoreError::Busy(path))?;
+    Keys::load(&folder, None, false).map(|(keys, _)| Some(keys))
 }
 
 /// Why the store cannot be used, or something in it.

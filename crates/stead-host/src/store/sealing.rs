@@ -36,6 +36,8 @@ pub struct Purpose(&'static str);
 impl Purpose {
     /// A document that was delivered to the agent.
     pub const DOCUMENT: Self = Self("document");
+    /// The texts of a saved plan.
+    pub const PLAN: Self = Self("plan");
 
     /// How a file begins.
     fn line(self) -> Vec<u8> {

@@ -41,7 +41,10 @@ pub(super) fn save(
         return Err(Exit::Failed);
     }
     let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
-    let text = SavedPlan::new(session, prepared, run, parts).to_text();
+    let text = SavedPlan::new(session, prepared, run, parts).to_text().map_err(|error| {
+        complain(&format!("error: the plan was not saved: {}", error_chain(&error)));
+        Exit::Failed
+    })?;
     if text.len() > MOST_BYTES {
         complain(&format!("error: the plan was not saved because it has more than {MOST_BYTES} bytes"));
         return Err(Exit::Failed);
@@ -84,7 +87,7 @@ fn unusable(error: &dyn std::fmt::Display) -> Exit {
 }
 
 fn unusable_plan(path: &Path, error: &PlanError) -> Exit {
-    refused(&format!("{}: {error}", path.display()))
+    refused(&format!("{}: {}", path.display(), error_chain(error)))
 }
 
 /// Opens a plan that nobody could have written but the user who runs this, where that is root.

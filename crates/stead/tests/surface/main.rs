@@ -13,6 +13,7 @@ mod manual;
 mod new;
 mod proxies;
 mod schemas;
+mod secret_kinds;
 #[cfg(feature = "server")]
 mod server;
 mod settings;
