@@ -76,7 +76,7 @@ impl Providers {
     }
 
     /// The manifest with the marks of secrets of a schema that is not in it, but printed by a program or that of the adapter. Where
-    /// that schema cannot be had, every property is secret.
+    /// that schema cannot be obtained, every property is secret.
     pub(crate) fn marked(&self, manifest: &Arc<Manifest>, cx: &Context) -> Arc<Manifest> {
         if !has_schema_elsewhere(manifest) {
             return Arc::clone(manifest);
@@ -205,8 +205,8 @@ impl SessionCalls {
 
 impl SessionCalls {
     /// Carries out a call with a resource that was just found, whose schema says what of the desired state is secret.
-    fn carry_out_late(&self, call: &Call, manifest: Arc<Manifest>) -> Response {
-        let manifest = self.providers.marked(&manifest, &self.contexts.usual);
+    fn carry_out_late(&self, call: &Call, manifest: &Arc<Manifest>) -> Response {
+        let manifest = self.providers.marked(manifest, &self.contexts.usual);
         let mut desired = Arc::clone(&call.desired);
         if manifest.states_secrets(&desired) {
             desired = Arc::new(manifest.sealing_secrets(Arc::unwrap_or_clone(desired), &*self.vault));
@@ -220,7 +220,7 @@ impl Calls for SessionCalls {
     fn carry_out(&self, call: &Call) -> Response {
         if let Implementation::Late(late) = &call.manifest.implementation {
             return match self.late.find(&call.manifest.type_name, late) {
-                Ok(manifest) => self.carry_out_late(call, manifest),
+                Ok(manifest) => self.carry_out_late(call, &manifest),
                 Err(failure) => failure.into(),
             };
         }

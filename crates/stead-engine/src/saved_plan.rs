@@ -130,7 +130,7 @@ pub enum PlanError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its digest is right, and it has other members than plans have.
-    #[error("the plan cannot be read: {0}")]
+    #[error("the plan cannot be read")]
     Members(#[from] serde_json::Error),
 }
 

@@ -17,7 +17,7 @@ use stead_core::manifest::{Implementation, SchemaSource};
 
 use super::{Place, answer};
 
-/// Two texts that are no less than secrets, with signs that each encoder writes otherwise.
+/// Two texts as long as passwords are, with characters that each encoder writes in another way.
 const SECRETS: [&str; 2] = ["tökén <1> & 'a'+\"b\"/c", "pässwörd {2} $x;`id` 'd'?e=f"];
 
 /// A kind of resource.
