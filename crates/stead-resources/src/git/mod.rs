@@ -289,14 +289,16 @@ impl<'a> Desired<'a> {
         let address = self.remote.as_ref().map(|remote| remote.address.as_str());
         plan.differing.extend((found.origin()?.as_deref() != address).then_some("repository"));
         let is_checked_out = self.is_checked_out(found)?;
-        if self.update || (depth == Depth::Set && !is_checked_out) {
+        let asks = self.update || depth == Depth::Set && !is_checked_out;
+        // To ask a repository on this machine is to call git in it.
+        if self.force || asks || depth == Depth::Set && !plan.differing.is_empty() {
+            self.check_trusted(cx)?;
+        }
+        if asks {
             plan = self.with_target(cx, plan)?;
         }
         let moves = plan.commit.is_some() && plan.commit != found.head;
         plan.differing.extend((moves || !is_checked_out).then_some("revision"));
-        if self.force || depth == Depth::Set && !plan.differing.is_empty() {
-            self.check_trusted(cx)?;
-        }
         let discards = self.force || depth == Depth::Set && plan.checks_out();
         if discards { self.with_losses(cx, found, plan) } else { Ok(plan) }
     }

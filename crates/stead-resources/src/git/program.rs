@@ -1,5 +1,6 @@
 //! Calls of git, which ask nobody, run nothing that a repository brings, and have no credentials in their arguments.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use stead_core::call::Failure;
@@ -14,7 +15,7 @@ use crate::input::{impossible, refused, required};
 use crate::program::{Ended, Invocation, SearchPath, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.attributesFile=/dev/null",
@@ -22,6 +23,7 @@ const SETTINGS: [&str; 8] = [
     "protocol.ext.allow=never",
     "submodule.recurse=false",
     "gc.auto=0",
+    "maintenance.auto=false",
     "advice.detachedHead=false",
 ];
 
@@ -130,6 +132,9 @@ impl Git<'_> {
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_ATTR_NOSYSTEM", "1"),
             ("GIT_TERMINAL_PROMPT", "0"),
+            // Empty, these take the place of `core.askPass` and `core.gitProxy`.
+            ("GIT_ASKPASS", ""),
+            ("GIT_PROXY_COMMAND", ""),
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
             ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
             ("GIT_OPTIONAL_LOCKS", "0"),
@@ -154,6 +159,12 @@ impl Git<'_> {
             variables.extend(of_credentials.into_iter().map(owned));
         }
         variables
+    }
+
+    /// The home directory that git is given.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        let of_user = self.user.and_then(AsUser::home).map(PathBuf::from);
+        of_user.or_else(|| std::env::var_os("HOME").map(PathBuf::from))
     }
 
     /// The address that is fetched from.

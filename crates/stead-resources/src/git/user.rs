@@ -33,6 +33,10 @@ impl<'a> AsUser<'a> {
         self.account.as_ref().ok().map(|account| account.uid)
     }
 
+    pub(super) fn home(&self) -> Option<&str> {
+        self.account.as_ref().ok().map(|account| account.home.as_str())
+    }
+
     /// Whether it is the one who runs stead.
     pub(super) fn is_caller(&self) -> bool {
         self.uid() == Some(rustix::process::geteuid().as_raw())
@@ -80,7 +84,7 @@ impl<'a> AsUser<'a> {
 
     /// Variables that tell programs who they are.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
-        let home = self.account.as_ref().map_or("/", |account| &account.home);
+        let home = self.home().unwrap_or("/");
         let variables = [("HOME", home), ("USER", self.name), ("LOGNAME", self.name)];
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }

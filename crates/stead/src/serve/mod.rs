@@ -42,6 +42,10 @@ const LONGEST_REQUEST: u64 = 16 << 20;
 const MOST_VALUES: usize = 500_000;
 const VALUE_BYTES: usize = 24;
 
+/// Larger than the buffer that the standard library has for standard input, which then reads past its own: requests that
+/// waited there would not be seen by who waits for input.
+const INPUT_BUFFER: usize = 64 << 10;
+
 /// How often requests are checked for one that hangs.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
@@ -59,7 +63,7 @@ pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
         server.end_when(&notice)?;
         match &arguments.replay {
             Some(path) => server.replay(path, &stop),
-            None => server.read(BufReader::with_capacity(64 << 10, Requests { notice })),
+            None => server.read(BufReader::with_capacity(INPUT_BUFFER, Requests { notice })),
         }
     });
     server.end();
@@ -107,6 +111,8 @@ struct UnderWay {
 #[derive(Default)]
 struct State {
     greeted: bool,
+    /// Whether it was said that sets only report.
+    noted: bool,
     /// Whether nobody reads answers any more.
     unread: bool,
     /// By the ids that are in use.
@@ -171,9 +177,10 @@ impl Server {
 
     /// Begins with one request. False at the last one, and where nobody reads answers.
     fn take(self: &Arc<Self>, line: &str) -> bool {
-        if json_values(line.as_bytes()) > MOST_VALUES {
+        let values = json_values(line.as_bytes());
+        if values > MOST_VALUES {
             let message = format!("the request has more than {MOST_VALUES} values");
-            return print_now(&answer(&Json::Null, Err(Problem::new(Problem::LIMIT, message))));
+            return print_now(&answer(&Request::id_of(line), Err(Problem::new(Problem::LIMIT, message))));
         }
         let mut request = match Request::read(line) {
             Ok(request) => request,
@@ -188,6 +195,7 @@ impl Server {
         };
         if self.sets == Execution::WhatIf && request.method == "set" {
             request.only_say();
+            self.note_what_if();
         }
         match request.method.as_str() {
             "shutdown" => {
@@ -201,10 +209,17 @@ impl Server {
                 self.state().greeted |= result.is_ok();
                 print_now(&answer(&id, result))
             }
-            _ => match self.begin(&id, request, weight(line)) {
+            _ => match self.begin(&id, request, line.len() + VALUE_BYTES * values) {
                 Ok(()) => !self.state().unread,
                 Err(problem) => print_now(&answer(&id, Err(problem))),
             },
+        }
+    }
+
+    /// Says once that sets change nothing.
+    fn note_what_if(&self) {
+        if !std::mem::replace(&mut self.state().noted, true) {
+            complain("note: sets only report what they would change; add --apply to carry them out");
         }
     }
 
@@ -330,11 +345,6 @@ impl Server {
     }
 }
 
-/// How many bytes a request counts for.
-fn weight(line: &str) -> usize {
-    line.len() + VALUE_BYTES * json_values(line.as_bytes())
-}
-
 /// Answers requests that hang, as long as there is a server.
 fn watch(server: &Weak<Server>) {
     loop {
@@ -383,6 +393,21 @@ mod tests {
         assert!(server.take_out("1", &other).is_none());
         let answered = calls::hung("Stead/File").to_json();
         assert_eq!((answered["code"].as_i64(), &answered["data"]["retryable"]), (Some(-32001), &Json::from(true)));
+    }
+
+    #[test]
+    fn what_is_not_read_is_answered_with_its_id() {
+        for (line, id) in [
+            (r#"{"params":[1,2],"id":7,"method":"get"}"#, Json::from(7)),
+            (r#"{"params":{"id":1},"id":"a"}"#, Json::from("a")),
+            (r#"{"id":[1,2],"params":[]}"#, Json::Null),
+            (r#"{"id":{"a":1}}"#, Json::Null),
+            (r#"{"id":8"#, Json::Null),
+            (r#"{"params":[]}"#, Json::Null),
+            ("[1]", Json::Null),
+        ] {
+            assert_eq!(Request::id_of(line), id, "{line}");
+        }
     }
 
     fn state(requests: usize, bytes: usize) -> State {

@@ -31,6 +31,18 @@ impl Request {
         })
     }
 
+    /// The id of a line that is not read because of what it would take: null unless it is a text or a number. Nothing else of
+    /// the line is kept.
+    pub(super) fn id_of(line: &str) -> Json {
+        #[derive(Deserialize)]
+        struct Identified<I> {
+            id: I,
+        }
+        let text = serde_json::from_str(line).map(|named: Identified<String>| named.id.into());
+        let number = || serde_json::from_str(line).map(|numbered: Identified<serde_json::Number>| numbered.id.into());
+        text.or_else(|_| number()).unwrap_or_default()
+    }
+
     /// Turns a set into what-if.
     pub(super) fn only_say(&mut self) {
         if let Json::Object(params) = &mut self.params {
