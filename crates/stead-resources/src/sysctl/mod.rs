@@ -12,7 +12,7 @@ use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Live, Location, Override, Part, Parts, Setting, Stated, overridden};
-use crate::text::{SingleLine, SysctlName};
+use crate::text::{SingleLine, SysctlName, is_blank};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
@@ -108,7 +108,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn live(&self, cx: &Context) -> Option<Live> {
         let value = self.value.filter(|_| self.live && cx.manages_running_system())?;
         let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
-        Some(Live { property: "value", setting: Setting::Parameter(path), value: value.0.trim().to_owned() })
+        Some(Live { property: "value", setting: Setting::Parameter(path), value: value.0.trim_matches(is_blank).to_owned() })
     }
 
     fn overridden(&self, cx: &Context) -> Result<Option<Override>, Failure> {
@@ -139,7 +139,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let line = entry(text, InForce::Last, |line| self.is_own(line));
         // A minus sign keeps a value that the kernel refuses from being an error.
         let minus = if line.is_some_and(|line| line.text.trim_start().starts_with('-')) { "-" } else { "" };
-        let new = format!("{minus}{} = {}", self.name.0, self.value.map_or("", |value| value.0.trim()));
+        let new = format!("{minus}{} = {}", self.name.0, self.value.map_or("", |value| value.0.trim_matches(is_blank)));
         Ok(put_entry(text, InForce::Last, |line| self.is_own(line), &new))
     }
 
@@ -156,10 +156,10 @@ impl Properties<'_> {
 
 /// The name and the value that a line sets.
 fn setting(line: &str) -> Option<(&str, &str)> {
-    let line = line.trim();
+    let line = line.trim_matches(is_blank);
     let (name, value) = line.split_once('=').filter(|_| !line.starts_with(['#', ';']))?;
     // With a minus sign in front, a value that the kernel refuses at its start is not an error.
-    Some((name.trim().trim_start_matches('-'), value.trim()))
+    Some((name.trim_matches(is_blank).trim_start_matches('-'), value.trim_matches(is_blank)))
 }
 
 /// Whether two names are those of one parameter.

@@ -24,8 +24,9 @@ pub(super) fn is_calendar_event(text: &str) -> bool {
     if parts.len() > 1 && parts.last().is_some_and(|last| is_zone(last)) {
         parts.pop();
     }
-    if let [word] = parts.as_slice()
-        && (is_word(word) || is_instant(word))
+    if let [word] | [_, word] = parts.as_slice()
+        && (is_instant(word) || is_word(word) && parts.len() == 1)
+        && (parts.len() == 1 || parts.first().is_some_and(|days| is_weekdays(days)))
     {
         return true;
     }

@@ -62,17 +62,19 @@ impl<'a> Text<'a> for CronCommand<'a> {
 /// The value of a variable.
 #[derive(Clone, Copy)]
 pub(crate) struct CronValue<'a>(pub(crate) &'a str, Checked);
-text_type!(CronValue, { "type": "string", "pattern": "^(\\t|\\P{Cc})*$", "maxLength": 998 });
+text_type!(CronValue, { "type": "string", "pattern": "^((\\t|\\P{Cc})*[^\\p{Cc} ])?$", "maxLength": 998 });
 
 impl<'a> Text<'a> for CronValue<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         if text.contains(breaks_line) {
             Err("must have values that are single lines without control characters")
+        } else if text.ends_with(is_blank) {
+            Err("must not have values that end with a space or a tab, which cron drops even within quotes")
         } else if text.len() > LONGEST {
             Err("must not have values that are longer than 998 bytes, of which cron would lose the end")
         } else if needs_quotes(text) && text.contains('"') && text.contains('\'') {
             Err(
-                "must not have a value that begins with a quote, or begins or ends with a space, and has both kinds of \
+                "must not have a value that begins with a quote or a space and has both kinds of \
                  quotes: cron cannot hold it",
             )
         } else {
@@ -94,7 +96,7 @@ impl<'a> CronValue<'a> {
 
 /// Returns whether a value needs quotes, because cron would read it as another value or, if it is empty, as a job.
 fn needs_quotes(text: &str) -> bool {
-    text.is_empty() || text.starts_with(['"', '\'']) || text.trim_matches(is_blank) != text
+    text.is_empty() || text.starts_with(['"', '\'', ' ', '\t'])
 }
 
 /// The name and the value of a variable that a line sets, as cron reads it; `None` of a line that sets none.
@@ -106,7 +108,7 @@ pub(crate) fn variable(line: &str) -> Option<(&str, &str)> {
     let rest = rest.trim_matches(is_blank);
     let value = match quoted(rest) {
         // Something behind the second quote makes it no value.
-        Some((value, behind)) => Some(value).filter(|_| behind.is_empty()),
+        Some((value, behind)) => Some(value.trim_end_matches(is_blank)).filter(|_| behind.is_empty()),
         None => Some(rest).filter(|rest| !rest.is_empty() && !rest.starts_with(['"', '\''])),
     };
     (!name.is_empty() || line.starts_with(['"', '\''])).then_some(name).zip(value)
@@ -124,12 +126,12 @@ mod tests {
 
     #[test]
     fn values_come_back_as_they_were() {
-        for value in ["", " ", "a b", " x ", "\"q\"", "'q'", "a'b\"c", "it's", "#", "a=b", "\t", "%", "x\"", "''"] {
+        for value in ["", "a b", " x", "\"q\"", "'q'", "a'b\"c", "it's", "#", "a=b", "\tx", "%", "x\"", "''"] {
             let held = CronValue::check(value).unwrap_or_else(|reason| panic!("{value}: {reason}"));
             let line = format!("A={}", held.quoted());
             assert_eq!(variable(&line), Some(("A", value)), "{line}");
         }
-        for value in ["'\"", " '\"", "\"it's\"", "a\0", "a\nb"] {
+        for value in [" ", "x ", "x\t", "'\"", " '\"", "\"it's\"", "a\0", "a\nb"] {
             assert!(CronValue::check(value).is_err(), "{value:?}");
         }
     }

@@ -67,7 +67,7 @@ pub(crate) struct UnitLine<'a>(pub(crate) &'a str, Checked);
 text_type!(UnitLine, {
     "type": "string",
     "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}\\\\])?$",
-    "not": { "pattern": "^\\\\$|^([^%]|%[A-Za-z%])*%([^A-Za-z%]|$)" }
+    "not": { "pattern": "^\\\\$|^([^%]|%[aAbBCdDEfgGhHiIjJlLmMnNopPqrRsStTuUvVwWyY%])*%([^aAbBCdDEfgGhHiIjJlLmMnNopPqrRsStTuUvVwWyY%]|$)" }
 });
 
 impl<'a> Text<'a> for UnitLine<'a> {
@@ -84,11 +84,14 @@ impl<'a> Text<'a> for UnitLine<'a> {
     }
 }
 
+/// What stands behind '%' in the specifiers of systemd.unit(5), and in a literal '%'.
+const SPECIFIERS: &str = "aAbBCdDEfgGhHiIjJlLmMnNopPqrRsStTuUvVwWyY%";
+
 /// Returns whether a '%' begins something that is not a specifier: systemd ignores such a setting.
 fn has_bare_percent(text: &str) -> bool {
     let mut signs = text.chars();
     while let Some(sign) = signs.next() {
-        if sign == '%' && !signs.next().is_some_and(|next| next == '%' || next.is_ascii_alphabetic()) {
+        if sign == '%' && !signs.next().is_some_and(|next| SPECIFIERS.contains(next)) {
             return true;
         }
     }
