@@ -55,8 +55,8 @@ struct Properties<'a> {
     /// The user that it runs as. Required unless '_exist' is false, and always for the crontab of a user.
     #[serde(borrow)]
     user: Option<Word<'a>>,
-    /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input. Required unless
-    /// '_exist' is false.
+    /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input, and of two
+    /// backslashes in a row cron hands on one. Required unless '_exist' is false.
     #[serde(borrow)]
     command: Option<CronCommand<'a>>,
     /// Environment variables of the job, such as MAILTO; others are removed. If not stated, those in the file stay as they

@@ -93,7 +93,8 @@ impl<'g> Judgement<'g> {
             return Err(failed(listed.failure("git")));
         }
         for (key, value) in listed.output.split('\0').filter_map(|setting| setting.split_once('\n')) {
-            let is_include = key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path");
+            let is_include =
+                key == "include.path" || key.starts_with("includeif.") && key.strip_suffix(".path").is_some();
             if is_address(key) {
                 continue;
             }
@@ -136,7 +137,9 @@ fn is_address(key: &str) -> bool {
 /// What of a value keeps its paths from being known, as the end of a sentence.
 fn unclear(value: &str, is_path: bool) -> Option<&'static str> {
     let hint = "a path that only the shell completes. Write the whole path, or move the command to a script";
-    let quoted = |at: usize| value.bytes().take(at).collect::<Vec<_>>().iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
+    let quoted = |at: usize| {
+        value.bytes().take(at).collect::<Vec<_>>().iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1
+    };
     let completes = |letter: char| letter.is_ascii_alphanumeric() || "_{(@*".contains(letter);
     let is_variable =
         |at: usize| !quoted(at) && value.get(at + 1..).and_then(|rest| rest.chars().next()).is_some_and(completes);
@@ -144,7 +147,8 @@ fn unclear(value: &str, is_path: bool) -> Option<&'static str> {
     if !is_path && value.contains('/') && (value.contains('`') || variables.any(is_variable)) {
         return Some(hint);
     }
-    if value.contains("%(prefix)/") || words(value).iter().any(|word| word.starts_with('~') && !word.starts_with("~/")) {
+    if value.contains("%(prefix)/") || words(value).iter().any(|word| word.starts_with('~') && !word.starts_with("~/"))
+    {
         return Some("a path that is relative to a user or to git. Write the whole path");
     }
     value.contains(char::REPLACEMENT_CHARACTER).then_some("a value that is not UTF-8")

@@ -108,7 +108,11 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn live(&self, cx: &Context) -> Option<Live> {
         let value = self.value.filter(|_| self.live && cx.manages_running_system())?;
         let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
-        Some(Live { property: "value", setting: Setting::Parameter(path), value: value.0.trim_matches(is_blank).to_owned() })
+        Some(Live {
+            property: "value",
+            setting: Setting::Parameter(path),
+            value: value.0.trim_matches(is_blank).to_owned(),
+        })
     }
 
     fn overridden(&self, cx: &Context) -> Result<Option<Override>, Failure> {

@@ -73,10 +73,8 @@ impl<'a> Text<'a> for CronValue<'a> {
         } else if text.len() > LONGEST {
             Err("must not have values that are longer than 998 bytes, of which cron would lose the end")
         } else if needs_quotes(text) && text.contains('"') && text.contains('\'') {
-            Err(
-                "must not have a value that begins with a quote or a space and has both kinds of \
-                 quotes: cron cannot hold it",
-            )
+            Err("must not have a value that begins with a quote or a space and has both kinds of \
+                 quotes: cron cannot hold it")
         } else {
             Ok(Self(text, CHECKED))
         }

@@ -36,8 +36,9 @@ text_type!(SudoersWord, { "type": "string", "pattern": SudoersWord::PATTERN });
 
 impl SudoersWord<'_> {
     /// A colon stands in front of a group that is none of the system, and in addresses; elsewhere it would begin another list.
+    /// An exclamation mark in front excludes; elsewhere it would exclude what follows.
     const PATTERN: &'static str =
-        r#"^(:?([^\s,:=()#"\\\p{Cc}]|\\\P{Cc})+|([0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*(/[0-9]+)?)$"#;
+        r#"^!*(:?([^\s!,:=()#"\\\p{Cc}]|\\\P{Cc})+|([0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*(/[0-9]+)?)$"#;
 }
 
 impl<'a> Text<'a> for SudoersWord<'a> {
@@ -47,7 +48,7 @@ impl<'a> Text<'a> for SudoersWord<'a> {
             Ok(Self(text, CHECKED))
         } else {
             Err(
-                "must have names of users, groups and hosts, each by itself; write a backslash in front of ' ', ',', ':' and '='",
+                "must have names of users, groups and hosts, each by itself; write a backslash in front of ' ', ',', ':', '=' and '!'",
             )
         }
     }

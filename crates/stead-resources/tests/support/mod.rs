@@ -27,8 +27,13 @@ impl World {
     /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
     /// `archive a.tar.gz 0644 [["file", "x", "0644", "text"]]` makes an archive with these entries.
     /// Directories above that are not listed are made with mode 0755. `{uid}` and `{gid}` are those of this process.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn build(given: &str) -> Self {
-        let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
+        Self::build_in(&std::env::temp_dir(), given)
+    }
+
+    fn build_in(folder: &Path, given: &str) -> Self {
+        let world = Self { root: tempfile::tempdir_in(folder).unwrap(), trace: Arc::default() };
         let mut modes = Vec::new();
         let given = of_this_process(given);
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -77,7 +82,7 @@ impl World {
     }
 
     /// A tree with the tables and directories of a system in which the user `u`, who is the one that runs the test, has
-    /// the home directory `/home/u`.
+    /// the home directory `/home/u`. It is in memory where that is possible: what is written to many of them need not reach a disk.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn system() -> Self {
         let packages = "Package: base\\nStatus: install ok installed\\nArchitecture: all\\nVersion: 1.5\\n";
@@ -88,7 +93,10 @@ impl World {
         let commit = "file w/.git/HEAD 0644 \"1111111111111111111111111111111111111111\\n\"\n";
         let config = "[remote \\\"origin\\\"]\\n\\turl = https://host.example/r.git\\n";
         let repository = format!("{commit}file w/.git/config 0644 \"{config}\"\n");
-        Self::build(&format!("{USERS}{MACHINE}dir home/u 0755\n{apt}{archive}{repository}"))
+        let folder = Some(Path::new("/dev/shm"))
+            .filter(|memory| memory.is_dir())
+            .map_or_else(std::env::temp_dir, Path::to_owned);
+        Self::build_in(&folder, &format!("{USERS}{MACHINE}dir home/u 0755\n{apt}{archive}{repository}"))
     }
 
     /// The tree in the form that [`World::build`] takes.
