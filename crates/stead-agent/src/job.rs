@@ -25,7 +25,7 @@ use stead_core::report::Report;
 use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Owed, Run};
 use stead_core::wait::{Curve, Wait};
-use stead_engine::{Execution, ReconcileOptions, ResumeError, Session, Summary, error_chain, json as printed};
+use stead_engine::{Execution, ReconcileOptions, ResumeError, Session, error_chain};
 use stead_host::journal::{FileJournal, Journal, OpenJournalError};
 use stead_host::process::own_unit;
 use stead_host::provider::Cancel;
@@ -137,6 +137,7 @@ pub(crate) fn carry_out(
         Err(lines) => return Ok(unusable(spec, &lines)),
     };
     (ready.session.cancel, ready.session.suspend) = (cancel, spec.suspension.cancel.clone());
+    ready.session.end_reads = spec.suspension.end_reads.clone();
     ready.session.deadline = spec.settings.resource_timeout;
     let ended = spec.run(&ready, journal, observer);
     job_host.put_back(ready);
@@ -366,8 +367,7 @@ impl JobSpec {
             () if drifted && (self.job.work == Work::Test || is_current) => JobResult::NotInState,
             () => JobResult::Converged,
         };
-        let mut printed = printed::report(run, &Summary::of(run), elapsed);
-        let troubles = self.explain(run, &restart, &mut printed);
+        let (mut printed, troubles) = self.explained(run, &restart, elapsed);
         if let Some(members) = printed.as_object_mut() {
             members.insert("job".to_owned(), json!(self.job));
             members.insert("result".to_owned(), json!(result));

@@ -43,7 +43,7 @@ use feed::Feed;
 use stead_core::event::{EventKind, Problem, Status};
 use stead_host::fs::LocalZone;
 use stead_host::watch::{Drift, Watch, Watched, Watcher};
-use upkeep::{Program, Upkeep, WallClock};
+use upkeep::{Program, Upkeep, WallClock, Why};
 
 /// How an agent is run.
 pub struct Options {
@@ -226,7 +226,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         log.write("repaired", json!({ "failure": repair }));
     }
     let agent = Arc::new(Agent {
-        job_host: JobHost::new(options.host),
+        job_host: JobHost::new(options.host, store.documents()),
         watcher: Watcher::new().ok(),
         boot: boot_id(&options.boot_id),
         zone: LocalZone::default(),
@@ -299,7 +299,7 @@ impl Agent {
                 self.log.write("askedToLook", json!({}));
                 let mut inner = self.lock();
                 inner.state.check_at_once();
-                inner.upkeep.is_due();
+                inner.upkeep.look_again();
                 drop(inner);
                 self.changed.notify_all();
             }
@@ -349,7 +349,7 @@ impl Agent {
             }
             if inner.stopping && inner.running.is_none() {
                 self.log.write("agentStopped", json!({}));
-                let is_gone = inner.upkeep.is_folder_gone;
+                let is_gone = inner.upkeep.ends == Some(Why::FolderGone);
                 return if is_gone { Err(AgentError::Gone(self.directory.clone())) } else { Ok(()) };
             }
             if inner.running.is_some() || inner.stopping {
@@ -459,13 +459,7 @@ impl Agent {
     /// Begins a job on a thread of its own; `false` if that cannot be recorded. A job over a part is recorded when it sets
     /// something.
     fn begin(self: &Arc<Self>, inner: &mut Inner, job: &Job, resumed: bool) -> bool {
-        let (spec, source) = match self.spec(inner, job, resumed) {
-            Ok(spec) => spec,
-            Err(why) => {
-                self.damaged(inner, job, &why);
-                return true;
-            }
-        };
+        let Some((spec, source)) = self.spec(inner, job, resumed) else { return false };
         if job.only.is_empty() {
             if !self.save(inner, |state| state.begin(job.clone())) {
                 return false;
@@ -493,10 +487,10 @@ impl Agent {
         self.log.write(event, json!({ "job": id, "generation": generation, "type": kind, "work": work }));
     }
 
-    /// What a job is carried out by, or why its document cannot be read.
-    fn spec(&self, inner: &Inner, job: &Job, resumed: bool) -> Result<(JobSpec, Source), String> {
-        let generation = inner.state.generations.get(&job.generation).ok_or("there is no such generation")?;
-        let source = self.job_host.source(job, || inner.store.get(&generation.content));
+    /// What a job is carried out by; `None` of a document that is not kept any more.
+    fn spec(&self, inner: &Inner, job: &Job, resumed: bool) -> Option<(JobSpec, Source)> {
+        let generation = inner.state.generations.get(&job.generation)?;
+        let source = self.job_host.source(job, &generation.content);
         let held_back = inner.state.held_back(&self.moment());
         let pending = inner.state.pending.filter(|pending| {
             *pending != job.generation && job.work == Work::Apply && held_back == Some(HeldBack::Pending)
@@ -513,7 +507,7 @@ impl Agent {
             touched: pending.map(|pending| inner.touched.by(pending)),
             suspension: Suspension::default(),
         };
-        Ok((spec, source.map_err(|error| error_chain(&error))?))
+        Some((spec, source))
     }
 
     /// Gives up on the job that was interrupted.
@@ -524,19 +518,6 @@ impl Agent {
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": inner.state.owed_by(job.generation) }));
         self.give_up(inner, &LeftOver { owed: None, restart });
         let _ = std::fs::remove_file(journal);
-    }
-
-    /// A document whose content is damaged cannot be worked on: the job ends as failed, and is tried again later.
-    fn damaged(&self, inner: &mut Inner, job: &Job, why: &str) {
-        self.log.write("documentDamaged", json!({ "generation": job.generation, "failure": why }));
-        let (outcome, now) = (JobOutcome::unusable(why.to_owned()), Timestamp::now());
-        inner.feed.ended(job, &outcome);
-        self.save_or_retry(inner, |state| {
-            state.begin(job.clone());
-            state.end(outcome.clone(), now, Spread::NONE);
-        });
-        inner.jobs += 1;
-        self.changed.notify_all();
     }
 
     /// Takes in how a job ended.
@@ -566,7 +547,9 @@ impl Agent {
 
     fn record_outcome(&self, inner: &mut Inner, job: &Job, ended: &Ended) {
         let Ended { outcome, report, watched, changed, claims, restarts_itself } = ended;
-        inner.upkeep.restarts_itself |= restarts_itself;
+        if *restarts_itself {
+            inner.upkeep.ends(Why::Asked);
+        }
         let now = Timestamp::now();
         // That a part is in its desired state is worth no line.
         let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;

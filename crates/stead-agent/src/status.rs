@@ -277,6 +277,12 @@ impl State {
         Some((self.waiting(because, until.is_some()), until))
     }
 
+    /// How many attempts of the pending document have failed, if it waits for the next one.
+    pub(crate) fn failed_attempts(&self, moment: &Moment) -> Option<u32> {
+        let waits = matches!(self.pending_waits_for(moment), Some((_, Waiting::Retry)));
+        waits.then_some(self.progress.failures)
+    }
+
     fn waiting(&self, because: Waiting, opens: bool) -> String {
         match because {
             Waiting::Document => match self.staged(Stage::Current) {

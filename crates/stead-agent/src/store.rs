@@ -27,6 +27,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use stead_host::store::record::{self, Found, Undecodable};
@@ -44,11 +45,27 @@ pub(crate) const LOCK: &str = "lock";
 /// The state directory, locked against other agents until this is dropped.
 pub struct Store {
     folder: Folder,
-    documents: Folder,
-    keys: Keys,
+    documents: Arc<Documents>,
     /// What the record on the disk says; `None` when nobody knows, because saving failed.
     saved: Option<State>,
     lock: File,
+}
+
+/// What was delivered, sealed.
+pub(crate) struct Documents {
+    folder: Folder,
+    keys: Keys,
+}
+
+impl Documents {
+    /// What was stored under a name.
+    ///
+    /// Guarantees: it is what was put there, to the last bit.
+    pub(crate) fn get(&self, content: &str) -> Result<Delivered, StoreError> {
+        let path = self.folder.path().join(content);
+        let Some(sealed) = self.folder.read(content)? else { return Err(StoreError::NoDocument(path)) };
+        self.keys.unseal(Purpose::DOCUMENT, content, &sealed).ok_or(StoreError::DamagedDocument(path))
+    }
 }
 
 /// Why the store cannot be used, or something in it.
@@ -172,7 +189,8 @@ impl Store {
                 tracing::warn!("{repair}");
             }
         })?;
-        let store = Self { folder, documents, keys, saved: Some(state.clone()), lock };
+        let documents = Arc::new(Documents { folder: documents, keys });
+        let store = Self { folder, documents, saved: Some(state.clone()), lock };
         Ok((store, state, record_repair.into_iter().chain(lost_key.map(Repair::from)).collect()))
     }
 
@@ -200,8 +218,8 @@ impl Store {
     ///
     /// Guarantees: it survives a power failure. It is written anew if it is there already, which may not be flushed.
     pub fn put(&self, delivered: &Delivered) -> Result<String, StoreError> {
-        let (name, sealed) = self.keys.seal(Purpose::DOCUMENT, delivered)?;
-        self.documents.replace(&name, &sealed)?;
+        let (name, sealed) = self.documents.keys.seal(Purpose::DOCUMENT, delivered)?;
+        self.documents.folder.replace(&name, &sealed)?;
         Ok(name)
     }
 
@@ -209,9 +227,12 @@ impl Store {
     ///
     /// Guarantees: it is what was put there, to the last bit.
     pub fn get(&self, content: &str) -> Result<Delivered, StoreError> {
-        let path = self.documents.path().join(content);
-        let Some(sealed) = self.documents.read(content)? else { return Err(StoreError::NoDocument(path)) };
-        self.keys.unseal(Purpose::DOCUMENT, content, &sealed).ok_or(StoreError::DamagedDocument(path))
+        self.documents.get(content)
+    }
+
+    /// The documents, for whoever reads them without the record.
+    pub(crate) fn documents(&self) -> Arc<Documents> {
+        Arc::clone(&self.documents)
     }
 
     /// Removes the documents that neither these nor the records on the disk name.
@@ -222,9 +243,9 @@ impl Store {
                 kept.extend(decode(&self.folder, name, &record)?.generations.into_values().map(|each| each.content));
             }
         }
-        for name in self.documents.names()? {
+        for name in self.documents.folder.names()? {
             if !name.to_str().is_some_and(|name| kept.contains(name)) {
-                self.documents.remove_unflushed(&name)?;
+                self.documents.folder.remove_unflushed(&name)?;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use std::time::Instant;
 use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
 use stead_core::event::Mode;
+use stead_core::identity::DocumentIdentity;
 use stead_core::run::Run;
 use stead_core::run::policy::Policy;
 use stead_core::text::Sources;
@@ -32,6 +33,8 @@ pub struct BatchDocument {
     pub text: String,
     /// Where its relative paths start from.
     pub root: PathBuf,
+    /// The identity by which its runs know what former ones owe, unless it states one itself; without either they do not.
+    pub identity: Option<DocumentIdentity>,
     /// The values of its parameters. Those that it declares as secure are put into the vault before anything else.
     pub parameters: Object,
 }
@@ -40,7 +43,8 @@ impl BatchDocument {
     /// The document of a file, without parameters.
     pub fn read(file: &Path) -> io::Result<Self> {
         let (name, text) = (file.display().to_string(), std::fs::read_to_string(file)?);
-        Ok(Self { name, text, root: folder_of(file), parameters: Object::new() })
+        let identity = Some(DocumentIdentity::of_file(&std::fs::canonicalize(file)?));
+        Ok(Self { name, text, root: folder_of(file), identity, parameters: Object::new() })
     }
 }
 
@@ -130,7 +134,7 @@ impl Batch {
 
     fn prepare<'a>(&self, document: &'a BatchDocument, host: &Host) -> Result<Ready<'a>, RefusedDocument> {
         let mut session = host.session(&document.root);
-        let prepared = match session.prepare(&document.name, &document.text, document.parameters.clone()) {
+        let mut prepared = match session.prepare(&document.name, &document.text, document.parameters.clone()) {
             Ok(prepared) => prepared,
             Err(unusable) => {
                 let findings = session.with_properties(unusable, self.mode).findings;
@@ -144,6 +148,8 @@ impl Batch {
         if !findings.is_empty() {
             return Err(document.refused(findings, session));
         }
+        let identity = prepared.stated_identity().or_else(|| document.identity.clone());
+        prepared.memory = identity.map(|identity| session.memory(&identity));
         let policy = match &self.policy {
             Some(policy) => Ok(Arc::clone(policy)),
             None => session.policy(&ReconcileOptions::default(), &prepared.reconcile),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use stead_core::call::{Call, Operation, Response, Wanted};
+use stead_core::call::{Call, Execution, Operation, Response, Wanted};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
@@ -19,7 +19,7 @@ use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Provider, Review, TraceLevel};
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
 
@@ -189,6 +189,8 @@ pub(crate) struct SessionCalls {
     pub(crate) real_paths: RealPaths,
     /// Finds resources that the run installs.
     pub(crate) late: Arc<LateSearch>,
+    /// Ends calls that change nothing.
+    pub(crate) reads: Cancel,
 }
 
 impl SessionCalls {
@@ -229,7 +231,9 @@ impl Calls for SessionCalls {
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
         let verdict_suffices = call.wanted == Wanted::Verdict;
         let usual = self.contexts.of(call.instance.node());
-        let cx = Context { name, found_absent, verdict_suffices, pending, ..usual.clone() };
+        let changes = call.operation.may_change() && call.execution == Execution::Actual;
+        let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
+        let cx = Context { name, found_absent, verdict_suffices, pending, cancel, ..usual.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 

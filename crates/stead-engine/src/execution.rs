@@ -305,7 +305,7 @@ pub enum RunError {
     #[error("cannot lock the machine against other runs")]
     Lock(#[from] LockError),
     /// The notifications that former runs owe cannot be read.
-    #[error("cannot read what former runs of the document owe")]
+    #[error("cannot read which handlers are still due from earlier runs")]
     Memory(#[from] StoreError),
     /// It could not be carried out.
     #[error(transparent)]

@@ -25,8 +25,18 @@ pub use history::{end_word, history, recorded_run, unreadable_run};
 
 /// The report of a run: totals, every instance that it is about, restarts, outputs.
 pub fn report(run: &Run, summary: &Summary, elapsed: Duration) -> Json {
+    report_with(run, summary, elapsed, |_, instance| Some(instance))
+}
+
+/// Like [`report`], with what is made of each instance; it leaves out those of which nothing is.
+pub fn report_with(
+    run: &Run,
+    summary: &Summary,
+    elapsed: Duration,
+    mut made: impl FnMut(NodeId, Map<String, Json>) -> Option<Map<String, Json>>,
+) -> Json {
     let selected = run.graph().order.iter().filter(|id| run.report().is_selected(**id));
-    let instances = selected.map(|id| instance(run, *id));
+    let instances = selected.filter_map(|id| made(*id, instance(run, *id)).map(Json::Object));
     let outputs = summary.outputs.iter().map(|(name, value)| match value {
         Ok(value) => (name.clone(), value.to_redacted_json()),
         Err(finding) => (name.clone(), json!({ "error": finding.message })),
@@ -61,7 +71,7 @@ fn totals(totals: &Totals) -> Json {
     })
 }
 
-pub(crate) fn instance(run: &Run, id: NodeId) -> Json {
+pub(crate) fn instance(run: &Run, id: NodeId) -> Map<String, Json> {
     let (graph, record) = (run.graph(), run.report().record(id));
     let mut all = Map::new();
     all.insert("name".into(), (*graph.node(id).name).into());
@@ -101,7 +111,7 @@ pub(crate) fn instance(run: &Run, id: NodeId) -> Json {
         all.insert("effects".into(), json!(effects));
     }
     all.insert("duration".into(), duration(record.elapsed).into());
-    Json::Object(all)
+    all
 }
 
 /// Why nothing was done with an instance, where nothing is wrong with that.

@@ -342,8 +342,7 @@ fn predictions(run: &Run) -> Vec<Json> {
 }
 
 fn prediction(run: &Run, id: NodeId) -> Json {
-    let mut instance = json::instance(run, id);
-    let Some(members) = instance.as_object_mut() else { return instance };
+    let mut members = json::instance(run, id);
     members.retain(|name, _| !["duration", "output", "reRuns"].contains(&name.as_str()));
     let (path, record) = (&run.graph().node(id).path, run.report().record(id));
     let mut names: Vec<Json> = path.outward().map(|path| Json::from(&**path.name())).collect();
@@ -357,7 +356,7 @@ fn prediction(run: &Run, id: NodeId) -> Json {
     let words = Some(words(run, id)).filter(|words| !words.is_empty()).map(|words| ("words", words.into()));
     let more = [Some(("names", Json::from(names))), until, desired, words];
     members.extend(more.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)));
-    instance
+    Json::Object(members)
 }
 
 /// The SHA-256 of each text that a scope of the document was declared in, in hexadecimal.

@@ -60,6 +60,8 @@ pub struct Session {
     pub cancel: Cancel,
     /// Stops a run so that it can be resumed.
     pub suspend: Cancel,
+    /// Ends calls that change nothing; those that do go on.
+    pub end_reads: Cancel,
     /// How long one program of a resource may take.
     pub deadline: Duration,
     /// What programs of resources are given.
@@ -188,6 +190,7 @@ impl Session {
             extensions,
             cancel,
             suspend: Cancel::default(),
+            end_reads: Cancel::default(),
             deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
             names: Names::Unique,
             values: Values::Required,
@@ -220,6 +223,7 @@ impl Session {
             extensions: Arc::clone(&self.extensions),
             cancel,
             suspend: Cancel::default(),
+            end_reads: Cancel::default(),
             deadline: self.deadline,
             settings: Arc::clone(&self.settings),
             names: self.names,
@@ -268,6 +272,7 @@ impl Session {
             contexts: Arc::new(Contexts::new(self.context(Arc::<str>::default()), graph)),
             real_paths: RealPaths::default(),
             late: Arc::clone(&self.late),
+            reads: self.cancel.or(&self.end_reads),
         }
     }
 

@@ -57,3 +57,31 @@ fn nothing_is_run_when_a_document_is_refused() {
     assert!(findings.contains("wrong.yaml:2:") && findings.contains("worse.yaml:2:"), "{findings}");
     assert!(!is_there(&folder, "written"));
 }
+
+/// What acts on a change and failed is due in the next batch with the document.
+#[test]
+fn what_a_batch_owes_is_delivered_by_a_later_one() {
+    const TEST: &str = "what_a_batch_owes_is_delivered_by_a_later_one";
+    const FOLDER: &str = "STEAD_BATCH_TEST";
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        // The store is that of this process.
+        let folder = tempfile::tempdir().unwrap();
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", TEST]).env(FOLDER, folder.path()).env("STEAD_STATE", folder.path().join("state"));
+        assert!(again.status().unwrap().success());
+        return;
+    };
+    let (folder, file) = (PathBuf::from(&folder), PathBuf::from(&folder).join("main.yaml"));
+    let set = format!("cd '{}' && test -e allowed && touch done", folder.display());
+    let text = format!(
+        "resources:
+- {{name: f, type: Stead/File, properties: {{path: f, content: new}}}}
+- {{name: acts, type: Stead/Command, directives: {{onChanges: ['Stead/File:f']}}, properties: {{set: \"{set}\"}}}}
+"
+    );
+    fs::write(&file, text).unwrap();
+    assert_eq!(apply(std::slice::from_ref(&file)).unwrap()[0]["totals"]["failed"], 1);
+    fs::write(folder.join("allowed"), "").unwrap();
+    assert_eq!(apply(&[file]).unwrap()[0]["totals"]["failed"], 0);
+    assert!(folder.join("done").exists(), "it was not due");
+}

@@ -176,6 +176,10 @@ fn no_control_group_is_left() {
         assert_eq!(groups_of(std::process::id()).len(), 1, "the program was in a group");
         drop(supervision);
         assert_eq!(groups_of(std::process::id()), Vec::<String>::new());
+        let supervision = process::start_supervision(Path::new("/nowhere/supervisor"), &[]);
+        run("true");
+        assert_eq!(groups_of(std::process::id()), Vec::<String>::new(), "no supervisor could be started");
+        drop(supervision);
     }
 }
 

@@ -9,7 +9,7 @@ mod tools;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
@@ -46,17 +46,24 @@ pub enum ServerError {
     Defect,
 }
 
-/// Serves calls on standard input and output until standard input ends.
+/// Serves calls on standard input and output until standard input ends, or `stop` returns, which is called on a thread of
+/// its own.
 ///
 /// Guarantees: nothing but the protocol is written to standard output. A call that changes the machine has it for
-/// itself: no other is carried out meanwhile. When the caller goes, what is under way has some seconds to finish, is then
-/// cancelled, and has some more to end in order.
-pub fn serve(version: &str, engine: impl Engine) -> Result<(), ServerError> {
+/// itself: no other is carried out meanwhile. When the caller goes or the server is stopped, what is under way is cancelled, and
+/// has some seconds to end in order.
+pub fn serve(version: &str, engine: impl Engine, stop: impl FnOnce() + Send + 'static) -> Result<(), ServerError> {
+    let (stopping, mut is_stopped) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
+        stop();
+        // Nobody listens any more once it has ended.
+        let _ = stopping.send(());
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let running = Arc::<Running>::default();
     let server = Server { version: version.to_owned(), engine: Arc::new(Exclusive::new(engine)), running };
     let running = Arc::clone(&server.running);
-    let ended = runtime.block_on(async {
+    let conversation = async {
         let service = match server.serve((tokio::io::stdin(), tokio::io::stdout())).await {
             Ok(service) => service,
             // Whoever starts a server and leaves has not done anything wrong.
@@ -64,9 +71,17 @@ pub fn serve(version: &str, engine: impl Engine) -> Result<(), ServerError> {
             Err(error) => return Err(ServerError::Protocol(Box::new(error))),
         };
         service.waiting().await.map(|_| ()).map_err(|_| ServerError::Defect)
+    };
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            ended = conversation => ended,
+            Ok(()) = &mut is_stopped => Ok(()),
+        }
     });
     running.cancel();
-    runtime.shutdown_timeout(GRACE);
+    running.await_end(GRACE);
+    // Its thread may wait for input that never comes.
+    runtime.shutdown_background();
     ended
 }
 
@@ -116,6 +131,17 @@ impl Running {
     fn cancel(&self) {
         let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.iter().filter_map(Weak::upgrade).for_each(|call| call.store(true, Ordering::SeqCst));
+    }
+
+    /// Waits until no call is under way, at most so long.
+    fn await_end(&self, longest: Duration) {
+        const POLL: Duration = Duration::from_millis(10);
+        let began = Instant::now();
+        let is_any =
+            || self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|call| call.strong_count() > 0);
+        while is_any() && began.elapsed() < longest {
+            std::thread::sleep(POLL);
+        }
     }
 }
 

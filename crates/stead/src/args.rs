@@ -705,14 +705,14 @@ pub(crate) enum AgentCommand {
     /// Exit codes: 0 converged; 2 not in the desired state; 4 something fails; 6 held, or no document; 1 the agent
     /// cannot be asked.
     Status,
-    /// Forget the damage that 'status' shows
+    /// Clear the damage that 'status' reports
     Acknowledge,
     /// Wait until the pending document converges, an attempt fails, or it waits for a restart, a window or an operator
     Wait {
         /// Give up after this many seconds
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
-        /// Wait on after failed attempts and for maintenance windows
+        /// Keep waiting through failed attempts and maintenance windows
         #[arg(long, conflicts_with = "job")]
         until_converged: bool,
         /// Wait only until the current job ends, or the next one
@@ -760,7 +760,7 @@ pub(crate) enum AgentCommand {
     },
     /// Show the reports of the last jobs, or one of them
     Report {
-        /// The id of the job, or a part of it that no other has
+        /// Job id, or any unique part of it
         job: Option<String>,
         /// Number of reports to show
         #[arg(short = 'n', long, default_value_t = 10)]
@@ -788,7 +788,7 @@ pub(crate) struct Waiting {
     /// Give up waiting after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "wait")]
     pub(crate) timeout: Option<Duration>,
-    /// Wait on after failed attempts and for maintenance windows
+    /// Keep waiting through failed attempts and maintenance windows
     #[arg(long, requires = "wait")]
     pub(crate) until_converged: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -68,11 +68,16 @@ pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>) {
     }
 }
 
-/// A stream that becomes readable when this process is to end early. [`catch_with`] must be called as well.
-pub(crate) fn notice() -> io::Result<UnixStream> {
-    let (noticed, by_handler) = UnixStream::pair()?;
+/// Like [`catch_with`], and a stream that becomes readable when this process is to end early.
+pub(crate) fn notice(cancel: &Cancel) -> io::Result<UnixStream> {
+    catch_with(cancel);
+    let (noticed, mut by_handler) = UnixStream::pair()?;
     for signal in signals() {
         signal_hook::low_level::pipe::register(signal, by_handler.try_clone()?)?;
+    }
+    // A signal may have come between the two.
+    if cancel.is_cancelled() {
+        by_handler.write_all(&[0])?;
     }
     Ok(noticed)
 }

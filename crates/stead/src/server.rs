@@ -4,6 +4,7 @@
 //! the index of the search makes it cheap.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -23,14 +24,27 @@ use crate::args;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
+use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::schemas;
 use stead_engine::{Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line, set_mode};
 
-/// Serves until standard input ends.
+/// Serves until standard input ends, or a signal asks for the end.
 pub(crate) fn serve(env: ProcessEnv) -> Exit {
-    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { width: env.host.width(), env }) {
-        Ok(()) => Exit::Success,
+    let stop = Cancel::default();
+    let notice = match interrupt::notice(&stop) {
+        Ok(notice) => notice,
+        Err(error) => {
+            tracing::error!("cannot serve: {error}");
+            return Exit::DscServer;
+        }
+    };
+    let until_signal = move || {
+        interrupt::ends_before_input(&notice, None);
+    };
+    let calls = Calls { width: env.host.width(), env };
+    match stead_server::serve(env!("CARGO_PKG_VERSION"), calls, until_signal) {
+        Ok(()) => interrupt::exit(&stop, Exit::Success),
         Err(error) => {
             tracing::error!("{error}");
             Exit::DscServer
@@ -86,9 +100,10 @@ impl Calls {
             BadParameters::Findings(findings) => lines(&findings, &session.sources),
         })?;
         let prepared = session.prepare("<configuration>", document, supplied);
-        let prepared = prepared.map_err(|unusable| {
+        let mut prepared = prepared.map_err(|unusable| {
             lines(&session.with_properties(unusable, mode(operation)).findings, &session.sources)
         })?;
+        prepared.memory = Some(input::memory(&session, &prepared, Path::new("-")));
         if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
             return Err(finding_line(&finding, &prepared.sources));
         }

@@ -1,9 +1,12 @@
-//! What is left of a run that is ended early: no program of a resource.
+//! How soon a process ends that is asked to, and what is left of a run that is ended early: no program of a resource.
+//!
+//! `STEAD_STOPS=20` asks so often.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use stead_testkit::until;
@@ -80,5 +83,81 @@ fn a_kill_ends_what_detached_itself() {
         kill_process(Pid::from_child(&stead), signal).unwrap();
         stead.wait().unwrap();
         until(|| is_gone(pid));
+    }
+}
+
+/// A document with a command that would test for ever.
+const WAITS: &str =
+    r#"resources: [{name: w, type: Stead/Command, properties: {set: "true", test: "touch began; sleep 3600"}}]"#;
+
+/// A document with a command that is tried again for ever.
+const RETRIES: &str =
+    r#"resources: [{name: r, type: Stead/Command, properties: {test: "false", set: "touch began; exit 1"}}]"#;
+
+/// So long nobody waits for the end of a process. It takes far less, which is printed.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Asks a process to end once it is ready. Returns how it ended, and after how long.
+fn ended(
+    folder: &TempDir,
+    arguments: &[&str],
+    is_ready: &dyn Fn(&Child) -> bool,
+    signal: Signal,
+) -> (Option<i32>, Duration) {
+    let mut stead = Command::new(env!("CARGO_BIN_EXE_stead"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("HOME", folder.path())
+        .env("STEAD_STATE", folder.path().join("state"))
+        .env("STEAD_RECONCILE", if arguments.contains(&"retries.yaml") { "continuous" } else { "none" })
+        .env_remove("INVOCATION_ID")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(|| is_ready(&stead).then_some(()));
+    let asked = Instant::now();
+    kill_process(Pid::from_child(&stead), signal).unwrap();
+    let code = until(|| stead.try_wait().unwrap()).code();
+    (code, asked.elapsed())
+}
+
+/// Whether a process has handlers for what asks it to end.
+fn heeds(stead: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", stead.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    [Signal::TERM, Signal::INT].iter().all(|signal| caught >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+#[test]
+fn who_is_asked_to_end_ends_soon_and_says_so() {
+    stead_testkit::let_programs_be_interrupted();
+    let began = |folder: &TempDir| folder.path().join("began").exists();
+    let commands: [(&[&str], i32); 7] = [
+        (&["apply", "waits.yaml"], 6),
+        (&["check", "waits.yaml"], 6),
+        (&["plan", "waits.yaml"], 6),
+        (&["apply", "retries.yaml"], 6),
+        (&["serve", "--stdio"], 6),
+        (&["server"], 6),
+        (&["agent", "run"], 0),
+    ];
+    for (arguments, code) in commands {
+        let mut longest = Duration::ZERO;
+        for at in 0..stead_testkit::times("STEAD_STOPS", 2) {
+            let folder = TempDir::new().unwrap();
+            std::fs::write(folder.path().join("waits.yaml"), WAITS).unwrap();
+            std::fs::write(folder.path().join("retries.yaml"), RETRIES).unwrap();
+            let is_run = ["apply", "check", "plan"].contains(&arguments[0]);
+            let is_ready = |stead: &Child| if is_run { began(&folder) } else { heeds(stead) };
+            let signal = if at % 2 == 0 { Signal::TERM } else { Signal::INT };
+            let (found, took) = ended(&folder, arguments, &is_ready, signal);
+            assert_eq!(found, Some(code), "{arguments:?}, {signal:?}");
+            longest = longest.max(took);
+        }
+        println!("{}: at most {} ms", arguments.join(" "), longest.as_millis());
+        assert!(longest < SOON, "{arguments:?} took {longest:?}");
     }
 }

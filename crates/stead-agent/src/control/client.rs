@@ -49,6 +49,13 @@ pub enum CallError {
     },
 }
 
+impl CallError {
+    /// Returns whether no agent listens, which may be between two of its processes.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::NotRunning(_) | Self::Unreachable(_))
+    }
+}
+
 /// Advice for a caller that found no agent: that of the machine answers only root.
 fn way_out(directory: &Path) -> String {
     let service = Path::new(SERVICE_STATE);

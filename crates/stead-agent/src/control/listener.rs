@@ -159,7 +159,7 @@ impl Caller {
             let mut line = String::new();
             BufReader::new(Until { stream: &stream, deadline }).take(MOST_BYTES).read_line(&mut line)?;
             match serde_json::from_str(&line) {
-                _ if !self.has_sent() => Response::refused("the agent answers too many others; try again"),
+                _ if !self.has_sent() => Response::refused("the agent is busy with other requests; try again"),
                 Ok(request) => answer(request, user.as_raw()),
                 // The text may hold secrets; where it is wrong is enough.
                 Err(error) => Response::refused(format!("the request is not understood (column {})", error.column())),

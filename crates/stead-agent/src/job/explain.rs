@@ -1,6 +1,7 @@
 //! Explanations of the instances that a job did not bring into their desired state.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
@@ -10,6 +11,7 @@ use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::report::{Phase, Record};
 use stead_core::run::Run;
+use stead_engine::{Summary, json as printed};
 
 use super::{JobSpec, is_system, mode_of};
 use crate::decide::HeldBack;
@@ -17,22 +19,21 @@ use crate::mode::{Treatment, treatment};
 use crate::state::{Trouble, TroubleKind};
 
 impl JobSpec {
-    /// Adds the reason to each instance that was not begun, or has drifted and was not corrected. Of instances in
-    /// their desired state only the number is kept. Returns the problems.
-    pub(super) fn explain(&self, run: &Run, restart: &BTreeSet<String>, printed: &mut Json) -> Vec<Trouble> {
-        let Some(Json::Array(instances)) = printed.get_mut("instances") else { return Vec::new() };
-        let (graph, report) = (run.graph(), run.report());
-        let selected = graph.order.iter().filter(|id| report.is_selected(**id));
+    /// The report of a run, with the reason for each instance that was not begun, or has drifted and was not corrected, and
+    /// the problems. Of instances in their desired state only the number is kept.
+    pub(super) fn explained(&self, run: &Run, restart: &BTreeSet<String>, elapsed: Duration) -> (Json, Vec<Trouble>) {
+        let graph = run.graph();
         let mut troubles = Vec::new();
-        for (id, printed) in selected.zip(instances.iter_mut().filter_map(Json::as_object_mut)) {
-            let asked = restart.contains(&graph.node(*id).path.to_string());
-            self.give_reason(run, *id, asked, printed);
-            if graph.node(*id).role == Role::Instance {
-                troubles.extend(trouble(run, *id, asked, printed));
+        let report = printed::report_with(run, &Summary::of(run), elapsed, |id, mut instance| {
+            let asked = restart.contains(&graph.node(id).path.to_string());
+            self.give_reason(run, id, asked, &mut instance);
+            if graph.node(id).role == Role::Instance {
+                troubles.extend(trouble(run, id, asked, &instance));
             }
-        }
-        instances.retain(|instance| !matches!(instance["status"].as_str(), Some("unchanged" | "skippedByCondition")));
-        troubles
+            let status = instance.get("status").and_then(Json::as_str);
+            (!matches!(status, Some("unchanged" | "skippedByCondition"))).then_some(instance)
+        });
+        (report, troubles)
     }
 
     fn give_reason(&self, run: &Run, id: NodeId, asked: bool, printed: &mut Map<String, Json>) {

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
 use stead_core::diag::{count_errors, render_all};
@@ -13,7 +13,7 @@ use stead_core::value::{Object, Value};
 use stead_engine::{Host, Prepared, Session, Unusable, error_chain, finding_line};
 
 use crate::state::Job;
-use crate::store::{Delivered, StoreError};
+use crate::store::{Delivered, Documents};
 
 /// A document that is ready to run, kept so that a job over a part of it need not read it again.
 pub(crate) struct ReadyDocument {
@@ -33,37 +33,35 @@ struct Index {
 pub(crate) enum Source {
     /// It is ready.
     Kept(Box<ReadyDocument>),
-    /// It is read.
-    Delivered(Delivered),
+    /// It is stored under this name.
+    Stored(String),
 }
 
 /// What jobs of an agent have in common.
 pub(crate) struct JobHost {
     pub(crate) host: Host,
+    pub(crate) documents: Arc<Documents>,
     ready: Mutex<Option<ReadyDocument>>,
 }
 
 impl JobHost {
-    pub(crate) fn new(host: Host) -> Self {
-        Self { host, ready: Mutex::default() }
+    pub(crate) fn new(host: Host, documents: Arc<Documents>) -> Self {
+        Self { host, documents, ready: Mutex::default() }
     }
 
     /// The document of a job: for a job over all of it made ready anew, since what it asks of the machine may have changed.
-    pub(crate) fn source(
-        &self,
-        job: &Job,
-        read: impl FnOnce() -> Result<Delivered, StoreError>,
-    ) -> Result<Source, StoreError> {
-        match self.lock().take().filter(|ready| ready.generation == job.generation && !job.only.is_empty()) {
-            Some(ready) => Ok(Source::Kept(Box::new(ready))),
-            None => read().map(Source::Delivered),
+    pub(crate) fn source(&self, job: &Job, content: &str) -> Source {
+        let ready = self.lock().take();
+        match ready.filter(|ready| ready.generation == job.generation && !job.only.is_empty()) {
+            Some(ready) => Source::Kept(Box::new(ready)),
+            None => Source::Stored(content.to_owned()),
         }
     }
 
     pub(super) fn make_ready(&self, spec: &super::JobSpec, source: Source) -> Result<ReadyDocument, Vec<String>> {
         let delivered = match source {
             Source::Kept(ready) => return Ok(*ready),
-            Source::Delivered(delivered) => delivered,
+            Source::Stored(content) => self.documents.get(&content).map_err(|error| vec![error_chain(&error)])?,
         };
         let generation = spec.job.generation;
         let mut session = self.host.session(&delivered.root);

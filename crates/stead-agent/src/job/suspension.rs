@@ -8,6 +8,8 @@ use stead_host::provider::Cancel;
 #[derive(Clone, Default)]
 pub(crate) struct Suspension {
     pub(crate) cancel: Cancel,
+    /// Ends calls that change nothing.
+    pub(crate) end_reads: Cancel,
     because: Arc<OnceLock<SuspendReason>>,
 }
 
@@ -28,6 +30,10 @@ impl Suspension {
     pub(crate) fn suspend(&self, because: SuspendReason) {
         let _ = self.because.set(because);
         self.cancel.cancel();
+        // Somebody waits for the end of it.
+        if matches!(because, SuspendReason::Operator | SuspendReason::End) {
+            self.end_reads.cancel();
+        }
     }
 
     pub(crate) fn because(&self) -> Option<SuspendReason> {

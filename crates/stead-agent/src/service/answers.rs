@@ -13,6 +13,7 @@ use stead_core::text::{Source, Sources};
 use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as printed};
 
 use super::difference::{self, Opened};
+use super::upkeep::Why;
 use super::{Agent, Inner};
 use crate::control::{Goal, Request, Response};
 use crate::decide::{Next, Waiting};
@@ -157,11 +158,11 @@ impl Agent {
 
     /// Tests or reads what is staged: the current document, and for a test the pending one as well.
     fn inspect(&self, mode: Mode) -> Answer {
-        let documents: Vec<(Stage, u64, Result<Delivered, StoreError>)> = {
+        let documents: Vec<(Stage, u64, String)> = {
             let inner = self.lock();
             let both = [Stage::Current, Stage::Pending].into_iter();
             let staged = both.filter_map(|stage| Some((stage, inner.state.staged(stage)?)));
-            staged.map(|(stage, (number, generation))| (stage, number, inner.store.get(&generation.content))).collect()
+            staged.map(|(stage, (number, generation))| (stage, number, generation.content.clone())).collect()
         };
         if documents.is_empty() {
             return refused("there is no current and no pending document; 'stead agent apply FILE' delivers one");
@@ -170,8 +171,8 @@ impl Agent {
         let deadline = self.lock().state.settings.resource_timeout;
         let _inspection = Inspection::new(&self.inspecting);
         let mut reports = Vec::new();
-        for (stage, number, delivered) in documents.into_iter().take(most) {
-            let delivered = delivered.map_err(|error| unsaved(&error))?;
+        for (stage, number, content) in documents.into_iter().take(most) {
+            let delivered = self.document(&content)?;
             let mut session = self.job_host.host.session_with(&delivered.root, self.inspections.clone());
             session.deadline = deadline;
             reports.push(json!({
@@ -205,7 +206,7 @@ impl Agent {
             ("NotWatched", Some(json!(inner.unwatched))),
             ("NotSaved", inner.unsaved.as_ref().map(|why| json!(why))),
             ("Version", Some(json!(env!("CARGO_PKG_VERSION")))),
-            ("ProgramReplaced", Some(json!(inner.upkeep.is_program_replaced))),
+            ("ProgramReplaced", Some(json!(inner.upkeep.ends == Some(Why::ProgramReplaced)))),
         ];
         let mut status = json!(status);
         if let Some(members) = status.as_object_mut() {
@@ -231,6 +232,7 @@ impl Agent {
                     "converged": reached == Some("converged"),
                     "outcome": reached,
                     "waitingFor": waiting.as_ref().map(|(why, _)| why),
+                    "failures": inner.state.failed_attempts(&self.moment()),
                     "nextAttempt": waiting.as_ref().and_then(|(_, until)| *until),
                     "last": inner.state.last,
                     "jobs": inner.jobs,
@@ -338,28 +340,32 @@ impl Agent {
     }
 
     fn restore(&self, generation: Option<u64>, user: u32, force: bool) -> Answer {
-        let (former, delivered) = {
-            let inner = self.lock();
-            let former = inner.state.to_restore(generation);
-            let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
-            let delivered = inner.store.get(&former.content).map_err(|error| unsaved(&error))?;
-            (former, delivered)
-        };
-        let valid = self.validate(delivered, user)?;
+        let former = self.lock().state.to_restore(generation);
+        let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
+        let valid = self.validate(self.document(&former.content)?, user)?;
         let generation = Generation { origin: former.origin, ..valid.generation };
         self.stage(Valid { generation, ..valid }, force, false)
     }
 
     fn texts(&self, from: Option<u64>, to: Option<u64>) -> Answer {
-        let inner = self.lock();
-        let (from, to) = (from.or(inner.state.current), to.or(inner.state.pending).or(inner.state.previous));
-        let delivered = |number: Option<u64>| -> Result<(u64, Delivered), Refused> {
-            let number = number.ok_or_else(|| Refused::new("there are no two documents to compare"))?;
-            let generation = inner.state.generations.get(&number);
-            let generation = generation.ok_or_else(|| Refused::new(Refusal::NoGeneration(number).to_string()))?;
-            Ok((number, inner.store.get(&generation.content).map_err(|error| unsaved(&error))?))
+        let [from, to] = {
+            let inner = self.lock();
+            let state = &inner.state;
+            let named = |number: Option<u64>| {
+                let nothing = "nothing to compare: only one document was delivered";
+                let number = number.ok_or_else(|| Refused::new(nothing))?;
+                let generation = state.generations.get(&number);
+                let generation = generation.ok_or_else(|| Refused::new(Refusal::NoGeneration(number).to_string()))?;
+                Ok((number, generation.content.clone()))
+            };
+            [named(from.or(state.current))?, named(to.or(state.pending).or(state.previous))?]
         };
-        compared(&delivered(from)?, &delivered(to)?)
+        compared(&(from.0, self.document(&from.1)?), &(to.0, self.document(&to.1)?))
+    }
+
+    /// What was stored under a name, read and unsealed while others go on.
+    fn document(&self, content: &str) -> Result<Delivered, Refused> {
+        self.job_host.documents.get(content).map_err(|error| unsaved(&error))
     }
 
     fn remove(&self, stage: Stage, force: bool) -> Answer {

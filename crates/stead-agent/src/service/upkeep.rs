@@ -21,18 +21,30 @@ const INTERVAL: Duration = Duration::from_mins(1);
 #[derive(Default)]
 pub(super) struct Upkeep {
     last: Option<Instant>,
-    /// True if the program at the agent's path is no longer the one that runs.
-    pub(super) is_program_replaced: bool,
-    /// True if a resource asked for a restart of the agent.
-    pub(super) restarts_itself: bool,
-    /// True if the agent's folder is gone, so that it cannot continue.
-    pub(super) is_folder_gone: bool,
+    /// Why this process is to end, if it is.
+    pub(super) ends: Option<Why>,
+}
+
+/// Why the process of an agent ends by itself. The first two wait until nothing is under way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Why {
+    /// A resource asked for a restart of the agent.
+    Asked,
+    /// The program at the agent's path is no longer the one that runs.
+    ProgramReplaced,
+    /// The agent's folder is gone, so that it cannot continue.
+    FolderGone,
 }
 
 impl Upkeep {
     /// Everything is looked at again at once.
-    pub(super) fn is_due(&mut self) {
+    pub(super) fn look_again(&mut self) {
         self.last = None;
+    }
+
+    /// There is a reason to end; the last one in the order of reasons counts.
+    pub(super) fn ends(&mut self, why: Why) {
+        self.ends = self.ends.max(Some(why));
     }
 }
 
@@ -41,7 +53,7 @@ impl Agent {
     pub(super) fn look_after_itself(self: &Arc<Self>, inner: &mut Inner) {
         notify_systemd("WATCHDOG=1");
         let is_idle = inner.running.is_none() && inner.ended.is_none() && inner.state.job.is_none();
-        let is_over = inner.upkeep.is_program_replaced || inner.upkeep.restarts_itself;
+        let is_over = inner.upkeep.ends.is_some();
         // systemd starts the agent again, by then perhaps the program that replaced this one.
         if is_over && self.is_service && is_idle && !inner.stopping {
             self.log.write("restartingItself", json!({}));
@@ -56,15 +68,17 @@ impl Agent {
             return self.end_without_folder(inner);
         }
         self.listen_again();
-        if !inner.upkeep.is_program_replaced && self.program.as_ref().is_some_and(Program::is_replaced) {
-            inner.upkeep.is_program_replaced = true;
+        let is_known = inner.upkeep.ends >= Some(Why::ProgramReplaced);
+        if !is_known && self.program.as_ref().is_some_and(Program::is_replaced) {
+            inner.upkeep.ends(Why::ProgramReplaced);
             self.log.write("programReplaced", json!({}));
         }
     }
 
     /// Another agent may begin in a new folder; this one must not change the machine beside it.
     fn end_without_folder(&self, inner: &mut Inner) {
-        (inner.stopping, inner.upkeep.is_folder_gone) = (true, true);
+        inner.stopping = true;
+        inner.upkeep.ends(Why::FolderGone);
         self.log.write("folderGone", json!({ "failure": "the folder of the agent was removed or replaced" }));
         if let Some(running) = &inner.running {
             running.suspension.suspend(SuspendReason::End);

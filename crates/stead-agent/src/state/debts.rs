@@ -52,7 +52,7 @@ impl Debts {
 }
 
 impl State {
-    /// What a job over a document has to deliver, besides what it owes itself.
+    /// What a job over a document must deliver, besides what it owes itself.
     pub fn owed_by(&self, number: u64) -> Owed {
         let replaced = self.current.filter(|_| self.pending == Some(number));
         self.owed.of(Some(number)).chain(self.owed.of(replaced)).cloned().collect()

@@ -66,7 +66,7 @@ pub(crate) struct Machine {
     pub(crate) needs_restart: bool,
     /// The instances that act on changes, by the content of their document.
     handlers: BTreeMap<String, BTreeSet<String>>,
-    /// Notifications that were not delivered, by the generation that has to deliver them.
+    /// Notifications that were not delivered, by the generation that must deliver them.
     pub(crate) owed: BTreeMap<u64, BTreeSet<String>>,
     /// Those that the last job delivered.
     pub(crate) delivered: BTreeSet<String>,
@@ -128,7 +128,7 @@ impl Machine {
         handlers.iter().nth(numbers.below(handlers.len().max(1))).cloned()
     }
 
-    /// Of a document that is not worked on any more, the one that is has to deliver what both know.
+    /// Of a document that is not worked on any more, the one that is must deliver what both know.
     pub(crate) fn staged(&mut self, state: &State) {
         let worked_on = [state.pending, state.current];
         let Some(heir) = state.pending.or(state.current) else { return };

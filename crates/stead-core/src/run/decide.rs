@@ -329,7 +329,8 @@ impl Run {
     /// Whether a test ended early because the run did, so that its instance is as if it had never been begun.
     fn is_left_out(&self, record: &Record, failure: &Failure) -> bool {
         let tests = matches!(self.mode.operation, Operation::Test | Operation::Set);
-        tests && self.report.cancelled && record.sets == 0 && failure.kind == FailureKind::Cancelled
+        let ends = self.report.cancelled || self.report.suspended;
+        tests && ends && record.sets == 0 && failure.kind == FailureKind::Cancelled
     }
 
     /// In what-if, what a test finds now may be otherwise once the changes before it are made.

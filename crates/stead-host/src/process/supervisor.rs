@@ -202,7 +202,7 @@ fn not_grouped(error: &io::Error) {
 /// Leaves a group in an orderly end. A process still in it escaped from its call.
 fn leave(group: &Group) {
     if let Err(error) = group.leave() {
-        tracing::debug!("cannot leave the control group of the programs: {error}");
+        tracing::warn!("cannot leave the control group of the programs, which stays: {error}");
         return;
     }
     let members = group.members().into_iter().filter_map(procfs::stat);

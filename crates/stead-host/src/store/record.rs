@@ -23,7 +23,7 @@ pub enum Found {
 pub enum Undecodable {
     /// It has this form, which is newer than the one that is read. Nothing of it is read.
     Newer(u32),
-    /// It is no record of this kind.
+    /// Its content is not that of such a record.
     Foreign(serde_json::Error),
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
+use stead_agent::{BOOT_ID, CallError, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_engine::{Bundled, Session, error_chain};
@@ -86,7 +86,11 @@ struct Client {
 impl Client {
     /// Asks, and goes on with the answer. What is refused is reported.
     fn then(&self, request: &Request, go_on: impl FnOnce(&Json) -> Exit) -> Exit {
-        match call(&self.directory, request) {
+        self.go_on(call(&self.directory, request), go_on)
+    }
+
+    fn go_on(&self, called: Result<Response, CallError>, go_on: impl FnOnce(&Json) -> Exit) -> Exit {
+        match called {
             Ok(Response::Done(answer)) => go_on(&answer),
             Ok(Response::Refused { message, findings }) => {
                 complain_text(&findings);
@@ -193,11 +197,21 @@ impl Client {
     fn wait_for(&self, goal: &Goal, patience: Patience) -> Exit {
         const TURN: Duration = Duration::from_secs(5);
         let (began, mut seen) = (Instant::now(), None);
+        // A document was delivered to it a moment ago.
+        let mut known = matches!(goal, Goal::Generation { .. });
+        let mut away = Away::default();
         loop {
             let left = patience.timeout.map_or(TURN, |timeout| timeout.saturating_sub(began.elapsed()).min(TURN));
             let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            let called = call(&self.directory, &asking(goal.clone(), milliseconds, seen, patience));
+            if known && called.as_ref().is_err_and(CallError::is_gone) && away.is_in_time() {
+                // Its document may have restarted it. Another process numbers its events anew.
+                seen = Some(0);
+                continue;
+            }
+            (known, away) = (true, Away::default());
             let mut answered = None;
-            let exit = self.then(&asking(goal.clone(), milliseconds, seen, patience), |answer| {
+            let exit = self.go_on(called, |answer| {
                 answered = Some(answer.clone());
                 Exit::Success
             });
@@ -229,6 +243,21 @@ impl Client {
             () if any("drifted") => Exit::Drifted,
             () => Exit::Success,
         }
+    }
+}
+
+/// How long an agent has been away that answered before.
+#[derive(Default)]
+struct Away(Option<Instant>);
+
+impl Away {
+    /// Longer than systemd takes to start an agent that has ended.
+    const LONGEST: Duration = Duration::from_secs(10);
+
+    /// Waits a moment. Returns whether it is still worth to ask again.
+    fn is_in_time(&mut self) -> bool {
+        std::thread::sleep(Duration::from_millis(100));
+        self.0.get_or_insert_with(Instant::now).elapsed() < Self::LONGEST
     }
 }
 

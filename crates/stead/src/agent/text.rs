@@ -47,15 +47,24 @@ pub(super) fn waited(answer: &Json) -> String {
         }
         (Some(true), _) if text(answer, "outcome") == "removed" => "not converged: it was removed\n".to_owned(),
         (Some(true), _) => match answer["waitingFor"].as_str() {
-            Some(why) => format!("not converged: {why}{}\n", next_attempt(&answer["nextAttempt"])),
+            Some(why) => format!("not converged: {}{}\n", attempts(answer, why), next_attempt(&answer["nextAttempt"])),
             None => format!("not converged: the last job ended as {result}; 'stead agent status' says more\n"),
         },
         _ => "still running\n".to_owned(),
     }
 }
 
+/// What is waited for; of attempts that failed, how many did.
+fn attempts(answer: &Json, why: &str) -> String {
+    match answer["failures"].as_u64() {
+        Some(1) => "1 attempt failed".to_owned(),
+        Some(failures) => format!("{failures} attempts failed"),
+        None => why.to_owned(),
+    }
+}
+
 fn next_attempt(at: &Json) -> String {
-    at.as_str().map(|at| format!(" (next attempt {}Z)", second(at))).unwrap_or_default()
+    at.as_str().map(|at| format!("; next attempt {}Z", second(at))).unwrap_or_default()
 }
 
 /// Describes events since the last request: jobs that found problems, and waits of a job.
@@ -87,7 +96,7 @@ fn trouble(trouble: &Json) -> String {
 }
 
 pub(super) fn acknowledged(answer: &Json) -> String {
-    format!("notes forgotten: {}\n", answer["forgotten"])
+    format!("damage reports cleared: {}\n", answer["forgotten"])
 }
 
 pub(super) fn history(answer: &Json) -> String {
@@ -147,7 +156,7 @@ pub(super) fn looked(answer: &Json) -> String {
         for instance in items(report, "instances") {
             let status = text(instance, "status");
             if matches!(status, "drifted" | "failed" | "skipped") {
-                let message = instance["message"].as_str().map(|message| format!(": {message}")).unwrap_or_default();
+                let message = message(instance, "message");
                 let _ = writeln!(out, "  {status}: {} {}{message}", text(instance, "type"), text(instance, "name"));
             }
         }
@@ -163,6 +172,14 @@ pub(super) fn looked(answer: &Json) -> String {
             writeln!(out, "{} (generation {}): {}", text(document, "stage"), document["generation"], counts.join(", "));
     }
     out
+}
+
+/// What is said of an instance besides its status, which the sentence may begin with as well.
+fn message(instance: &Json, name: &str) -> String {
+    let status = text(instance, "status");
+    let message = text(instance, name);
+    let rest = message.strip_prefix(status).map_or(message, str::trim_start);
+    if rest.is_empty() { String::new() } else { format!(": {rest}") }
 }
 
 pub(super) fn reports(answer: &Json) -> String {
@@ -200,8 +217,8 @@ pub(super) fn report(report: &Json) -> String {
     line("Instances", &counts(report));
     items(report, "errors").filter_map(Json::as_str).for_each(|error| line("Error", error));
     for instance in items(report, "instances") {
-        let why = instance["message"].as_str().or(instance["notCorrected"].as_str());
-        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let name = if instance["message"].is_string() { "message" } else { "notCorrected" };
+        let why = message(instance, name);
         let status = text(instance, "status");
         let _ = writeln!(out, "{status:<12} {} {}{why}", text(instance, "type"), text(instance, "name"));
     }
@@ -235,7 +252,7 @@ pub(super) fn status(answer: &Json) -> String {
     line("Flapping", names("Flapping"));
     line(
         "Postponed",
-        names("Postponed").map(|names| format!("{names} changed too often, and is looked at within a minute")),
+        names("Postponed").map(|names| format!("{names} changed too often; checked again within a minute")),
     );
     line("Not watched", names("NotWatched"));
     line("Not saved", answer["NotSaved"].as_str().map(|why| format!("{why}; nothing is begun until it is")));
@@ -266,8 +283,7 @@ fn stage_name(stage: &Json) -> &'static str {
 fn staged_document(stage: &Json) -> String {
     let user = match stage["DeliveredBy"].as_u64() {
         Some(0) => "root".to_owned(),
-        Some(user) => format!("user {user}"),
-        None => String::new(),
+        user => format!("user {}", user.unwrap_or_default()),
     };
     let (what, at) = match stage["Converged"].as_str() {
         Some(at) => ("converged", at),

@@ -264,6 +264,7 @@ impl Printer {
         self.outputs(summary);
         if self.style.volume > Volume::Quiet {
             self.restarts(run);
+            print(&still_due(run));
             print(&totals(run.mode(), &summary.totals, elapsed));
             print(&reconciled(run.report().re_runs, summary.given_up));
         }
@@ -305,6 +306,15 @@ impl Printer {
             print(&format!("{what} {verb} to be restarted\n"));
         }
     }
+}
+
+/// What an earlier run owes to instances that this one leaves out.
+fn still_due(run: &Run) -> String {
+    let left_out = run.graph().order.iter().filter(|id| !run.report().is_selected(**id));
+    let due = left_out.filter_map(|id| Some((run.graph().label(*id), run.due(*id)?)));
+    due.fold(String::new(), |all, (label, due)| {
+        all + &format!("{} is still due, and was left out: {}\n", visible(&label), visible(&due))
+    })
 }
 
 /// `Type 'name'`, within what holds it, and where it is if its name does not tell.

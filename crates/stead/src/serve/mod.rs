@@ -52,13 +52,12 @@ const WATCH_EVERY: Duration = Duration::from_secs(5);
 /// Answers requests until the input ends.
 pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
     let stop = Cancel::default();
-    interrupt::catch_with(&stop);
     let session = env.host.session(input::current_folder());
     let sets = if arguments.replay.is_none() || arguments.apply { Execution::Actual } else { Execution::WhatIf };
     let server = Arc::new(Server { session, sets, state: Mutex::default(), ended: Condvar::new() });
     let watching = Arc::downgrade(&server);
     let watched = server.session.host().submit(move || watch(&watching));
-    let done = watched.and_then(|()| interrupt::notice()).map_err(|error| format!("cannot serve: {error}"));
+    let done = watched.and_then(|()| interrupt::notice(&stop)).map_err(|error| format!("cannot serve: {error}"));
     let done = done.and_then(|notice| {
         server.end_when(&notice)?;
         match &arguments.replay {

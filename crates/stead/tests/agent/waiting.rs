@@ -53,7 +53,7 @@ fn a_failed_attempt_is_shown_and_returned_from() {
         ["generation 1 is staged as pending", "failed Stead/Command:never: ", "no such share", "not converged: "];
     assert!(expected.iter().all(|text| shown.contains(text)), "{shown}");
     let (code, shown) = said(machine.run(&["wait"]));
-    assert!(code == Some(1) && shown.contains("waiting to try the pending document again"), "{shown}");
+    assert!(code == Some(1) && shown.starts_with("not converged: 1 attempt failed; next attempt "), "{shown}");
     let (code, shown) = said(machine.run(&["wait", "--until-converged", "--timeout", "1"]));
     assert_eq!((code, shown.as_str()), (Some(2), "still running\n"));
     machine.stop();
@@ -72,7 +72,7 @@ fn a_restart_that_waits_for_its_window_is_returned_from() {
     let output = machine.run(&["apply", &machine.path("asks.json").display().to_string(), "--wait"]);
     let shown = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(shown.contains("not converged: waiting for a maintenance window (next attempt "), "{shown}");
+    assert!(shown.contains("not converged: waiting for a maintenance window; next attempt "), "{shown}");
     machine.stop();
 }
 
@@ -143,6 +143,35 @@ fn a_job_that_waits_for_another_run_says_so() {
         drop(gate);
         other.join().unwrap();
     });
+    machine.wait(0);
+    machine.stop();
+}
+
+/// What changes nothing is not waited for when the agent is to end; what it tests is tested again by the next one.
+#[test]
+fn an_agent_that_waits_for_a_test_ends_at_once() {
+    let mut machine = Machine::new();
+    machine.start();
+    let began = machine.path("began");
+    let test = format!("touch {0}; test -e {1} || sleep 3600", began.display(), machine.path("go").display());
+    let waits = json!({"name": "w", "type": "Stead/Command", "properties": {"test": test, "set": "exit 1"}});
+    machine.deliver("waits", &json!([waits, file(&machine, "f")]));
+    let mut longest = std::time::Duration::ZERO;
+    for _ in 0..stead_testkit::times("STEAD_STOPS", 2) {
+        until(|| began.exists().then_some(()));
+        let asked = std::time::Instant::now();
+        machine.stop();
+        longest = longest.max(asked.elapsed());
+        std::fs::remove_file(&began).unwrap();
+        machine.start();
+    }
+    println!("ended within {} ms", longest.as_millis());
+    assert!(longest < std::time::Duration::from_secs(10), "{longest:?}");
+    assert_eq!(machine.count("crashed", ""), 0);
+    until(|| began.exists().then_some(()));
+    machine.stop();
+    machine.write("go", "");
+    machine.start();
     machine.wait(0);
     machine.stop();
 }

@@ -221,3 +221,23 @@ fn what_is_under_way_ends_when_the_caller_goes() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!std::path::Path::new("/proc").join(process.trim()).exists(), "the resource was left behind");
 }
+
+/// What acts on a change and failed is due in the next call with the document.
+#[test]
+fn what_a_call_owes_is_delivered_by_a_later_one() {
+    let place = Place::new();
+    let (file, allowed, done) = (place.path().join("f"), place.path().join("allowed"), place.path().join("done"));
+    let document = json!({"metadata": {"name": "site"}, "resources": [
+        {"name": "f", "type": "Stead/File", "properties": {"path": file, "content": "new"}},
+        {"name": "acts", "type": "Stead/Command", "directives": {"onChanges": ["Stead/File:f"]},
+            "properties": {"set": format!("test -e {} && touch {}", allowed.display(), done.display())}},
+    ]});
+    let mut caller = Caller::with(place);
+    let set = json!({ "operation": "set", "configuration": document.to_string() });
+    caller.result("invoke_dsc_config", &set);
+    assert!(file.exists() && !done.exists());
+    std::fs::write(&allowed, "").unwrap();
+    caller.result("invoke_dsc_config", &set);
+    assert!(done.exists(), "it was not due");
+    assert_eq!(caller.leave(), Some(0));
+}
