@@ -33,7 +33,7 @@ use stead_host::lock::Locks;
 use stead_host::provider::{Binding, Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
-use stead_powershell::adapter::{PowerShell, adapters};
+use stead_powershell::adapter::{PowerShell, adapters, module_search};
 use stead_powershell::index::Inventory;
 
 use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};
@@ -384,7 +384,8 @@ impl Session {
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
     }
 
-    /// Has programs of resources given the variables of the environment that a document names.
+    /// Has programs of resources, and those of extensions that open secrets, given the variables of the environment that a
+    /// document names. What is found by programs is found for every document.
     fn hand_on(&mut self, document: &Document) {
         let names = document.directives.environment.iter().map(|name| name.value.clone());
         let all: Vec<String> = self.host.options.environment.iter().cloned().chain(names).collect();
@@ -396,6 +397,10 @@ impl Session {
         self.settings = Arc::new(settings);
         self.providers = Arc::new(Providers::new(&self.host, Arc::clone(&self.settings)));
         self.inherited = all.into();
+        let context = extension_context(&self.root, &self.cancel, &self.host.options);
+        let extensions = Extensions::new(Arc::clone(&self.discovery), (*self.settings).clone(), context);
+        self.extensions = Arc::new(extensions);
+        self.machine = Arc::new(with_secrets(self.machine.beside(), &self.extensions, &self.vault));
     }
 
     /// Moves the secrets of what was supplied into the vault, or says what is wrong with them. The line of the document is not
@@ -529,6 +534,16 @@ impl Session {
                 self.warn_once(&format!("Extension '{}' is deprecated: {advice}", extension.type_name));
             }
         }
+    }
+
+    /// The extensions, with the search for manifests within PowerShell modules where there may be modules.
+    pub fn listed_extensions(&self) -> Vec<Extension> {
+        let known = self.discovery.extensions();
+        let is_new = |extension: &Extension| !known.values().any(|each| each.type_name == extension.type_name);
+        let search = self.modules.host.powershell().and_then(|_| module_search()).filter(is_new);
+        let mut listed: Vec<Extension> = known.values().map(|each| Extension::clone(each)).chain(search).collect();
+        listed.sort_by(|one, other| one.type_name.cmp(&other.type_name));
+        listed
     }
 
     /// Warns of what holds for every session beside this one, too.

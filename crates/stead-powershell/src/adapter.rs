@@ -12,7 +12,9 @@ use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::TypeName;
-use stead_core::manifest::{AdaptedResource, Implementation, Kind as ManifestKind, Manifest, Version};
+use stead_core::manifest::{
+    AdaptedResource, DiscoverMethod, Extension, Implementation, Kind as ManifestKind, Manifest, Version,
+};
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::cache::Stamp;
@@ -46,6 +48,24 @@ pub fn adapters() -> Vec<Manifest> {
         Some(Manifest { kind: ManifestKind::Adapter, description: Some(description.to_owned()), tags, ..nothing_else })
     };
     ADAPTERS.into_iter().filter_map(adapter).collect()
+}
+
+/// The extension that the search for manifests within modules is, for listings: it is carried out without a program.
+pub fn module_search() -> Option<Extension> {
+    const DESCRIPTION: &str = "Finds manifests of resources within PowerShell modules";
+    Some(Extension {
+        type_name: TypeName::parse("Microsoft.PowerShell/Discover").ok()?,
+        version: semver::Version::new(0, 1, 0),
+        description: Some(DESCRIPTION.to_owned()),
+        deprecation: None,
+        tags: Vec::new(),
+        discover: Some(DiscoverMethod { executable: String::new(), arguments: Vec::new() }),
+        import: None,
+        secret: None,
+        exit_codes: BTreeMap::new(),
+        manifest_path: PathBuf::new(),
+        manifest: Json::Null,
+    })
 }
 
 /// Where PowerShell and its modules are, and how it is called.

@@ -59,7 +59,7 @@ impl PowerShellProvider {
             Failure::new(FailureKind::Start, format!("cannot load the module of '{}': {error}", self.resource.name))
         })?;
         let module = Module { path: &self.source.module, stamp: &stamp };
-        let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel };
+        let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel, inherited: &cx.inherited };
         let lease = pool.lease(module, &limits).map_err(|failed| failure(&failed, &secrets))?;
         Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
     }

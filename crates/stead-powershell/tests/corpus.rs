@@ -82,7 +82,8 @@ fn judge(case: &Case) -> Result<Computed, String> {
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
     let call = Call { kind: Kind::Class, module, resource: "Lines", method, properties: &lines, records: true };
     let cancel = Cancel::default();
-    let limits = Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel };
+    let limits =
+        Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel, inherited: &[] };
     let settings = Settings::new(std::env::current_exe().unwrap(), Environment::of_this_process(&[]), 1);
     let mut records = String::new();
     let reply = Pool::new(settings).call(&call, &limits, &mut |record| {

@@ -157,8 +157,12 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             records: false,
         };
         let cancel = Cancel::default();
-        let limits =
-            Limits { deadline: Deadline::after(std::time::Duration::from_mins(1)), output: 1 << 20, cancel: &cancel };
+        let limits = Limits {
+            deadline: Deadline::after(std::time::Duration::from_mins(1)),
+            output: 1 << 20,
+            cancel: &cancel,
+            inherited: &[],
+        };
         let is_plain = matches!(ty, Type::Boolean | Type::Integer { .. } | Type::Guid)
             && !line.json.contains(['"', '.', 'e', 'E']);
         match pool.call(&call, &limits, &mut |_| {}) {

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         stand_in::main();
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 20] = [
+    let tests: [(&str, fn()); 21] = [
         ("a_worker_is_kept_and_replaced", a_worker_is_kept_and_replaced),
         ("a_changed_module_gets_a_new_process", a_changed_module_gets_a_new_process),
         ("a_deadline_ends_the_process", a_deadline_ends_the_process),
@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         ("a_line_that_is_not_understood_ends_the_worker", a_line_that_is_not_understood_ends_the_worker),
         ("cancelling_ends_the_call", cancelling_ends_the_call),
         ("an_idle_worker_is_ended", an_idle_worker_is_ended),
+        ("a_worker_has_the_variables_that_its_calls_name", a_worker_has_the_variables_that_its_calls_name),
         ("no_more_workers_than_the_width", no_more_workers_than_the_width),
         ("secrets_go_over_the_socket_alone", secrets_go_over_the_socket_alone),
         ("a_deadline_is_spent_once", a_deadline_is_spent_once),
@@ -86,7 +87,7 @@ fn settings() -> Settings {
 }
 
 fn limits(cancel: &Cancel) -> Limits<'_> {
-    Limits { deadline: Deadline::after(SOON), output: 16 << 20, cancel }
+    Limits { deadline: Deadline::after(SOON), output: 16 << 20, cancel, inherited: &[] }
 }
 
 fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
@@ -146,6 +147,24 @@ fn a_changed_module_gets_a_new_process() {
     let second = state(&pool, &Call { module: changed, ..call("Pid", &[]) });
     assert_ne!(first["pid"], second["pid"]);
     assert!(!is_alive(&first["pid"]));
+}
+
+fn a_worker_has_the_variables_that_its_calls_name() {
+    let pool = Pool::new(Settings { width: 2, ..settings() });
+    let pid_with = |inherited: &[&str]| {
+        let (cancel, inherited) =
+            (Cancel::default(), inherited.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let limits = Limits { inherited: &inherited, ..limits(&cancel) };
+        let reply = pool.call(&call("Pid", &[]), &limits, &mut |_| {}).unwrap();
+        serde_json::from_str::<Json>(reply.state().unwrap().unwrap().get()).unwrap()["pid"].clone()
+    };
+    let has_variable = |pid: &Json| {
+        let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        variables.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"CARGO_PKG_NAME="))
+    };
+    let (without, with) = (pid_with(&[]), pid_with(&["CARGO_PKG_NAME"]));
+    assert_eq!((has_variable(&without), has_variable(&with)), (false, true));
+    assert_eq!((pid_with(&[]), pid_with(&["CARGO_PKG_NAME"])), (without, with), "both are kept");
 }
 
 fn a_deadline_ends_the_process() {
@@ -527,7 +546,7 @@ fn recorded_calls_on_real_powershell() {
         let module = Module { path: &path, stamp: "1" };
         let call = Call { kind, module, method: method(&case["method"]), ..call(ty, &properties) };
         let cancel = Cancel::default();
-        let limits = Limits { deadline: Deadline::after(5 * SOON), output: 256 << 20, cancel: &cancel };
+        let limits = Limits { deadline: Deadline::after(5 * SOON), output: 256 << 20, cancel: &cancel, inherited: &[] };
         let reply = pool.call(&call, &limits, &mut |_| {});
         let failed = case["noAnswer"] == true
             || case["state"] != "Completed"

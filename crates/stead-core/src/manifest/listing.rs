@@ -97,7 +97,8 @@ pub fn extension_listing(extension: &Extension) -> Json {
     able.extend(extension.discover.as_ref().map(|_| "discover"));
     able.extend(extension.secret.as_ref().map(|_| "secret"));
     able.extend(extension.import.as_ref().map(|_| "import"));
-    let (path, directory) = places(&extension.manifest_path);
+    let is_built_in = extension.manifest_path.as_os_str().is_empty();
+    let (path, directory) = if is_built_in { (NULL, NULL) } else { places(&extension.manifest_path) };
     json!({
         "type": extension.type_name.as_str(),
         "version": extension.version.to_string(),

@@ -129,7 +129,7 @@ impl Checker<'_> {
         let Some(actual) = self.get("get of an exported instance") else { return };
         let differ = self.differing(&actual);
         if !differ.is_empty() {
-            let message = format!("get reports otherwise what export lists: {}", listed(&differ));
+            let message = format!("get reports different values than export for {}", listed(&differ));
             self.error(&codes::EXPORTED, message, "");
         }
     }

@@ -85,7 +85,7 @@ impl Checker<'_> {
         if let Some(tested) = &reply.actual {
             self.reported("test", tested);
             self.verdict_stated(reply, tested);
-            self.same("test reports these otherwise than get", tested, actual);
+            self.same("test", tested, actual);
         }
         if self.holds_others() {
             return;
@@ -113,7 +113,7 @@ impl Checker<'_> {
         let mut names = unequal(&one, &other);
         names.retain(|name| one.get(name).is_some() && other.get(name).is_some());
         if !names.is_empty() {
-            self.error(&codes::DISAGREE, format!("{what}: {}", listed(&names)), "");
+            self.error(&codes::DISAGREE, format!("{what} reports different values than get for {}", listed(&names)), "");
         }
     }
 
@@ -228,7 +228,7 @@ impl Checker<'_> {
         let Some(reply) = reply else { return Some(Changed { state, said: None }) };
         if let Some(after) = &reply.after {
             self.reported(operation, after);
-            self.same(&format!("{operation} reports these otherwise than get"), after, &state);
+            self.same(&operation, after, &state);
         }
         Some(Changed { state, said: reply.changed })
     }

@@ -81,6 +81,8 @@ pub struct Limits<'a> {
     pub output: usize,
     /// Ends it.
     pub cancel: &'a Cancel,
+    /// The names of variables of the environment that the worker is given besides those that all are.
+    pub inherited: &'a [String],
 }
 
 /// Why a call failed.
@@ -178,6 +180,8 @@ struct Worker {
     session: Option<Session>,
     /// The modules that it loaded, and at which state.
     modules: BTreeMap<String, String>,
+    /// The names of the variables that it was given besides those that all are.
+    inherited: Vec<String>,
     calls: u32,
 }
 
@@ -193,8 +197,13 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn new(session: Session) -> Self {
-        Self { session: Some(session), modules: BTreeMap::new(), calls: 0 }
+    fn new(session: Session, inherited: &[String]) -> Self {
+        Self { session: Some(session), modules: BTreeMap::new(), inherited: inherited.to_vec(), calls: 0 }
+    }
+
+    /// Returns whether it can be called for a module, with these variables and no others.
+    fn fits(&self, module: Module<'_>, inherited: &[String]) -> bool {
+        self.inherited == inherited && !self.is_outdated(module)
     }
 
     /// Whether it loaded the module at another state.

@@ -74,9 +74,15 @@ struct State {
 
 impl State {
     /// A worker for calls of a module, if there is one, and those that would be more than the width then.
-    fn take(&mut self, module: Module<'_>, width: usize) -> (Option<Worker>, Vec<(Worker, Instant)>) {
-        let loaded = self.idle.iter().position(|(worker, _)| worker.has_loaded(module));
-        let any = self.idle.iter().position(|(worker, _)| !worker.is_outdated(module));
+    fn take(
+        &mut self,
+        module: Module<'_>,
+        inherited: &[String],
+        width: usize,
+    ) -> (Option<Worker>, Vec<(Worker, Instant)>) {
+        let fits = |worker: &Worker| worker.fits(module, inherited);
+        let loaded = self.idle.iter().position(|(worker, _)| fits(worker) && worker.has_loaded(module));
+        let any = self.idle.iter().position(|(worker, _)| fits(worker));
         let worker = loaded.or(any).map(|index| self.idle.swap_remove(index).0);
         self.leased += 1;
         // Those that are idle count for the width as well.
@@ -121,7 +127,7 @@ impl Pool {
             let waited = self.0.changed.wait_timeout(state, left.min(CANCEL_POLL));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let (worker, surplus) = state.take(module, width);
+        let (worker, surplus) = state.take(module, limits.inherited, width);
         drop(state);
         drop(surplus);
         Ok(Lease { shared: &self.0, worker })
@@ -144,7 +150,7 @@ impl Lease<'_> {
     ) -> Result<Reply, Failed> {
         let settings = &self.shared.settings;
         // Nor one that ended while it was idle.
-        let usable = self.worker.take().filter(|worker| !worker.is_outdated(call.module));
+        let usable = self.worker.take().filter(|worker| worker.fits(call.module, limits.inherited));
         let mut worker = match usable.and_then(Worker::if_running) {
             Some(worker) => worker,
             None => start::start(settings, limits)?,

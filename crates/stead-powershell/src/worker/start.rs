@@ -92,8 +92,9 @@ impl StartError {
 
 /// Starts PowerShell and waits until it can be called.
 pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, StartError> {
-    let executable =
-        Executable::open(settings.executable.clone(), &settings.environment).map_err(StartError::Refused)?;
+    let mut environment = settings.environment.clone();
+    environment.add_of_this_process(limits.inherited);
+    let executable = Executable::open(settings.executable.clone(), &environment).map_err(StartError::Refused)?;
     let path = executable.path();
     let socket = Socket::create()?;
     let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
@@ -105,7 +106,7 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
         executable: &executable,
         arguments: &arguments,
         directory: Path::new("/"),
-        environment: &settings.environment,
+        environment: &environment,
         variables: &variables,
         input: None,
     };
@@ -130,7 +131,7 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
     match (greeted, hello) {
         (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
             own_modules(&hello.home, settings.environment.trust())?;
-            Ok(Worker::new(session))
+            Ok(Worker::new(session, limits.inherited))
         }
         (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
         (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),

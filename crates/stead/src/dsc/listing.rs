@@ -257,10 +257,11 @@ pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
     let Extension::List { extension_name, output_format } = command;
     let session = session_here(env);
     let name = extension_name.as_deref().unwrap_or("*");
-    let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
+    let listed = session.listed_extensions();
+    let found = listed.iter().filter(|extension| fits(name, extension.type_name.as_str()));
     session.trace_problems();
     Listing {
-        items: found.map(|extension| extension_listing(extension)),
+        items: found.map(extension_listing),
         columns: &["Type", "Version", "Capabilities", "Description"],
         row: |item| {
             let [type_name, version, description] = row(item, ["type", "version", "description"]);
