@@ -123,7 +123,8 @@ impl Run {
 
     fn desired(&self, id: NodeId) -> Result<Arc<Value>, Box<Trouble>> {
         let record = self.report.record(id);
-        if let (Some(desired), Some(_)) = (&record.desired, &record.tested) {
+        if let (Some(desired), Some(_)) = (record.desired.as_ref().filter(|desired| !desired.is_null()), &record.tested)
+        {
             return Ok(Arc::clone(desired));
         }
         if let Some(stated) = &self.graph.node(id).stated {

@@ -113,7 +113,11 @@ impl Checker<'_> {
         let mut names = unequal(&one, &other);
         names.retain(|name| one.get(name).is_some() && other.get(name).is_some());
         if !names.is_empty() {
-            self.error(&codes::DISAGREE, format!("{what} reports different values than get for {}", listed(&names)), "");
+            self.error(
+                &codes::DISAGREE,
+                format!("{what} reports different values than get for {}", listed(&names)),
+                "",
+            );
         }
     }
 

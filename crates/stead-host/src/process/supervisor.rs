@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 
@@ -205,14 +206,26 @@ fn leave(group: &Group) {
         tracing::warn!("cannot leave the control group of the programs, which stays: {error}");
         return;
     }
-    let members = group.members().into_iter().filter_map(procfs::stat);
-    let left: Vec<String> =
-        members.filter(|each| !each.ended && !tree::is_resident(each)).map(|each| each.name).collect();
+    let begun = Instant::now();
+    let mut left = strays(group);
+    while !left.is_empty() && begun.elapsed() < DYING {
+        std::thread::sleep(Duration::from_millis(2));
+        left = strays(group);
+    }
     if !left.is_empty() {
         tracing::warn!("programs left processes behind, which are ended: {}", left.join(", "));
     }
     group.end(PATIENCE);
     group.remove();
+}
+
+/// How long a large process that was ended may take until it is gone.
+const DYING: Duration = Duration::from_millis(300);
+
+/// The names of the processes in a group that do not belong to this one any more.
+fn strays(group: &Group) -> Vec<String> {
+    let members = group.members().into_iter().filter_map(procfs::stat);
+    members.filter(|each| !each.ended && !tree::is_resident(each)).map(|each| each.name).collect()
 }
 
 impl Supervisor {
