@@ -16,7 +16,7 @@ use crate::expr::FactKey;
 use crate::footprint::Footprint;
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
-use crate::manifest::{Implementation, Kind};
+use crate::manifest::Implementation;
 use crate::value::Value;
 
 /// The version of this vocabulary. A journal of another version is not resumed.
@@ -38,13 +38,9 @@ impl Call {
     /// The event that announces the call.
     pub fn started(&self) -> EventKind {
         let (operation, execution) = (self.operation, self.execution);
-        let desired = match (&self.manifest.implementation, self.manifest.kind) {
-            // What of it is secret is known once the resource is found: the response says it.
-            (Implementation::Late(_), _) => Arc::default(),
-            // What of its nested instances is secret is known to it alone.
-            (Implementation::Command(_), Kind::Group) => Arc::default(),
-            _ => Arc::clone(&self.desired),
-        };
+        // What of it is secret is known once the resource is found: the response says it.
+        let is_known = !matches!(self.manifest.implementation, Implementation::Late(_));
+        let desired = if is_known { Arc::clone(&self.desired) } else { Arc::default() };
         EventKind::CallStarted { instance: self.instance.clone(), operation, execution, desired }
     }
 }
@@ -117,7 +113,7 @@ pub enum EventKind {
         operation: Operation,
         /// Whether anything may change.
         execution: Execution,
-        /// The desired state as evaluated; null where that may have secrets that are not sealed.
+        /// The desired state as evaluated; null where [`Response::desired`] is to say it.
         desired: Arc<Value>,
     },
     /// A provider answered.

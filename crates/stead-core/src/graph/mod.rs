@@ -167,7 +167,8 @@ pub struct Node {
     pub manifest: Arc<Manifest>,
     /// Its name below those of its containers.
     pub path: InstancePath,
-    /// Its desired state, where that is written out: it holds no expression and no secret.
+    /// Its desired state, where that is written out: it holds no expression and no secret. For a group that is a program,
+    /// what is written, with secrets sealed.
     pub stated: Option<Arc<Value>>,
     /// What it waits for, in document order, without duplicates.
     pub needs: Vec<Need>,

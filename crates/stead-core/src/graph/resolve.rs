@@ -19,7 +19,7 @@ use crate::bundle::path::{folder_of, within};
 use crate::diag::{Diagnostic, Findings, any_error, did_you_mean, nearest};
 use crate::document::{self, Discovery, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Template};
-use crate::id::{NodeId, ResourceId};
+use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Late, Manifest, Version, VersionRequirement};
 use crate::parameters::{self, Supplied};
@@ -476,6 +476,7 @@ impl Builder<'_> {
         }
         // What is secret is sealed when the run comes to it.
         let stated = stated.filter(|stated| !manifest.states_secrets(stated));
+        let stated = self.with_nested_secrets(&manifest, instance).or(stated);
         self.graph.scopes[scope.index()].members.push(id);
         self.graph.nodes.push(Node {
             name,
@@ -489,6 +490,41 @@ impl Builder<'_> {
             role: Role::Instance,
         });
         self.nest(id, instance);
+    }
+
+    /// The desired state of a group that is a program, if what its nested instances state is secret by their resources. It
+    /// gets them as they were written, and what is sealed is opened for it.
+    fn with_nested_secrets(&self, manifest: &Manifest, instance: &Instance) -> Option<Arc<Value>> {
+        let is_program = manifest.kind == Kind::Group && !matches!(manifest.implementation, Implementation::Engine);
+        let properties = instance.properties.as_ref().filter(|_| is_program)?;
+        let mut desired = properties.literal();
+        self.seal_nested(&mut desired).then(|| Arc::new(desired))
+    }
+
+    /// Seals what is secret in nested instances, and returns whether anything is.
+    fn seal_nested(&self, properties: &mut Value) -> bool {
+        let Value::Object(properties) = properties else { return false };
+        let Some(Value::Array(nested)) = Object::get_mut(properties, "resources") else { return false };
+        let mut any = false;
+        for instance in nested {
+            any |= self.seal_in(instance).unwrap_or_default();
+        }
+        any
+    }
+
+    fn seal_in(&self, instance: &mut Value) -> Option<bool> {
+        let type_name = TypeName::parse(instance.get("type")?.as_str()?).ok()?;
+        let Value::Object(instance) = instance else { return None };
+        let properties = Object::get_mut(instance, "properties")?;
+        let is_nested = self.seal_nested(properties);
+        let Found::Resource(manifest) = self.inputs.catalog.find(&type_name, None, None) else {
+            return Some(is_nested);
+        };
+        let is_own = manifest.states_secrets(properties);
+        if is_own {
+            *properties = manifest.sealing_secrets(std::mem::take(properties), self.inputs.seal);
+        }
+        Some(is_own || is_nested)
     }
 
     /// The name of an instance; one that is not known yet, where that may be, is what is written.

@@ -232,7 +232,7 @@ impl Checker<'_> {
         let Some(reply) = reply else { return Some(Changed { state, said: None }) };
         if let Some(after) = &reply.after {
             self.reported(operation, after);
-            self.same(&operation, after, &state);
+            self.same(operation, after, &state);
         }
         Some(Changed { state, said: reply.changed })
     }

@@ -246,7 +246,8 @@ impl Attempt<'_> {
             return Ok(());
         }
         let schema = self.input_schema()?;
-        match (wrapped, &schema) {
+        // A group gets what its document states for nested instances.
+        match (wrapped.filter(|_| self.call.manifest.kind != Kind::Group), &schema) {
             (Some(wrapped), None) if self.provider.wants_wrapped_secrets() => self.input = wrapped,
             (Some(wrapped), Some(schema)) if schema.validate(&wrapped.to_json()).is_empty() => self.input = wrapped,
             (_, None) => {}
