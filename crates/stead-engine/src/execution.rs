@@ -366,6 +366,28 @@ mod tests {
     }
 
     #[test]
+    fn each_set_is_asked_for() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, more: &str| {
+            format!("- {{name: {name}, type: Stead/File, properties: {{path: /{name}, content: x}}{more}}}\n")
+        };
+        let needs = |name: &str| format!(", dependsOn: ['Stead/File:{name}']");
+        let text = format!("resources:\n{}{}{}", file("a", ""), file("b", &needs("a")), file("c", &needs("b")));
+        let mut session = Host::new(HostOptions::default()).session(folder.path());
+        session.set_system_root(folder.path());
+        let prepared = session.prepare("main.yaml", text, Object::new()).unwrap_or_else(|_| unreachable!());
+        let mut asked = 0;
+        let permit = Box::new(|| {
+            asked += 1;
+            asked < 3
+        });
+        let run = session.run(&prepared, Execution { permit, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) });
+        assert!(run.expect("it is suspended").report().suspended);
+        let made: Vec<bool> = ["a", "b", "c"].iter().map(|name| folder.path().join(name).exists()).collect();
+        assert_eq!((asked, made), (3, vec![true, true, false]));
+    }
+
+    #[test]
     fn a_lock_that_is_released_for_a_run_is_free_and_one_that_is_held_is_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let locks = Locks::in_directory(&directory.path().join("locks"));

@@ -115,6 +115,13 @@ impl Machine {
         self.start_command(command);
     }
 
+    /// Like [`Self::start`], as a service that reports to a socket as that of systemd.
+    pub(crate) fn start_reporting_to(&mut self, socket: &Path) {
+        let mut command = self.command(&["run"]);
+        command.env("NOTIFY_SOCKET", socket);
+        self.start_command(command);
+    }
+
     /// Like [`Self::start`], with the program `stead` in the folder of the machine.
     pub(crate) fn start_program(&mut self) {
         let program = self.path("stead");
@@ -171,6 +178,13 @@ impl Machine {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(self.agent.as_ref().unwrap()), signal).unwrap();
+    }
+
+    /// Limits the size of files that the agent can write, as a full disk does.
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let limit = rustix::process::Rlimit { current: bytes, maximum: None };
+        let agent = Pid::from_child(self.agent.as_ref().unwrap());
+        rustix::process::prlimit(Some(agent), rustix::process::Resource::Fsize, limit).unwrap();
     }
 
     /// How the agent ended, once it has.

@@ -161,3 +161,34 @@ fn a_program_that_was_replaced_is_said() {
     assert!(String::from_utf8(machine.run(&["status"]).stdout).unwrap().contains("was replaced; restart the agent"));
     machine.stop();
 }
+
+/// systemd learns that the agent is ready, that it does not hang, and that it ends.
+#[test]
+fn a_service_reports_what_it_does() {
+    let mut machine = Machine::new();
+    let socket = std::os::unix::net::UnixDatagram::bind(machine.path("notify")).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_mins(2))).unwrap();
+    machine.start_reporting_to(&machine.path("notify"));
+    let is_said = |wanted: &str| {
+        let mut text = [0; 100];
+        until(|| {
+            let length = socket.recv(&mut text).unwrap();
+            (text[..length] == *wanted.as_bytes()).then_some(())
+        });
+    };
+    is_said("READY=1");
+    is_said("WATCHDOG=1");
+    // Whatever it waits for: a job that is under way is no hang.
+    machine.fifo("gate");
+    let set = format!("touch {}; read line < {}", machine.path("began").display(), machine.path("gate").display());
+    machine.deliver(
+        "waits",
+        &json!([{"name": "w", "type": "Stead/Command", "properties": {"creates": machine.path("began"), "set": set}}]),
+    );
+    until(|| machine.read("began"));
+    is_said("WATCHDOG=1");
+    machine.write("gate", "go\n");
+    machine.ask_to_end();
+    is_said("STOPPING=1");
+    assert!(machine.ended().success());
+}

@@ -163,3 +163,62 @@ fn damage_is_shown_until_it_is_acknowledged() {
     assert!(code == Some(0) && !shown.contains("Damage"), "{shown}");
     machine.stop();
 }
+
+/// What a condition leaves out, with all that it holds and what would act on it, is not wrong: nothing is tried again for it.
+#[test]
+fn containers_that_are_left_out_are_no_failure() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600", "SplaySecs=0"]);
+    let group = json!({"name": "g", "type": "Microsoft.DSC/Group", "condition": "[equals(1, 2)]",
+        "properties": {"resources": [file(&machine, "inner")]}});
+    let assertion = json!({"name": "a", "type": "Microsoft.DSC/Assertion", "condition": "[equals(1, 2)]",
+        "properties": {"resources": [file(&machine, "asserted")]}});
+    let acts = json!({"name": "acts", "type": "Microsoft.DSC/Group", "directives": {"onChanges": ["Microsoft.DSC/Group:g"]},
+        "properties": {"resources": [file(&machine, "acted")]}});
+    machine.deliver_with(
+        "left-out",
+        &json!({"configurationMode": "ApplyAndAutoCorrect"}),
+        &json!([group, assertion, acts, file(&machine, "f")]),
+    );
+    machine.wait(0);
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(1), None));
+    machine.ok(&["apply", "--use-existing", "--wait"]);
+    let (found, code) = machine.status_and_code();
+    assert_eq!((&found["LCMState"], &found["Owed"], code), (&json!("Idle"), &json!([]), Some(0)), "{found}");
+    assert!(["inner", "asserted", "acted"].iter().all(|name| machine.read(name).is_none()));
+    machine.stop();
+}
+
+/// What happened and cannot be saved is shown with the reason, and nothing is begun until it can be.
+#[test]
+fn a_state_that_cannot_be_saved_is_shown_until_it_can_be() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=1", "PendingRetryMaxSecs=1"]);
+    machine.fifo("gate");
+    let done = machine.path("done").display().to_string();
+    let set = format!(
+        "touch {0}; read line < {1}; touch {done}",
+        machine.path("began").display(),
+        machine.path("gate").display()
+    );
+    let waits =
+        json!({"name": "w", "type": "Stead/Command", "properties": {"test": format!("test -e {done}"), "set": set}});
+    machine.deliver("one", &json!([waits]));
+    until(|| machine.read("began"));
+    machine.limit_files(Some(0));
+    machine.write("gate", "go\n");
+    until(|| machine.read("done"));
+    until(|| machine.status()["NotSaved"].is_string().then_some(()));
+    let (shown, code) = text(&machine);
+    assert!(shown.contains("Not saved") && shown.contains("nothing is begun until it is"), "{shown}");
+    assert_eq!(code, Some(4));
+    machine.limit_files(None);
+    machine.wait(0);
+    assert!(machine.status()["NotSaved"].is_null());
+    machine.kill();
+    machine.start();
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(1), None), "it was saved");
+    machine.stop();
+}

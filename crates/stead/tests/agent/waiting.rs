@@ -175,3 +175,39 @@ fn an_agent_that_waits_for_a_test_ends_at_once() {
     machine.wait(0);
     machine.stop();
 }
+
+/// A window that closes during a set ends that set's job before the next one.
+#[test]
+fn nothing_more_is_set_after_a_window_has_closed() {
+    let mut machine = Machine::new();
+    machine.fifo("gate");
+    machine.start();
+    let done = machine.path("done").display().to_string();
+    let set = format!(
+        "touch {}; read line < {}; touch {done}",
+        machine.path("began").display(),
+        machine.path("gate").display()
+    );
+    let first =
+        json!({"name": "w", "type": "Stead/Command", "properties": {"test": format!("test -e {done}"), "set": set}});
+    let mut second = file(&machine, "f");
+    second["dependsOn"] = json!(["Stead/Command:w"]);
+    machine.deliver("two", &json!([first, second]));
+    until(|| machine.read("began"));
+    let day = (jiff::Zoned::now() + jiff::ToSpan::days(2)).strftime("%a").to_string();
+    machine.ok(&[
+        "settings",
+        "set",
+        &format!("MaintenanceWindows=[{{Days: [{day}], From: \"00:00\", To: \"01:00\", For: Set}}]"),
+    ]);
+    machine.write("gate", "go\n");
+    until(|| machine.read("done"));
+    until(|| machine.status()["LCMStateDetail"].as_str().filter(|it| it.contains("maintenance window")).map(drop));
+    assert!(machine.read("f").is_none());
+    let reports = machine.json(&["report"])["reports"].to_string();
+    assert!(reports.contains("the maintenance window closed before it was begun"), "{reports}");
+    machine.ok(&["settings", "set", "MaintenanceWindows=[]"]);
+    machine.wait(0);
+    assert_eq!(machine.read("f").as_deref(), Some("right\n"));
+    machine.stop();
+}
