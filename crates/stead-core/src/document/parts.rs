@@ -23,9 +23,29 @@ const PARAMETER_KEYS: &[&str] = &[
 impl Reader<'_> {
     pub(super) fn variables(&mut self, node: Node) -> Vec<Named<Template>> {
         let entries = self.entries(node, "'variables'");
-        let variable =
-            |Entry { key, key_span, value }| Named { name: named(&key, key_span), value: self.variable(value) };
-        entries.into_iter().map(variable).collect()
+        let mut variables = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if !self.is_copy(&entry) {
+                let Entry { key, key_span, value } = entry;
+                variables.push(Named { name: named(&key, key_span), value: self.variable(value) });
+            }
+        }
+        variables
+    }
+
+    /// Whether a variable is the loop that ARM templates have for variables; reports it.
+    fn is_copy(&mut self, entry: &Entry) -> bool {
+        let is_loop = |item: &Node| ["name", "count", "input"].iter().all(|key| item.get(key).is_some());
+        let is_copy = match &entry.value.kind {
+            Kind::Array(items) => &*entry.key == "copy" && !items.is_empty() && items.iter().all(is_loop),
+            _ => false,
+        };
+        if is_copy {
+            let message = "'copy' of variables is not supported, the variables are left out";
+            let finding = Diagnostic::warning(&codes::OUTPUT_COPY, entry.key_span, message);
+            self.report(finding.with_help("use map() to compute a list"));
+        }
+        is_copy
     }
 
     /// The parameters, and the names of those that cannot be read.
@@ -203,8 +223,9 @@ impl Reader<'_> {
     fn function(&mut self, namespace: &str, Entry { key, key_span, value }: Entry) -> Option<UserFunction> {
         self.check_name(&key, key_span, "a function");
         let name = Spanned::new(format!("{namespace}.{key}"), key_span);
-        let (span, entries) = self.object(value, "a function")?;
-        let (mut parameters, mut output) = (Vec::new(), None);
+        let value_span = value.span;
+        let (mut parameters, mut output) = (Some(Vec::new()), None);
+        let Some((span, entries)) = self.object(value, "a function") else { return Some(unreadable(name, value_span)) };
         let mut has_output = false;
         for Entry { key, key_span, value } in entries {
             match &*key {
@@ -220,13 +241,19 @@ impl Reader<'_> {
         if !has_output {
             self.missing(span, "a function", "output", "say what it returns: type and value");
         }
-        let (output_type, output) = output?;
-        Some(UserFunction { name, parameters, output_type, output })
+        match (parameters, output) {
+            (Some(parameters), Some((output_type, output))) => {
+                Some(UserFunction { name, parameters, output_type, output, is_readable: true })
+            }
+            _ => Some(unreadable(name, span)),
+        }
     }
 
-    fn function_parameters(&mut self, node: Node) -> Vec<Named<DataType>> {
+    /// `None` where one of them cannot be read.
+    fn function_parameters(&mut self, node: Node) -> Option<Vec<Named<DataType>>> {
         let items = self.array(node, "'parameters' of a function");
-        items.into_iter().filter_map(|item| self.function_parameter(item)).collect()
+        let read: Vec<_> = items.into_iter().map(|item| self.function_parameter(item)).collect();
+        read.into_iter().collect()
     }
 
     fn function_parameter(&mut self, node: Node) -> Option<Named<DataType>> {
@@ -270,6 +297,13 @@ impl Reader<'_> {
         }
         Some((data_type?, output?))
     }
+}
+
+/// A function of which only the name is known.
+fn unreadable(name: Spanned<String>, span: Span) -> UserFunction {
+    let output = Template { span, kind: Kind::Null };
+    let output_type = Spanned::new(DataType::Object, span);
+    UserFunction { name, parameters: Vec::new(), output_type, output, is_readable: false }
 }
 
 fn named(name: &str, span: Span) -> Spanned<String> {

@@ -61,7 +61,10 @@ impl<'q> Question<'q> {
         };
         let help = match name {
             "parameters" => Some("the default of a parameter cannot depend on other parameters; use a variable"),
-            "copyIndex" => Some("add 'copy' to the instance"),
+            "copyIndex" => Some(
+                "add 'copy' to the instance; what is nested in a loop gets its index as a parameter, from a Microsoft.DSC/Include \
+                 with 'parametersContent'",
+            ),
             _ => None,
         };
         let help = help.map(Help::from);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::builtin::{Ask, Builtin, Kind, Lazy, Run};
+use super::builtins::check_template;
 use super::evaluate::{Evaluator, access_of_kinds, located};
 use super::syntax::{Form, Lambda, Node, Step};
 use super::{Answer, Environment, Expression, Fault, Stop, UserFunction, exceeded};
@@ -32,6 +33,9 @@ impl Expression {
 impl UserFunction {
     /// Everything that is wrong with the expression of its output, whatever it is called with.
     pub fn check(&self, expression: &Expression) -> Vec<Fault> {
+        if !self.is_readable {
+            return Vec::new();
+        }
         expression.check(&Body(self))
     }
 }
@@ -68,6 +72,13 @@ enum Known {
 
 impl Known {
     const NOTHING: Self = Self::Kinds(Kind::VALUES);
+
+    fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Kinds(_) => None,
+        }
+    }
 
     fn is(&self, truth: bool) -> bool {
         matches!(self, Self::Value(value) if value.as_bool() == Some(truth))
@@ -153,9 +164,27 @@ impl Check<'_> {
             _ => {
                 let each = arguments.iter().enumerate();
                 let known: Vec<Known> = each.map(|(position, node)| self.argument(builtin, position, node)).collect();
+                self.together(builtin, arguments, &known);
                 let is_answer = known.iter().all(|each| matches!(each, Known::Value(_)));
                 Known::Kinds(if is_answer { open } else { builtin.returns })
             }
+        }
+    }
+
+    /// What can be told from some of the arguments, whatever the others are.
+    fn together(&mut self, builtin: &'static Builtin, nodes: &[Node], known: &[Known]) {
+        let values: Vec<Option<&Value>> = known.iter().map(Known::value).collect();
+        let checked = match (builtin.name, values.as_slice()) {
+            ("format", [Some(Value::String(template)), rest @ ..]) => check_template(template, rest.len()),
+            ("substring", [Some(text), Some(start), None]) => {
+                let beginning = vec![Value::clone(text), Value::clone(start), Value::from(0)];
+                builtin.compute(beginning).map_or(Ok(()), |outcome| outcome.map(drop))
+            }
+            _ => Ok(()),
+        };
+        let (Some(first), Err(wrong)) = (nodes.first(), checked) else { return };
+        if let Stop::Fault(fault) = located(wrong.of(builtin), nodes, &first.at) {
+            self.wrong(fault);
         }
     }
 
@@ -172,7 +201,9 @@ impl Check<'_> {
     }
 
     fn user_function(&mut self, name: &str, arguments: &[Node], at: &Range<usize>) -> Known {
-        let Some(function) = self.environment.function(name) else { return Known::NOTHING };
+        let Some(function) = self.environment.function(name).filter(|function| function.is_readable) else {
+            return Known::NOTHING;
+        };
         if let Err(Stop::Fault(fault)) = function.check_count(arguments.len(), at) {
             return self.wrong(fault);
         }

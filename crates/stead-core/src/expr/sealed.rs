@@ -219,6 +219,7 @@ fn user_function(function: &Function) -> Result<UserFunction, super::Fault> {
     let named = |name: &str| Spanned::new(name.to_owned(), Span::default());
     let parameters = function.parameters.iter();
     Ok(UserFunction {
+        is_readable: true,
         name: named(&function.name),
         parameters: parameters.map(|(name, data_type)| Named { name: named(name), value: *data_type }).collect(),
         output_type: Spanned::new(function.returns, Span::default()),

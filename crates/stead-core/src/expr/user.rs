@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::syntax::Node;
-use super::{Fault, Stop, Template};
+use super::{Fault, Kind, Stop, Template};
 use crate::diag::counted;
 use crate::text::{self, Spanned};
 use crate::value::{DataType, Object, Step, Value};
@@ -30,6 +30,8 @@ pub struct UserFunction {
     pub output_type: Spanned<DataType>,
     /// The value it returns, usually an expression in which only `parameters()` is known.
     pub output: Template,
+    /// Whether the declaration can be read. If not, only the name is known.
+    pub is_readable: bool,
 }
 
 impl UserFunction {
@@ -61,6 +63,9 @@ impl UserFunction {
 impl<'e> Evaluator<'e> {
     pub(super) fn user_call(&mut self, name: &str, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         let function = self.function(name, at)?;
+        if !function.is_readable {
+            return Err(Stop::Open(Kind::VALUES));
+        }
         let parameters = self.parameters(function, nodes, at)?;
         let outer = std::mem::take(&mut self.lambda_variables);
         self.frame = Some(Frame { parameters });

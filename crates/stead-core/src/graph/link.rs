@@ -341,6 +341,13 @@ fn unknown_target(
         Link::RefersTo => format!("{} refers to {wanted}, which does not exist", origin.label(&builder.graph)),
     };
     let finding = Diagnostic::error(&codes::UNKNOWN_INSTANCE, span, message);
+    // A name that is computed is seldom misspelt.
+    if link == Link::RefersTo && builder.sources.text(span).is_some_and(|text| !text.contains(&*id.name)) {
+        return finding.with_help(
+            "names must exist in every branch, also where it is not taken; choose the name instead: \
+             reference(if(CONDITION, resourceId(...), resourceId(...)))",
+        );
+    }
     let Some(meant) = builder.meant(&id.name, origin.scope) else { return finding };
     let adjacent = builder.graph.scope(origin.scope).ids.iter().map(|other| other.0.id());
     match adjacent.filter(|other| other.name == id.name).min() {

@@ -141,6 +141,7 @@ fn user_function(name: &str, json: &Json) -> Result<UserFunction, String> {
         parameters.push(Named { name: spanned(name.clone()), value: data_type(word)? });
     }
     Ok(UserFunction {
+        is_readable: true,
         name: spanned(name.to_owned()),
         parameters,
         output_type: spanned(data_type(&json["output"])?),

@@ -17,47 +17,96 @@ pub(super) fn format(mut arguments: Arguments) -> Outcome {
     let template = arguments.text()?;
     let values: Vec<Value> = arguments.collect();
     let mut out = String::with_capacity(template.len());
-    let mut rest = template.as_str();
-    let mut next = 0;
+    for piece in pieces(&template, values.len())? {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Place(index, spec) => {
+                let value = values.get(index).map_or(Ok(String::new()), |value| spec.render(value, index + 1));
+                out.push_str(&value?);
+            }
+        }
+        if out.len() > MAX_TEXT {
+            return Err(Wrong::limit());
+        }
+    }
+    Ok(out.into())
+}
+
+/// Checks a template for that many arguments.
+pub(in crate::expr) fn check_template(template: &str, arguments: usize) -> Result<(), Wrong> {
+    pieces(template, arguments).map(drop)
+}
+
+/// A part of a template.
+enum Piece<'t> {
+    Text(&'t str),
+    /// The position of an argument that there is, and how it is written.
+    Place(usize, Spec),
+}
+
+fn pieces(template: &str, arguments: usize) -> Result<Vec<Piece<'_>>, Wrong> {
+    let (mut pieces, mut rest, mut next) = (Vec::new(), template, 0);
     while let Some(at) = rest.find(['{', '}']) {
         let (plain, special) = rest.split_at(at);
-        out.push_str(plain);
+        pieces.push(Piece::Text(plain));
         if let Some(after) = special.strip_prefix("{{").or_else(|| special.strip_prefix("}}")) {
-            out.push_str(special.get(..1).unwrap_or(""));
+            pieces.push(Piece::Text(special.get(..1).unwrap_or("")));
             rest = after;
             continue;
         }
         let place = special.strip_prefix('{').and_then(|place| place.split_once('}'));
         let (place, after) =
             place.ok_or_else(|| template_error("a brace is not closed; a plain one is written twice"))?;
-        out.push_str(&replacement(place, &values, &mut next)?);
-        if out.len() > MAX_TEXT {
-            return Err(Wrong::limit());
-        }
+        let (index, spec) = place.split_once(':').unwrap_or((place, ""));
+        pieces.push(Piece::Place(argument(index.trim(), &mut next, arguments)?, Spec::read(spec)?));
         rest = after;
     }
-    out.push_str(rest);
-    Ok(out.into())
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
 }
 
 fn template_error(message: &str) -> Wrong {
     Wrong::value(0, format!("Invalid format string: {message}"))
 }
 
-/// What stands for `{place}`; `next` counts the places without a number.
-fn replacement(place: &str, values: &[Value], next: &mut usize) -> Result<String, Wrong> {
-    let (index, spec) = place.split_once(':').unwrap_or((place, ""));
-    let index = index.trim();
-    let index = if index.is_empty() {
+/// The position of the argument that a place names; `next` counts the places without a number.
+fn argument(index: &str, next: &mut usize, arguments: usize) -> Result<usize, Wrong> {
+    let position = if index.is_empty() {
         *next += 1;
         *next - 1
     } else {
-        index.parse().map_err(|_| template_error("a place is written {0}, with the number of an argument"))?
+        index.parse().map_err(|_| not_a_number(index))?
     };
-    let value = values.get(index).ok_or_else(|| {
-        template_error(&format!("there is no argument for {{{index}}}; {} after the template", values.len()))
-    })?;
-    Spec::read(spec)?.render(value, index + 1)
+    if position < arguments {
+        return Ok(position);
+    }
+    Err(template_error(&format!("there is no argument for {{{position}}}; {arguments} after the template")))
+}
+
+/// `{0,5}` aligns in .NET, and so in ARM templates.
+fn not_a_number(index: &str) -> Wrong {
+    let aligned = index.split_once(',').and_then(|(index, width)| Some((index, width.trim().parse::<i32>().ok()?)));
+    let Some((index, width)) = aligned else {
+        return template_error("a place is written {0}, with the number of an argument");
+    };
+    let align = if width < 0 { '<' } else { '>' };
+    template_error(&format!(
+        "'{{{index},{width}}}' is not supported; write {{{index}:{align}{}}}",
+        width.unsigned_abs()
+    ))
+}
+
+/// What stands for a format of numbers in .NET, such as `D4`, behind the colon here.
+fn format_of_numbers(text: &str) -> Option<String> {
+    let (kind, digits) = (text.chars().next()?, text.get(1..)?);
+    let digits: usize = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let zeros = || if digits > 0 { format!("0{digits}") } else { String::new() };
+    match kind {
+        'D' | 'd' => Some(zeros()),
+        'X' | 'x' => Some(format!("{}{kind}", zeros())),
+        'F' | 'f' | 'N' | 'n' => Some(format!(".{digits}")),
+        _ => None,
+    }
 }
 
 /// How a value is written.
@@ -107,7 +156,12 @@ impl Spec {
         let mut chars = rest.chars();
         spec.kind = chars.next();
         if chars.next().is_some() {
-            return Err(template_error(&format!("'{text}' does not say how to write a value")));
+            let instead = format_of_numbers(text).map(|spec| match spec.as_str() {
+                "" => "; leave it out".to_owned(),
+                spec => format!("; write '{spec}' instead"),
+            });
+            let message = format!("'{text}' does not say how to write a value{}", instead.unwrap_or_default());
+            return Err(template_error(&message));
         }
         Ok(spec)
     }

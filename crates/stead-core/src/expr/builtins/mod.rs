@@ -5,6 +5,7 @@ mod cidr;
 pub(super) mod date;
 mod encode;
 mod format;
+pub(super) use format::check_template;
 mod logic;
 mod number;
 mod object;
