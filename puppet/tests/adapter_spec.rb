@@ -51,6 +51,21 @@ RSpec.describe 'the adapter Puppet/Type' do
     expect(File).not_to exist(path)
   end
 
+  it 'says whether properties are valid, and changes nothing' do
+    expect(call('validate', 'file', desired)).to eq([[{ 'valid' => true }], '', 0])
+    expect(File).not_to exist(path)
+    { { 'path' => 'relative' } => /fully qualified/, { 'path' => path, 'nosuch' => 1 } => /no attribute 'nosuch'/,
+      { 'path' => path, 'mode' => 'x9' } => /mode/, {} => /'path' is required/ }.each do |wrong, reason|
+      lines, _, code = call('validate', 'file', wrong)
+      expect([lines, code]).to match([[{ 'valid' => false, 'reason' => reason }], 0])
+    end
+  end
+
+  it 'names no secret in a reason' do
+    lines, errors, = call('validate', 'user', 'name' => 'root', 'password' => 'CANARY', 'uid' => 'x y')
+    expect("#{lines}#{errors}").not_to include('CANARY')
+  end
+
   it 'exports what fits a filter' do
     expect(call('export', 'group', 'name' => 'root').first).to match([include('name' => 'root', 'gid' => 0, '_exist' => true)])
   end

@@ -69,6 +69,7 @@ module PuppetAdapter
 
     def carry_out(operation, type, properties)
       case operation
+      when 'validate' then [Instance.verdict(type, properties)]
       when 'get' then [Instance.new(type, properties).state]
       when 'test' then Instance.new(type, properties).test
       when 'set' then Instance.new(type, properties).set

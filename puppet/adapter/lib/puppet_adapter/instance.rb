@@ -10,6 +10,14 @@ module PuppetAdapter
       found.select { |state| filter.all? { |name, value| state[name] == value } }
     end
 
+    # @return [Hash] whether the properties are valid, and why not
+    def self.verdict(type, properties)
+      new(type, properties).validate
+      { 'valid' => true }
+    rescue Error, Puppet::Error, ArgumentError => e
+      { 'valid' => false, 'reason' => e.message }
+    end
+
     # @param properties [Hash{String => Object}] those of the resource
     def initialize(type, properties)
       @type = type
@@ -28,6 +36,11 @@ module PuppetAdapter
       result = values.to_h { |name, value| [name.to_s, plain(value)] }
       result[key.to_s] = title
       @schema.ensurable? ? result.merge(EXISTENCE => exists) : result
+    end
+
+    # Puppet checks values when it makes an instance, and looks at nothing of the machine then.
+    def validate
+      desired.to_ral
     end
 
     # @return [Array] the state with the verdict, and the properties that differ
