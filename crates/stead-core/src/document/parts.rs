@@ -208,7 +208,7 @@ impl Reader<'_> {
         }
         // Members are checked even if they cannot be called.
         let space = namespace.map(|namespace| namespace.value).unwrap_or_default();
-        functions.extend(members.unwrap_or_default().into_iter().filter_map(|member| self.function(&space, member)));
+        functions.extend(members.unwrap_or_default().into_iter().map(|member| self.function(&space, member)));
     }
 
     fn check_name(&mut self, name: &str, span: Span, what: &str) {
@@ -220,12 +220,12 @@ impl Reader<'_> {
         }
     }
 
-    fn function(&mut self, namespace: &str, Entry { key, key_span, value }: Entry) -> Option<UserFunction> {
+    fn function(&mut self, namespace: &str, Entry { key, key_span, value }: Entry) -> UserFunction {
         self.check_name(&key, key_span, "a function");
         let name = Spanned::new(format!("{namespace}.{key}"), key_span);
         let value_span = value.span;
         let (mut parameters, mut output) = (Some(Vec::new()), None);
-        let Some((span, entries)) = self.object(value, "a function") else { return Some(unreadable(name, value_span)) };
+        let Some((span, entries)) = self.object(value, "a function") else { return unreadable(name, value_span) };
         let mut has_output = false;
         for Entry { key, key_span, value } in entries {
             match &*key {
@@ -243,9 +243,9 @@ impl Reader<'_> {
         }
         match (parameters, output) {
             (Some(parameters), Some((output_type, output))) => {
-                Some(UserFunction { name, parameters, output_type, output, is_readable: true })
+                UserFunction { name, parameters, output_type, output, is_readable: true }
             }
-            _ => Some(unreadable(name, span)),
+            _ => unreadable(name, span),
         }
     }
 
