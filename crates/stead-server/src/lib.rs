@@ -117,20 +117,25 @@ impl<E: Engine> Exclusive<E> {
 
 /// The calls under way, to be cancelled when the caller goes.
 #[derive(Default)]
-struct Running(Mutex<Vec<Weak<AtomicBool>>>);
+struct Running(Mutex<Vec<Weak<Call>>>);
+
+/// A call, until its engine has answered.
+struct Call {
+    cancel: Arc<AtomicBool>,
+}
 
 impl Running {
-    fn begin(&self) -> Arc<AtomicBool> {
-        let flag = Arc::default();
+    fn begin(&self) -> Arc<Call> {
+        let call = Arc::new(Call { cancel: Arc::default() });
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|call| call.strong_count() > 0);
-        calls.push(Arc::downgrade(&flag));
-        flag
+        calls.push(Arc::downgrade(&call));
+        call
     }
 
     fn cancel(&self) {
         let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.iter().filter_map(Weak::upgrade).for_each(|call| call.store(true, Ordering::SeqCst));
+        calls.iter().filter_map(Weak::upgrade).for_each(|call| call.cancel.store(true, Ordering::SeqCst));
     }
 
     /// Waits until no call is under way, at most so long.
@@ -154,9 +159,9 @@ struct Server<E> {
 impl<E: Engine> Server<E> {
     /// Carries out a call on a thread of its own: engines block.
     async fn carry_out(&self, request: Request, context: &RequestContext<RoleServer>) -> Result<Value, String> {
-        let cancel = self.running.begin();
-        let (engine, flag) = (Arc::clone(&self.engine), Arc::clone(&cancel));
-        let mut call = tokio::task::spawn_blocking(move || engine.answer(request, &flag));
+        let under_way = self.running.begin();
+        let (engine, cancel) = (Arc::clone(&self.engine), Arc::clone(&under_way.cancel));
+        let mut call = tokio::task::spawn_blocking(move || engine.answer(request, &under_way.cancel));
         let answer = tokio::select! {
             answer = &mut call => answer,
             () = context.ct.cancelled() => {

@@ -9,7 +9,7 @@ use super::Place;
 
 /// A caller of the server.
 struct Caller {
-    _place: Place,
+    place: Place,
     child: Child,
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
@@ -27,7 +27,7 @@ impl Caller {
         command.env("DSC_RESOURCE_PATH", resources).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut caller = Self { _place: place, child, to, from, calls: 0 };
+        let mut caller = Self { place, child, to, from, calls: 0 };
         let capabilities = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "test", "version": "1" } });
         let about = caller.ask("initialize", &capabilities);
@@ -240,4 +240,29 @@ fn what_a_call_owes_is_delivered_by_a_later_one() {
     caller.result("invoke_dsc_config", &set);
     assert!(done.exists(), "it was not due");
     assert_eq!(caller.leave(), Some(0));
+}
+
+/// A signal ends what is under way in order, and soon.
+#[test]
+fn a_server_that_is_asked_to_end_ends_its_calls() {
+    stead_testkit::let_programs_be_interrupted();
+    let mut caller = Caller::new();
+    let folder = caller.place.path().to_owned();
+    let set = format!(
+        "cd '{}'; trap 'touch ended; exit 1' TERM; touch began; while :; do sleep 0.01; done",
+        folder.display()
+    );
+    let command = json!({"name": "c", "type": "Stead/Command", "properties": {"test": "false", "set": set}});
+    let document = json!({ "resources": [command] }).to_string();
+    caller.send(&json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "invoke_dsc_config", "arguments": { "operation": "set", "configuration": document } } }));
+    stead_testkit::until(|| folder.join("began").exists().then_some(()));
+    let asked = std::time::Instant::now();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&caller.child), rustix::process::Signal::TERM)
+        .unwrap();
+    assert_eq!(caller.child.wait().unwrap().code(), Some(6));
+    let took = asked.elapsed();
+    println!("ended after {} ms", took.as_millis());
+    assert!(folder.join("ended").exists(), "the program was not asked to end");
+    assert!(took < std::time::Duration::from_secs(9), "{took:?}");
 }
