@@ -33,6 +33,7 @@ pub mod run;
 pub mod schema;
 pub mod sls;
 pub mod source;
+pub mod statements;
 pub mod template;
 pub mod text;
 pub mod value;

@@ -13,6 +13,7 @@ use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
 use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::run::KnownInstance;
+use stead_core::statements::Statement;
 use stead_core::value::Value;
 use stead_host::bundle::FilesWithin;
 use stead_host::command::{CommandProvider, Settings};
@@ -130,13 +131,26 @@ impl Providers {
         Some(resolved(self.of(manifest).claims(desired)?, cx))
     }
 
-    /// The same, and what it creates and uses besides.
-    fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> (Option<Claims>, Ties) {
+    /// Returns all that an instance with this desired state manages, creates, uses and states.
+    fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Managed {
         let provider = self.of(manifest);
         let resolve = |path: &Path| cx.meant(path).into_owned().into();
-        let claims = provider.claims(desired).map(|claims| resolved(claims, cx));
-        (claims, provider.ties(desired).resolved(resolve))
+        Managed {
+            claims: provider.claims(desired).map(|claims| resolved(claims, cx)),
+            ties: provider.ties(desired).resolved(resolve),
+            states: provider.states(desired),
+        }
     }
+}
+
+/// All that is known of what an instance has to do with others.
+pub(crate) struct Managed {
+    /// See [`Provider::claims`].
+    pub(crate) claims: Option<Claims>,
+    /// See [`Provider::ties`].
+    pub(crate) ties: Ties,
+    /// See [`Provider::states`].
+    pub(crate) states: Vec<Statement>,
 }
 
 /// Claims with absolute paths. What is read of a bundle does not change, and nobody else creates it.
@@ -199,8 +213,8 @@ impl SessionCalls {
         self.providers.claims_of(manifest, desired, self.contexts.of(id))
     }
 
-    /// The same, and what it creates and uses besides.
-    pub(crate) fn managed_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> (Option<Claims>, Ties) {
+    /// Returns all that an instance with this desired state manages, creates, uses and states.
+    pub(crate) fn managed_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Managed {
         self.providers.managed_by(manifest, desired, self.contexts.of(id))
     }
 }

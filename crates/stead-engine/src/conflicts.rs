@@ -8,11 +8,12 @@ use stead_core::budget::Budget;
 use stead_core::claims::{Claims, Conflict, Contradiction, Links, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
-use stead_core::graph::{Graph, Implied, NeedKind, Role, evaluate_known, is_written_out};
+use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
+use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
@@ -53,8 +54,11 @@ impl Session {
         let claims: Vec<_> =
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
         let found = conflicts(&claims);
-        let pairs: Vec<_> =
-            found.iter().filter_map(|found| prepared.graph.adjacent(found.first, found.second)).collect();
+        let states = known.iter().filter(is_settled).map(|known| (known.id, known.states.as_slice()));
+        let disagreements = besides(disagreements(states), &found);
+        let both = disagreements.iter().map(|found| (found.first, found.second));
+        let both = found.iter().map(|found| (found.first, found.second)).chain(both);
+        let pairs: Vec<_> = both.filter_map(|(first, second)| prepared.graph.adjacent(first, second)).collect();
         if !pairs.is_empty() {
             let graph = Arc::make_mut(&mut prepared.graph);
             for (first, second) in pairs {
@@ -62,6 +66,7 @@ impl Session {
             }
         }
         prepared.warnings.extend(warnings(&prepared.graph, &found));
+        prepared.warnings.extend(disagreements.iter().map(|found| disagreement(&prepared.graph, found)));
     }
 
     /// Why the graph has the needs that the document does not state.
@@ -84,8 +89,7 @@ impl Session {
         let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
         let known = |id: &NodeId| {
             let node = graph.node(*id);
-            let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
-            if !is_built_in || node.role != Role::Instance {
+            if !is_built_in(node) {
                 return None;
             }
             let desired = match &node.stated {
@@ -102,8 +106,7 @@ impl Session {
                     Plain::covered(&Arc::new(Value::Object(written_out(&evaluate_known(properties, &view)))))
                 }
             };
-            let (claims, ties) = calls.managed_by(*id, &node.manifest, &desired);
-            Known::of(*id, claims, ties)
+            Known::of(*id, calls.managed_by(*id, &node.manifest, &desired))
         };
         let mut all = Vec::with_capacity(graph.order.len());
         all.extend(graph.order.iter().filter_map(known));
@@ -127,8 +130,27 @@ impl Session {
         let desired = |id: NodeId| run.report().record(id).desired.as_ref();
         let found = self.conflicts_among(graph, desired);
         let equal = |one, other| agree(desired(one), desired(other));
-        let news = found.iter().filter(|found| is_computed(found.first) || is_computed(found.second));
-        news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
+        let is_new = |first, second| is_computed(first) || is_computed(second);
+        let news = found.iter().filter(|found| is_new(found.first, found.second));
+        let states = self.states_among(graph, desired);
+        let disagreements = besides(disagreements(states.iter().map(|(id, states)| (*id, states.as_slice()))), &found);
+        let differing = disagreements.iter().filter(|found| is_new(found.first, found.second));
+        let news = news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found));
+        news.chain(differing.map(|found| disagreement(graph, found))).collect()
+    }
+
+    fn states_among<'g>(
+        &self,
+        graph: &'g Graph,
+        desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
+    ) -> Vec<(NodeId, Vec<Statement>)> {
+        let calls = self.calls(graph);
+        let states_of = |id: &NodeId| {
+            let node = graph.node(*id);
+            let desired = desired(*id).filter(|_| is_built_in(node))?;
+            Some((*id, calls.managed_by(*id, &node.manifest, &Plain::covered(desired)).states))
+        };
+        graph.order.iter().filter_map(states_of).collect()
     }
 
     /// The conflicts among the instances of which the desired state is known.
@@ -175,14 +197,38 @@ impl Session {
         let calls = self.calls(graph);
         let claims_of = |id: NodeId| {
             let node = graph.node(id);
-            let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
-            let desired = desired(id).filter(|_| is_built_in && node.role == Role::Instance)?;
+            let desired = desired(id).filter(|_| is_built_in(node))?;
             Some((id, calls.claims_of(id, &node.manifest, &Plain::covered(desired))?))
         };
         let mut claims = Vec::with_capacity(ids.size_hint().0);
         claims.extend(ids.filter_map(claims_of));
         claims
     }
+}
+
+/// Tells an instance of a built-in resource, of which it is known what it manages.
+fn is_built_in(node: &Node) -> bool {
+    matches!(node.manifest.implementation, Implementation::BuiltIn) && node.role == Role::Instance
+}
+
+/// The disagreements of instances that are not in conflict over a path as well.
+fn besides(mut disagreements: Vec<Disagreement>, found: &[Conflict]) -> Vec<Disagreement> {
+    let pairs: BTreeSet<_> = found.iter().map(|found| (found.first, found.second)).collect();
+    disagreements.retain(|each| !pairs.contains(&(each.first, each.second)));
+    disagreements
+}
+
+fn disagreement(graph: &Graph, found: &Disagreement) -> Diagnostic {
+    let Disagreement { first, second, thing, property } = found;
+    let (one, other) = (graph.label(*first), graph.label(*second));
+    let message = if *property == Statement::EXISTENCE {
+        format!("of {one} and {other}, one removes {thing} and the other creates it")
+    } else {
+        format!("{one} and {other} state different values for '{property}' of {thing}")
+    };
+    Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message)
+        .with_label(graph.declaration(*first).name.span, "the other one")
+        .with_help("let both state the same, or remove one of them")
 }
 
 /// The same with the paths that are meant by those that lead through links that the document creates.

@@ -8,6 +8,9 @@ use std::path::Path;
 use stead_core::claims::{Claim, Claims, Provision, Stake, Ties};
 use stead_core::graph::{Graph, Implied};
 use stead_core::id::NodeId;
+use stead_core::statements::Statement;
+
+use crate::calls::Managed;
 
 /// What is known of an instance before anything runs.
 pub(crate) struct Known {
@@ -15,13 +18,16 @@ pub(crate) struct Known {
     pub(crate) claims: Option<Claims>,
     /// Most have none.
     pub(crate) ties: Option<Box<Ties>>,
+    /// Few have any.
+    pub(crate) states: Vec<Statement>,
 }
 
 impl Known {
     /// `None` of an instance that nothing is known of.
-    pub(crate) fn of(id: NodeId, claims: Option<Claims>, ties: Ties) -> Option<Self> {
+    pub(crate) fn of(id: NodeId, managed: Managed) -> Option<Self> {
+        let Managed { claims, ties, states } = managed;
         let ties = (!ties.is_empty()).then(|| Box::new(ties));
-        (claims.is_some() || ties.is_some()).then_some(Self { id, claims, ties })
+        (claims.is_some() || ties.is_some() || !states.is_empty()).then_some(Self { id, claims, ties, states })
     }
 }
 

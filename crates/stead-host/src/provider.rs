@@ -11,6 +11,7 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presu
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
+use stead_core::statements::Statement;
 use stead_core::value::Value;
 
 use crate::bundle::{FilesWithin, Source};
@@ -118,6 +119,12 @@ pub trait Provider: Send + Sync {
     /// what others of their scope create wait for them.
     fn ties(&self, _input: &Plain) -> Ties {
         Ties::default()
+    }
+
+    /// What an instance states of things that have a name, so that another one contradicts it that states something else of
+    /// the same thing. Claims say that of what has a path.
+    fn states(&self, _input: &Plain) -> Vec<Statement> {
+        Vec::new()
     }
 }
 

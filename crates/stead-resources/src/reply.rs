@@ -1,6 +1,7 @@
 //! What resources that are about a path have in common: their states and their answers.
 
 use stead_core::claims::{Claims, Extent, Provision, Ties};
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::parse_mode;
 use stead_host::provider::{Cost, Plain, Prediction, SetReply, TestReply};
@@ -89,6 +90,26 @@ pub(crate) fn ties(input: &Plain) -> Ties {
     let named = [account("owner", "passwd"), account("user", "passwd"), account("group", "group")];
     let uses = named.into_iter().flatten().collect();
     Ties { provides: Vec::new(), uses }
+}
+
+/// What an instance states of a thing: whether it is there, and of one that is to be there the properties of this list that
+/// the instance has.
+pub(crate) fn states(thing: &str, input: &Plain, properties: &[&'static str]) -> Vec<Statement> {
+    let exists = (Statement::EXISTENCE, Value::Bool(!is_removal(input)));
+    let of = |name: &&'static str| Some((*name, input.expose().get(name).filter(|value| !value.is_null())?.clone()));
+    let properties = properties.iter().filter(|_| !is_removal(input)).filter_map(of);
+    let statement = |(property, value)| Statement { thing: thing.to_owned(), property, value };
+    std::iter::once(exists).chain(properties).map(statement).collect()
+}
+
+/// What an instance states of the owners of what is at its `path`, by names: the same may be stated by number.
+pub(crate) fn owners(input: &Plain) -> Vec<Statement> {
+    let state = |property| {
+        let name = text(input, property).filter(|name| name.parse::<u32>().is_err() && !is_removal(input))?;
+        let thing = format!("'{}'", text(input, "path")?);
+        Some(Statement { thing, property, value: Value::from(name) })
+    };
+    ["owner", "group"].into_iter().filter_map(state).collect()
 }
 
 /// Whether an instance is to be removed, as far as that is known.

@@ -13,6 +13,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -191,6 +192,10 @@ impl Provider for Directories {
 
     fn cost(&self, desired: &Value) -> Cost {
         reply::cost(desired)
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        reply::owners(input)
     }
 
     fn ties(&self, input: &Plain) -> Ties {

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{
     self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status, SystemPath,
@@ -153,6 +154,10 @@ impl Provider for Files {
 
     fn cost(&self, desired: &Value) -> Cost {
         reply::cost(desired)
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        reply::owners(input)
     }
 
     fn ties(&self, input: &Plain) -> Ties {

@@ -9,6 +9,7 @@ use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -116,6 +117,11 @@ impl Provider for Groups {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let name = reply::text(input, "name").unwrap_or_default();
+        reply::states(&format!("the group '{name}'"), input, &["gid"])
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

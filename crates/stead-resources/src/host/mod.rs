@@ -7,8 +7,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Plain};
 
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, refused, required_if};
@@ -77,6 +78,18 @@ impl Part for Host {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "entry";
     const PATH: Option<&'static str> = Some(HOSTS);
+
+    fn states(input: &Plain) -> Vec<Statement> {
+        let name = reply::text(input, "name").unwrap_or_default().to_lowercase();
+        // A host may have an address of each family.
+        let Some(ip) = reply::text(input, "ip").and_then(|ip| ip.parse::<IpAddr>().ok()) else { return Vec::new() };
+        let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+        let thing = format!("the {family} address of the host '{name}'");
+        let mut states = reply::states(&thing, input, &["aliases", "comment"]);
+        let value = Value::from(ip.to_string());
+        states.extend((!reply::is_removal(input)).then_some(Statement { thing, property: "ip", value }));
+        states
+    }
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
         let mut seen = BTreeSet::new();

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Plain};
 
 use crate::edit::{FileLocks, Missing};
 use crate::part::lines::{InForce, put_entry};
 use crate::part::{Live, Location, Part, Parts, Setting, Stated};
 use crate::text::HostName;
-use crate::{ALL, BuiltIn, Profile, schema};
+use crate::{ALL, BuiltIn, Profile, reply, schema};
 use stead_core::manifest::Capabilities;
 
 const PROFILE: Profile = Profile {
@@ -54,6 +55,10 @@ impl Part for Hostname {
     const NOUN: &'static str = "name";
     const PATH: Option<&'static str> = Some(FILE);
     const HAS_EXIST: bool = false;
+
+    fn states(input: &Plain) -> Vec<Statement> {
+        reply::states("the machine", input, &["name"])
+    }
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
         let instance = |name: &str| ("hostname".to_owned(), [named(name)].into());

@@ -9,6 +9,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
@@ -75,6 +76,11 @@ struct Modules {
 }
 
 impl Provider for Modules {
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let name = reply::text(input, "name").unwrap_or_default().replace('-', "_");
+        reply::states(&format!("the kernel module '{name}'"), input, &["loaded", "boot", "options", "blacklisted"])
+    }
+
     fn ties(&self, _input: &Plain) -> Ties {
         Ties::default().and_packages(["kmod"])
     }

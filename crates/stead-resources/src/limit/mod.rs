@@ -5,13 +5,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Plain};
 
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
-use crate::part::{Location, Override, Part, Parts, Stated, overridden};
+use crate::part::{Location, Override, Part, Parts, Stated, overridden, overridden_within};
 use crate::text::{LimitValue, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -83,6 +84,11 @@ impl Kind {
             Self::Both => "-",
         }
     }
+
+    /// The kinds of limit that a line is about.
+    fn each(self) -> impl Iterator<Item = Self> {
+        [Self::Soft, Self::Hard].into_iter().filter(move |kind| matches!(self, Self::Both) || *kind == self)
+    }
 }
 
 /// Declares what can be limited once: for reading, for the schema and for writing.
@@ -143,6 +149,14 @@ impl Part for Limits {
     const KEYS: &'static [&'static str] = &["domain", "type", "item"];
     const PATH: Option<&'static str> = Some(LIMITS);
 
+    fn states(input: &Plain) -> Vec<Statement> {
+        let text = |name| reply::text(input, name).unwrap_or_default();
+        let kinds = [Kind::Soft, Kind::Hard, Kind::Both].into_iter().find(|kind| kind.word() == text("type"));
+        let thing = |kind: Kind| format!("the {} limit '{}' of '{}'", kind.word(), text("item"), text("domain"));
+        let kinds = kinds.into_iter().flat_map(Kind::each);
+        kinds.flat_map(|kind| reply::states(&thing(kind), input, &["value"])).collect()
+    }
+
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
         let all: Vec<_> = lines(text).into_iter().filter_map(|line| fields(line.text)).collect();
         let in_force = |at: usize, limit: &[&str; 4]| !all.iter().skip(at + 1).any(|later| later[..3] == limit[..3]);
@@ -168,13 +182,24 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn overridden(&self, cx: &Context) -> Result<Option<Override>, Failure> {
         // The files of the folder are read after the one that has no folder.
         let own = if self.path.0.0 == MAIN { AT_FIRST } else { self.path.0.0 };
-        let found = overridden(cx, own, &[FOLDER], |line| {
-            let [domain, kind, item, value] = fields(line)?;
-            let is_same = domain == self.domain.0 && item == self.item.word();
-            let both = [kind, self.kind.word()].contains(&Kind::Both.word());
-            (is_same && (both || kind == self.kind.word())).then(|| value.to_owned())
-        })?;
-        Ok(found.filter(|found| self.value.is_none_or(|value| value.0 != found.value())))
+        let own_line = |line: &str| self.is_own(line);
+        for kind in self.kind.each() {
+            // A line for both kinds counts for each of them.
+            let value_of = |line: &str| {
+                let [domain, other, item, value] = fields(line)?;
+                let is_same = domain == self.domain.0 && item == self.item.word();
+                (is_same && [kind.word(), Kind::Both.word()].contains(&other)).then(|| value.to_owned())
+            };
+            let found = match overridden(cx, own, &[FOLDER], value_of)? {
+                Some(found) => Some(found),
+                None => overridden_within(cx, self.path.0.0, own_line, value_of)?,
+            };
+            let is_wanted = |value: &str| self.value.is_none_or(|wanted| is_same_value(wanted.0, value));
+            if let Some(found) = found.filter(|found| !found.value().is_some_and(is_wanted)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     fn identity(&self) -> Object {
@@ -218,6 +243,15 @@ impl Properties<'_> {
             domain == self.domain.0 && kind == self.kind.word() && item == self.item.word()
         })
     }
+}
+
+/// Returns whether PAM takes two values for the same: it has three words for no limit, and reads numbers as decimal ones.
+fn is_same_value(one: &str, other: &str) -> bool {
+    let read = |value: &str| match value {
+        "unlimited" | "infinity" | "-1" => Ok(-1),
+        number => number.parse::<i64>(),
+    };
+    one == other || matches!((read(one), read(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The columns of a line; `None` where it sets no limit.

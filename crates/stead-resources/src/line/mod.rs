@@ -7,6 +7,7 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -143,6 +144,20 @@ impl Provider for LineProvider {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let text = |name| reply::text(input, name);
+        let (Some(path), line) = (text("path"), text("line")) else { return Vec::new() };
+        // What a line is that takes the place of others, and whether a line is there at all.
+        match (text("match"), line) {
+            (Some(pattern), Some(line)) if !reply::is_removal(input) => {
+                let thing = format!("the line of '{path}' that matches '{pattern}'");
+                vec![Statement { thing, property: "line", value: Value::from(line) }]
+            }
+            (None, Some(line)) => reply::states(&format!("the line '{line}' of '{path}'"), input, &[]),
+            _ => Vec::new(),
+        }
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

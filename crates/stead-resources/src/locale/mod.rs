@@ -10,6 +10,7 @@ use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diag::nearest;
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
@@ -72,6 +73,16 @@ struct Locales {
 }
 
 impl Provider for Locales {
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let variables = input.expose().get("variables").and_then(Value::as_object);
+        let state = |(name, locale): (&String, &Value)| Statement {
+            thing: format!("the setting '{name}' of the machine"),
+            property: "variables",
+            value: Value::from(normalized(locale.as_str().unwrap_or_default())),
+        };
+        variables.into_iter().flatten().map(state).collect()
+    }
+
     fn ties(&self, _input: &Plain) -> Ties {
         Ties::default().and_packages(["locales"])
     }

@@ -8,6 +8,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::SecretForm;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -199,6 +200,15 @@ impl Provider for Mounts {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Process
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let text = |name| reply::text(input, name).unwrap_or_default();
+        let thing = match text("path") {
+            NO_PATH => format!("the swap space '{}'", text("device")),
+            path => format!("the mount point '{path}'"),
+        };
+        reply::states(&thing, input, &["device", "fstype", "options", "dump", "pass", "state"])
     }
 
     fn ties(&self, input: &Plain) -> Ties {

@@ -9,11 +9,12 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
 use stead_core::claims::{Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{
-    PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, impossible, read, refused, required,
+    PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, impossible, read, read_each, refused, required,
 };
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -180,6 +181,15 @@ impl Provider for Packages {
         // Only the package lists know which version that is, and a program asks them.
         let is_latest = desired.get("version").and_then(Value::as_str) == Some("latest");
         if is_latest { Cost::Process } else { Cost::Inline }
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let Ok(stated) = read_each::<Properties<'_>>(input) else { return Vec::new() };
+        // Ranges may have versions in common.
+        let is_exact = matches!(stated.version.as_ref().map(|each| &each.requirement), Some(Requirement::Exact(_)));
+        let properties: &[&str] = if is_exact { &["version", "hold", "automatic"] } else { &["hold", "automatic"] };
+        let thing = |name| format!("the package '{name}'");
+        stated.names().flat_map(|name| reply::states(&thing(name), input, properties)).collect()
     }
 
     fn ties(&self, input: &Plain) -> Ties {

@@ -9,6 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -22,7 +23,7 @@ mod live;
 mod overrides;
 
 pub(crate) use live::{Live, Setting};
-pub(crate) use overrides::{Override, overridden};
+pub(crate) use overrides::{Override, overridden, overridden_within};
 
 /// A kind of part.
 pub(crate) trait Part: Send + Sync + 'static {
@@ -51,6 +52,11 @@ pub(crate) trait Part: Send + Sync + 'static {
         let keys: Vec<&str> = Self::KEYS.iter().map(|name| text(name).unwrap_or_default()).collect();
         let key = (!Self::KEYS.is_empty()).then(|| keys.join("\0"));
         Some(Claims::path(text("path").or(Self::PATH)?, Extent::Part { line: None, key }))
+    }
+
+    /// What an instance states of a thing that has a name of its own, whatever file says it; see [`Provider::states`].
+    fn states(_input: &Plain) -> Vec<Statement> {
+        Vec::new()
     }
 
     /// The name and the properties of every part of a text, for an export. Only asked where the manifest declares it.
@@ -263,6 +269,10 @@ impl<P: Part> Provider for Parts<P> {
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
         P::claims(input.expose())
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        P::states(input)
     }
 }
 

@@ -10,12 +10,13 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{SystemPath, SystemRoot};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
 
 use crate::input::{PathText, exclusive, impossible, read, read_each, refused};
-use crate::text::{DropInName, FileText, UnitName, unit_file_flaw};
+use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod bus;
@@ -256,6 +257,11 @@ impl Provider for Services {
         }
         self.started().remove(&name);
         verdict.map_or_else(Review::Failed, |_| Review::Lasted)
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let name = whole_name(reply::text(input, "name").unwrap_or_default());
+        reply::states(&format!("the unit '{name}'"), input, &["state", "enabled", "masked"])
     }
 
     fn ties(&self, input: &Plain) -> Ties {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
+use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Plain};
 
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
@@ -80,6 +81,11 @@ impl Part for Sysctl {
     const KEYS: &'static [&'static str] = &["name"];
     const PATH: Option<&'static str> = Some(FILE);
 
+    fn states(input: &Plain) -> Vec<Statement> {
+        let name = reply::text(input, "name").map(dotted).unwrap_or_default();
+        reply::states(&format!("the kernel parameter '{name}'"), input, &["value"])
+    }
+
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
         let all = lines(text);
         let in_force = |at: usize, name: &str| {
@@ -120,7 +126,8 @@ impl<'a> Stated<'a> for Properties<'a> {
         let found = overridden(cx, self.path.0.0, &DIRECTORIES, |line| {
             setting(line).filter(|_| self.is_own(line)).map(|(_, value)| value.to_owned())
         })?;
-        Ok(found.filter(|found| !found.value().split_whitespace().eq(wanted.split_whitespace())))
+        let is_wanted = |value: &str| value.split_whitespace().eq(wanted.split_whitespace());
+        Ok(found.filter(|found| !found.value().is_some_and(is_wanted)))
     }
 
     fn identity(&self) -> Object {

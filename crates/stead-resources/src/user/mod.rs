@@ -9,6 +9,7 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::{Capabilities, SecretForm};
+use stead_core::statements::Statement;
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -105,6 +106,19 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
+/// The properties in which two instances can contradict each other. A primary group has a name and a number.
+const STATED: [&str; 9] = [
+    "uid",
+    "home",
+    "shell",
+    "comment",
+    "locked",
+    "expires",
+    "passwordMinimumAge",
+    "passwordMaximumAge",
+    "passwordWarning",
+];
+
 /// `Stead/User` as it is registered.
 pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
     let built_in =
@@ -171,6 +185,11 @@ impl Provider for Users {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
+    }
+
+    fn states(&self, input: &Plain) -> Vec<Statement> {
+        let name = reply::text(input, "name").unwrap_or_default();
+        reply::states(&format!("the user '{name}'"), input, &STATED)
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

@@ -17,7 +17,8 @@ crate::codes! {
         "Two instances state different content for the same path, or one its whole content and the other a line of it; or\n\
          one a value of a structured file and the other a part of that value; or one removes what the other creates, by its\n\
          own `_exist` or because a directory is to hold other names only; or they require different modes, or one a file and the other a directory; or one replaces a directory with\n\
-         a symbolic link after the other has worked in it.\n\
+         a symbolic link after the other has worked in it; or they state different values for a property of one package,\n\
+         unit, account, mount point, host, limit, parameter or module of the kernel, whatever names they have for it.\n\
          Each run applies both, so the machine never converges, and between the two things are as the first one states.\n\
          Paths are compared as they are written. Links that the document itself creates are followed; other links are not\n\
          resolved.";
