@@ -171,7 +171,7 @@ impl Check<'_> {
         }
     }
 
-    /// What can be told from some of the arguments, whatever the others are.
+    /// Reports what some of the arguments make certain, whatever the others are.
     fn together(&mut self, builtin: &'static Builtin, nodes: &[Node], known: &[Known]) {
         let values: Vec<Option<&Value>> = known.iter().map(Known::value).collect();
         let checked = match (builtin.name, values.as_slice()) {
