@@ -29,7 +29,7 @@ pub use conversation::{Conversation, ConversationError};
 pub(crate) use environment::is_program;
 pub use environment::{Environment, INHERITED, Inherited};
 pub use executable::{Executable, Refused};
-pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
+pub use os::{Conditions, LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
 pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};
 pub use tree::{MARKER, Resident};

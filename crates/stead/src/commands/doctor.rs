@@ -1,5 +1,7 @@
 //! `stead doctor`: whether stead finds what it needs on this machine, and what to do about what it does not find.
 
+mod service;
+
 use std::path::Path;
 
 use anstyle::AnsiColor;
@@ -66,6 +68,7 @@ pub(crate) fn doctor(arguments: &Doctor, env: &ProcessEnv) -> Exit {
     lines.extend(resources(env));
     lines.push(index(env));
     lines.push(systemd());
+    lines.extend(service::lines());
     lines.extend(PROGRAMS.iter().map(|(name, missing, help)| program(env, name, missing, help)));
     let problems = lines.iter().filter(|line| line.verdict == Verdict::Problem).count();
     match arguments.output {

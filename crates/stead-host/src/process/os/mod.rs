@@ -17,9 +17,11 @@ use procfs::Stat;
 
 mod account;
 pub(super) mod cgroup;
+mod conditions;
 pub(super) mod procfs;
 
 pub(super) use account::Account;
+pub use conditions::Conditions;
 pub use procfs::{is_ancestor, own_unit};
 
 /// The longest argument and the longest `NAME=value` that the kernel takes: 32 pages, with the NUL at the end.
