@@ -62,6 +62,11 @@ impl Effects {
         self.effect.is_none() && self.creates.total() == 0 && self.destroys.total() == 0
     }
 
+    /// Whether packages are installed of which no version is known yet, because there are no package lists.
+    pub fn leaves_versions_open(&self) -> bool {
+        self.creates.items().iter().any(|item| matches!(item.kind, ItemKind::Lists { updated: None }))
+    }
+
     /// Replaces every text in it, to cover secrets.
     #[must_use]
     pub fn map_text(mut self, map: impl Fn(&str) -> String) -> Self {
@@ -107,9 +112,10 @@ impl Listing {
     /// Enough for a person to see what happens; a tree may have millions of files.
     pub const LIMIT: usize = 100;
 
-    /// Adds an item, or counts it when there are enough. Of names below directories it keeps [`Entries::LIMIT`] in all.
+    /// Adds an item, or counts it when there are enough; packages are always added, since a saved plan installs just those that it
+    /// lists. Of names below directories it keeps [`Entries::LIMIT`] in all.
     pub fn push(&mut self, mut item: Item) {
-        if self.items.len() < Self::LIMIT {
+        if self.items.len() < Self::LIMIT || matches!(item.kind, ItemKind::Package { .. }) {
             let kept: usize = self.items.iter().map(|item| item.kind.entries().names.len()).sum();
             if let ItemKind::Directory(entries) = &mut item.kind {
                 entries.truncate(Entries::LIMIT.saturating_sub(kept));
@@ -336,7 +342,7 @@ impl fmt::Display for Item {
             ItemKind::Package { version, .. } if version.is_empty() => write!(f, "package {path}"),
             ItemKind::Package { version, former: None } => write!(f, "package {path} ({version})"),
             ItemKind::Package { version, former: Some(former) } => write!(f, "package {path} ({former} -> {version})"),
-            ItemKind::Lists { updated: None } => write!(f, "{path} (never updated)"),
+            ItemKind::Lists { updated: None } => write!(f, "{path} (never updated, so versions are not known)"),
             ItemKind::Lists { updated: Some(updated) } => write!(f, "{path} (last updated {updated})"),
             ItemKind::Line { number, text } => write!(f, "line {number} of {path}: {text}"),
         }

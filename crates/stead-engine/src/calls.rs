@@ -24,6 +24,7 @@ use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Review, Trace
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
 
+use crate::execution::Planned;
 use crate::host::Host;
 use crate::late::LateSearch;
 use crate::watch::FileWatch;
@@ -205,6 +206,8 @@ pub(crate) struct SessionCalls {
     pub(crate) late: Arc<LateSearch>,
     /// Ends calls that change nothing.
     pub(crate) reads: Cancel,
+    /// The plan that the run is to do, if there is one.
+    pub(crate) planned: Planned,
 }
 
 impl SessionCalls {
@@ -247,7 +250,8 @@ impl Calls for SessionCalls {
         let usual = self.contexts.of(call.instance.node());
         let changes = call.operation.may_change() && call.execution == Execution::Actual;
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
-        let cx = Context { name, found_absent, verdict_suffices, pending, cancel, ..usual.clone() };
+        let binding = self.planned.binding_of(call.instance.node());
+        let cx = Context { name, found_absent, verdict_suffices, pending, binding, cancel, ..usual.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 

@@ -1,17 +1,21 @@
 //! Running what was prepared.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stead_core::event::{Event, Mode};
+use stead_core::call::Changed;
+use stead_core::event::{Event, Mode, Status};
+use stead_core::id::NodeId;
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_host::process::is_ancestor;
+use stead_host::provider::Binding;
 use stead_host::store::StoreError;
 
 use crate::memory::{Ledger, changes};
@@ -50,6 +54,33 @@ pub struct Execution<'a> {
     pub permit: Box<dyn FnMut() -> bool + 'a>,
     /// Called when the run waits for another, and when it continues.
     pub waits: Waits<'a>,
+    /// The plan that it is to do, if there is one.
+    pub planned: Planned,
+}
+
+/// What a plan has shown of each instance: of one that it would change what that comes to, of one in its desired state nothing.
+/// An instance of which it could not tell is not in it.
+#[derive(Default)]
+pub struct Planned(HashMap<NodeId, Option<Arc<Changed>>>);
+
+impl Planned {
+    /// What a run in what-if has shown, for a run of the same document.
+    pub fn by(plan: &Run) -> Self {
+        let shown = |id| {
+            let record = plan.report().record(id);
+            match record.status()? {
+                Status::Changed => Some((id, Some(Arc::new(record.changed()?.clone())))),
+                Status::InState => Some((id, None)),
+                _ => None,
+            }
+        };
+        Self(plan.graph().iter().filter_map(|(id, _)| shown(id)).collect())
+    }
+
+    /// What the calls of an instance are bound to.
+    pub(crate) fn binding_of(&self, id: NodeId) -> Binding {
+        self.0.get(&id).map_or(Binding::None, |shown| Binding::Plan(shown.clone()))
+    }
 }
 
 /// A run as somebody else sees it.
@@ -103,6 +134,7 @@ impl<'a> Execution<'a> {
             watch: None,
             permit: Box::new(|| true),
             waits: Box::new(|_| {}),
+            planned: Planned::default(),
         }
     }
 
@@ -165,14 +197,14 @@ impl Session {
 
     /// Carries a run out, with the lock of the machine if it needs that.
     fn drive(&self, mut run: Run, execution: Execution<'_>, (lock, turn): Locked) -> Result<Run, RunError> {
-        let Execution { width, policy, mut journal, consumer, watch, permit, waits, .. } = execution;
+        let Execution { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(self.calls(run.graph()));
+        let calls: Arc<dyn Calls> = Arc::new(self.calls(run.graph(), planned));
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };

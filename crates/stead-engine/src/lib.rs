@@ -35,7 +35,7 @@ mod watch;
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
 pub use bundle::{Bundled, NotBundled, NotOpened};
 pub use difference::{Difference, printed, schema, words};
-pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError, RunWatch, Waits};
+pub use execution::{Consumer, ENGINE_VERSION, Execution, Planned, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
 pub use memory::Memory;

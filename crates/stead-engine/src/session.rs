@@ -30,14 +30,14 @@ use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::fs::{FsError, SystemRoot, Writes};
 use stead_host::lock::Locks;
-use stead_host::provider::{Binding, Cancel, Context, Provider, Trace};
+use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters, module_search};
 use stead_powershell::index::Inventory;
 
 use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};
-use crate::execution::ENGINE_VERSION;
+use crate::execution::{ENGINE_VERSION, Planned};
 use crate::host::{Host, HostOptions, built_in_catalog};
 use crate::importing::Importers;
 use crate::late::LateSearch;
@@ -72,8 +72,6 @@ pub struct Session {
     pub values: Values,
     /// Whether what an instance lies in or uses is created before it, though the document does not say so.
     pub implicit_order: bool,
-    /// What its sets are bound to besides the desired state.
-    pub binding: Binding,
     pub(crate) host: Host,
     /// The variables of the environment that programs are given besides those that all are.
     inherited: Arc<[String]>,
@@ -196,7 +194,6 @@ impl Session {
             values: Values::Required,
             implicit_order: true,
             inherited: host.options.environment.clone().into(),
-            binding: Binding::None,
             providers: Arc::new(Providers::new(host, Arc::clone(&settings))),
             modules,
             late,
@@ -229,7 +226,6 @@ impl Session {
             names: self.names,
             values: self.values,
             implicit_order: self.implicit_order,
-            binding: self.binding,
             host: self.host.clone(),
             modules: Arc::clone(&self.modules),
             late: Arc::new(LateSearch::new(Arc::clone(&self.discovery))),
@@ -264,8 +260,9 @@ impl Session {
     }
 
     /// Returns everything that the calls of a run over a graph need.
-    pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
+    pub(crate) fn calls(&self, graph: &Graph, planned: Planned) -> SessionCalls {
         SessionCalls {
+            planned,
             providers: Arc::clone(&self.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -597,7 +594,6 @@ impl Session {
             system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
             inherited: Arc::clone(&self.inherited),
             files: self.files.clone().map(|files| Arc::new(FilesWithin { files, folder: Arc::default() })),
-            binding: self.binding,
             ..Context::new(Arc::clone(&self.root))
         }
     }

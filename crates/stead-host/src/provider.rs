@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
+use stead_core::call::{Changed, Execution, Exported, Failure, FailureKind, Pending, Presumed};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
@@ -279,15 +279,16 @@ impl Plain {
     }
 }
 
-/// What a set is bound to besides the desired state.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// What a call is bound to besides the desired state.
+#[derive(Clone, Default, Debug)]
 pub enum Binding {
     /// Nothing.
     #[default]
     None,
-    /// What a what-if has just shown: it does that or fails. What was taken from something that the set obtains anew, such as a
-    /// version, stays as it was shown.
-    Plan,
+    /// What a plan has shown of the instance; nothing where it has shown that the instance is in its desired state. A set does
+    /// that or fails. Guaranteed by a resource for what it takes from something that it asks anew, such as a version: that stays
+    /// as it was shown. What the machine itself has is read again.
+    Plan(Option<Arc<Changed>>),
 }
 
 /// What a call is carried out with.
@@ -307,7 +308,7 @@ pub struct Context {
     pub verdict_suffices: bool,
     /// True if the method may change something, so that its program gets time to end when it is cancelled.
     pub changes: bool,
-    /// What a set is bound to besides the desired state.
+    /// What the call is bound to besides the desired state.
     pub binding: Binding,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,

@@ -57,6 +57,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// The last lines that it wrote to its standard error.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
+        self.errors.lines.iter().map(String::as_str)
+    }
+
     /// The failure that a program reports by its exit code; `what` is how messages call it.
     pub(crate) fn failure(&self, what: &str) -> Failure {
         let said = said(&self.output, &self.errors);

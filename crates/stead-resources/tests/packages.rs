@@ -12,14 +12,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use packages::{Packages, words};
 use proptest::sample::select;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value as Json, json};
-use stead_core::call::{Execution, FailureKind};
-use stead_host::provider::Plain;
+use stead_core::call::{Changed, Execution, FailureKind, Verification};
+use stead_host::provider::{Binding, Context, Plain, SetReply};
 use support::{World, provider};
 
 /// A system that has no packages, and a repository that it takes them from.
@@ -90,6 +91,21 @@ impl System {
         fs::write(self.repository.path().join("Packages"), index).unwrap();
     }
 
+    /// The context of a set that is bound to what a what-if has shown.
+    fn bound_to(&self, shown: SetReply) -> Context {
+        let after = shown.after.map(Plain::into_shared).unwrap_or_default();
+        let changed = Changed {
+            before: Arc::default(),
+            after,
+            changed: shown.changed,
+            what_if: shown.what_if,
+            presumed: shown.presumed,
+            effects: shown.effects,
+            verified: Verification::InState,
+        };
+        Context { binding: Binding::Plan(Some(Arc::new(changed))), ..self.world.context_for("Stead/Package") }
+    }
+
     fn add_repository(&self, desired: &Json) {
         let cx = self.world.context_for("Stead/AptRepository");
         let added = provider("Stead/AptRepository").set(&cx, &Plain::new(desired.clone()), Execution::Actual);
@@ -150,7 +166,10 @@ fn packages_are_installed_held_changed_and_purged() {
     let predicted = system.reply(&first, Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if, ["update the package lists"]);
     assert!(predicted.presumed.is_none());
-    assert_eq!(predicted.effects.creates.items()[0].to_string(), "package lists (never updated)");
+    assert_eq!(
+        predicted.effects.creates.items()[0].to_string(),
+        "package lists (never updated, so versions are not known)"
+    );
     system.reply(&first, Execution::Actual).unwrap();
     assert_eq!(system.status("web"), Some(installed("1.1~rc1")));
     assert_eq!(system.status("lib"), Some(installed("1.0-1")));
@@ -200,6 +219,32 @@ fn what_cannot_be_installed_is_refused() {
     assert_eq!(system.status("conflicting"), None);
 }
 
+/// To apt that is a warning, and the lists are those of the other repositories. What they have is installed.
+#[test]
+fn a_repository_that_cannot_be_reached_can_have_the_package() {
+    let Some(system) = System::new("a_repository_that_cannot_be_reached_can_have_the_package") else { return };
+    let repository = |enabled: bool| json!({"name": "far", "uris": ["http://127.0.0.1:9/far"], "suites": ["./"], "trusted": true, "enabled": enabled});
+    system.add_repository(&repository(true));
+    let cx = system.world.context_for("Stead/Package");
+    let set = |name: &str| {
+        let desired = Plain::new(json!({"name": name}));
+        provider("Stead/Package").set(&cx, &desired, Execution::Actual)
+    };
+    // With no lists, with those of the other repository that were updated a moment ago, and with a version that they lack.
+    for desired in [json!({"name": "elsewhere"}), json!({"name": "elsewhere"}), json!({"name": "web", "version": "7"})]
+    {
+        let failed = provider("Stead/Package").set(&cx, &Plain::new(desired), Execution::Actual).err().unwrap();
+        assert!(failed.message.contains("Failed to fetch http://127.0.0.1:9/far"), "{}", failed.message);
+        assert!(failed.can_heal());
+    }
+    assert!(set("tool").is_ok());
+    assert_eq!(system.status("tool"), Some(installed("1:0.1")));
+    system.add_repository(&repository(false));
+    let failed = set("elsewhere").err().unwrap();
+    assert_eq!(failed.message, "there is no package 'elsewhere' in the package lists");
+    assert!(!failed.can_heal());
+}
+
 /// apt links the lists of a repository on this machine; any other link out of the root is none of its own.
 #[test]
 fn no_list_of_another_root_leads_out_of_it() {
@@ -247,16 +292,11 @@ fn what_was_planned_is_installed_or_nothing() {
     system.keep_lists();
     publish(&new);
     let desired = json!({"names": ["web"], "updateLists": "always"});
-    let shown = |reply: &stead_host::provider::SetReply| {
-        reply.effects.creates.items().iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    let predicted = shown(&system.reply(&desired, Execution::WhatIf).unwrap());
+    let shown = |reply: &SetReply| reply.effects.creates.items().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let planned = system.reply(&desired, Execution::WhatIf).unwrap();
+    let (predicted, cx) = (shown(&planned), system.bound_to(planned));
     assert!(predicted[0].starts_with("package lists (last updated 20"), "{predicted:?}");
     assert_eq!(predicted[1..], ["package web (1.1~rc1)"]);
-    let cx = stead_host::provider::Context {
-        binding: stead_host::provider::Binding::Plan,
-        ..system.world.context_for("Stead/Package")
-    };
     let set = |cx| provider("Stead/Package").set(cx, &Plain::new(desired.clone()), Execution::Actual);
     // With lists from which the planned version is gone.
     publish(&without("1.1~rc1"));

@@ -66,9 +66,20 @@ fn session(case: &Case) -> Result<Computed, String> {
         fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o711)).map_err(|error| error.to_string())?;
         fs::copy(PROGRAM, aside.path().join("stead")).map_err(|error| error.to_string())?;
     }
+    if let Some(missing) = missing_program(case) {
+        stead_testkit::skip(&case.name, &format!("there is no program '{missing}'"));
+        return Ok(vec![("session", case.section("session").to_owned())]);
+    }
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
     let shown = commands.map(|line| run(line, folder.path(), aside.path())).collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
+}
+
+/// The first of the programs that a case needs and that is not there.
+fn missing_program(case: &Case) -> Option<&str> {
+    let programs = case.has("programs").then(|| case.section("programs")).unwrap_or_default().split_whitespace();
+    let is_missing = |name: &&str| !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists());
+    programs.into_iter().find(is_missing)
 }
 
 fn temporary() -> Result<tempfile::TempDir, String> {

@@ -222,13 +222,11 @@ impl Databases {
         Ok(None)
     }
 
-    /// In the order in which they are written: users last, since that an account is complete is seen by them, and first where
-    /// one goes.
+    /// In the order in which they are written. Users are last: by them is seen that an account is there, so that what is broken
+    /// off in between still differs, and the next set completes it. This holds for one that goes as well.
     fn all(&self) -> [&Database; 4] {
-        let count = |table: &Table| table.records().count();
-        let removes = self.passwd.former.as_ref().is_some_and(|former| count(&former.content) > count(self.users()));
         let Self { passwd, shadow, group, gshadow } = self;
-        if removes { [passwd, shadow, group, gshadow] } else { [gshadow, group, shadow, passwd] }
+        [gshadow, group, shadow, passwd]
     }
 
     /// Writes what was changed, each database at once.

@@ -2,7 +2,7 @@
 
 use stead_core::call::Failure;
 use stead_host::fs::{self, Patience, Place};
-use stead_host::provider::Context;
+use stead_host::provider::{Binding, Context};
 
 use super::losses::{self, Losses};
 use super::program::Git;
@@ -10,6 +10,9 @@ use super::repository::record_of;
 use super::{Desired, Plan};
 use crate::input::refused;
 use crate::pending;
+
+/// Why a set cannot do what a plan has shown.
+pub(super) const MOVED: &str = "the repository no longer has the commit that was planned; make a new plan";
 
 impl Desired<'_> {
     /// Does what was planned.
@@ -104,6 +107,7 @@ impl Desired<'_> {
             return Ok(());
         }
         let problem = match &plan.reference {
+            Some(_) if matches!(git.cx.binding, Binding::Plan(_)) => MOVED.to_owned(),
             Some(_) => "the branch or tag was moved meanwhile. Try again".to_owned(),
             None => format!("the repository has no commit {commit} on a branch or tag"),
         };

@@ -13,7 +13,7 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Patience, Place, SystemPath};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
 use crate::text::NewAccountName;
@@ -283,7 +283,7 @@ impl<'a> Desired<'a> {
                 return Ok(plan);
             }
             self.check_trusted(cx)?;
-            return self.with_target(cx, plan);
+            return self.with_target(cx, None, plan);
         };
         let mut plan = Plan::default();
         let address = self.remote.as_ref().map(|remote| remote.address.as_str());
@@ -295,7 +295,7 @@ impl<'a> Desired<'a> {
             self.check_trusted(cx)?;
         }
         if asks {
-            plan = self.with_target(cx, plan)?;
+            plan = self.with_target(cx, found.head.as_deref(), plan)?;
         }
         let moves = plan.commit.is_some() && plan.commit != found.head;
         plan.differing.extend((moves || !is_checked_out).then_some("revision"));
@@ -352,13 +352,21 @@ impl<'a> Desired<'a> {
         Ok(commit.is_some() && commit == found.head)
     }
 
-    /// With the commit that is to be checked out, for which the remote repository is asked unless it is stated.
-    fn with_target(&self, cx: &Context, plan: Plan) -> Result<Plan, Failure> {
+    /// With the commit that is to be checked out, for which the remote repository is asked unless it is stated. A branch or tag
+    /// that was moved since a plan was shown is still where the plan has it; at `head`, where it has shown no change.
+    fn with_target(&self, cx: &Context, head: Option<&str>, plan: Plan) -> Result<Plan, Failure> {
         let revision = self.revision.unwrap_or_default();
         if is_commit(revision) {
             return Ok(Plan { commit: Some(revision.to_owned()), ..plan });
         }
-        let (reference, commit) = self.git(cx).find_remote(revision)?;
+        let (reference, now) = self.git(cx).find_remote(revision)?;
+        let commit = match &cx.binding {
+            Binding::None => now,
+            Binding::Plan(shown) => {
+                let shown = shown.as_ref().and_then(|changed| changed.after.get("commit")?.as_str());
+                shown.or(head).ok_or_else(|| refused("revision", checkout::MOVED))?.to_owned()
+            }
+        };
         Ok(Plan { commit: Some(commit), reference: Some(reference), ..plan })
     }
 

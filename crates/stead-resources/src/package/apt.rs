@@ -11,12 +11,12 @@ use stead_host::provider::Context;
 
 use super::dpkg;
 use super::manager::{
-    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, names_in,
+    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Update, names_in,
 };
 use super::version::{Order, debian_order};
 use crate::input::refused;
 use crate::known::Known;
-use crate::program::{self, Invocation, SearchPath};
+use crate::program::{self, Ended, Invocation, SearchPath};
 
 /// apt and dpkg.
 #[derive(Default)]
@@ -65,8 +65,10 @@ impl PackageManager for Apt {
         Lists::of(&cx.system_root, lists, &repositories)
     }
 
-    fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
-        run(cx, "apt-get", &["-q", "update"]).map(|_| ())
+    /// A repository that cannot be reached is a warning to apt, which keeps the lists that it had.
+    fn update_lists(&self, cx: &Context) -> Result<Update, Failure> {
+        let ended = run_to_end(cx, "apt-get", &["-q", "update"])?;
+        Ok(missing_list(ended.errors()).map_or(Update::Complete, Update::Incomplete))
     }
 
     fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
@@ -127,8 +129,19 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
     arguments
 }
 
+/// Why a list could not be obtained, by the warnings of an update that succeeded.
+fn missing_list<'l>(mut lines: impl Iterator<Item = &'l str>) -> Option<String> {
+    let is_about_lists =
+        |line: &&str| line.contains("Failed to fetch ") || line.contains("index files failed to download");
+    lines.find(is_about_lists).map(|line| line.trim_start_matches("W: ").to_owned())
+}
+
 /// Runs a program of apt to its end, and returns what it printed.
 fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> {
+    run_to_end(cx, name, arguments).map(|ended| ended.output)
+}
+
+fn run_to_end(cx: &Context, name: &str, arguments: &[&str]) -> Result<Ended, Failure> {
     let settings = other_root(cx)?.map(settings).transpose()?;
     let mut environment =
         vec![("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
@@ -142,7 +155,7 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
         search: SearchPath::System,
     };
     let ended = program::run(cx, &invocation, name)?;
-    if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(name)) }
+    if ended.code == 0 { Ok(ended) } else { Err(ended.failure(name)) }
 }
 
 /// Settings of apt for another root than that of this system.

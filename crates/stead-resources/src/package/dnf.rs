@@ -8,7 +8,8 @@ use stead_host::provider::Context;
 
 use super::locks;
 use super::manager::{
-    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, names_in,
+    Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, Update,
+    names_in,
 };
 use super::rpm;
 use super::version::{Order, rpm_order};
@@ -118,8 +119,12 @@ impl PackageManager for Dnf {
         Lists::of(root, folders.flat_map(in_folder), &["etc/yum.repos.d", "etc/dnf/dnf.conf"])
     }
 
-    fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
-        succeeded(run(cx, ["-q", "makecache", "--refresh"].map(str::to_owned))?).map(|_| ())
+    /// A repository with `skip_if_unavailable` that cannot be reached is a warning to dnf, which goes on without its lists.
+    fn update_lists(&self, cx: &Context) -> Result<Update, Failure> {
+        let ended = run(cx, ["-q", "makecache", "--refresh"].map(str::to_owned))?;
+        let missing = missing_list(ended.errors());
+        succeeded(ended)?;
+        Ok(missing.map_or(Update::Complete, Update::Incomplete))
     }
 
     fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
@@ -159,6 +164,14 @@ impl PackageManager for Dnf {
             Ok(Edit { outcome, result: () })
         })
     }
+}
+
+/// Why a list could not be obtained, by the warnings of an update that succeeded.
+fn missing_list<'l>(mut lines: impl Iterator<Item = &'l str>) -> Option<String> {
+    let is_about_lists = |line: &&str| {
+        line.contains("Failed to download metadata for repo") || line.starts_with("Ignoring repositories:")
+    };
+    lines.find(is_about_lists).map(|line| line.trim_start_matches("Error: ").to_owned())
 }
 
 /// What dnf is called with for a transaction.

@@ -13,6 +13,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
 
+use super::shown::Shown;
 use super::version::Order;
 
 /// A package manager: reads what is installed by itself, and calls programs only to find out what a change comes to, and to
@@ -41,7 +42,7 @@ pub(super) trait PackageManager: Send + Sync {
     fn lists(&self, cx: &Context) -> Lists;
 
     /// Gets the lists of packages anew.
-    fn update_lists(&self, cx: &Context) -> Result<(), Failure>;
+    fn update_lists(&self, cx: &Context) -> Result<Update, Failure>;
 
     /// What a transaction comes to: everything that would be installed and removed. Changes nothing.
     fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure>;
@@ -72,6 +73,29 @@ impl Settings {
     /// Where the program finds them while this value lives.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// How an update of the package lists ended that the package manager calls successful.
+pub(super) enum Update {
+    /// Those of all repositories are there.
+    Complete,
+    /// Those of one could not be obtained, for this reason.
+    Incomplete(String),
+}
+
+impl Update {
+    /// A failure for what the lists do not have: where they are not complete, a repository that cannot be reached is the reason,
+    /// and trying again can help.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Complete => failure,
+            Self::Incomplete(why) => {
+                let message =
+                    format!("the package lists could not be updated: {why}\nWithout them: {}", failure.message);
+                Failure::new(FailureKind::System, message)
+            }
+        }
     }
 }
 
@@ -237,12 +261,11 @@ impl Transaction {
         !self.install.is_empty() || !self.remove.is_empty()
     }
 
-    /// The same of exactly the versions that a plan of it has.
+    /// The same of the versions that a plan has shown.
     #[must_use]
-    pub(super) fn pinned(mut self, plan: &Plan) -> Self {
+    pub(super) fn pinned(mut self, shown: &Shown<'_>) -> Self {
         for (name, version) in &mut self.install {
-            let planned = plan.installs.iter().find(|new| is_same(&new.name, name));
-            *version = planned.map(|new| new.version.clone()).or(version.take());
+            *version = shown.version_of(name).map(str::to_owned).or(version.take());
         }
         self
     }
@@ -258,17 +281,6 @@ pub(super) fn is_same(planned: &str, stated: &str) -> bool {
 pub(super) struct Plan {
     pub(super) installs: Vec<Install>,
     pub(super) removes: Vec<Remove>,
-}
-
-impl Plan {
-    /// The first package of which this plan says something else than another does, or nothing.
-    pub(super) fn deviation<'p>(&'p self, from: &'p Self) -> Option<&'p str> {
-        let new = |here: &'p Self, there: &Self| {
-            let install = here.installs.iter().find(|each| !there.installs.contains(each)).map(|each| &*each.name);
-            install.or_else(|| here.removes.iter().find(|each| !there.removes.contains(each)).map(|each| &*each.name))
-        };
-        new(self, from).or_else(|| new(from, self))
-    }
 }
 
 /// A package that gets a version.

@@ -11,7 +11,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{
     PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, impossible, read, read_each, refused, required,
@@ -24,6 +24,7 @@ mod dpkg;
 mod locks;
 mod manager;
 mod rpm;
+mod shown;
 mod version;
 
 use apt::Apt;
@@ -31,6 +32,7 @@ use dnf::Dnf;
 use manager::{
     Available, Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same,
 };
+use shown::Shown;
 pub(crate) use version::Requirement;
 
 const PROFILE: Profile = Profile {
@@ -82,8 +84,9 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     allow_downgrade: bool,
-    /// When the package lists are updated before an installation. A what-if uses the existing lists, and says how old they are
-    /// if a set would update them. What a saved plan shows is installed in just the versions that it shows, or not at all.
+    /// When the package lists are updated before an installation. Unless that is never, they are updated as well where they lack
+    /// what is to be installed. A what-if uses the existing lists, and says how old they are if a set would update them. What a
+    /// saved plan shows is installed in just the versions that it shows, or not at all.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     update_lists: UpdateLists,
@@ -275,7 +278,23 @@ impl<'m> System<'m> {
     fn look(manager: &'m dyn PackageManager, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
         let looked = Self { manager, installed: manager.installed(cx)?, available: Vec::new() };
         let wants_latest = desired.version.as_ref().is_some_and(|version| version.requirement == Requirement::Latest);
-        if wants_latest && desired.exist { looked.with_available(cx, desired) } else { Ok(looked) }
+        if !wants_latest || !desired.exist {
+            return Ok(looked);
+        }
+        let looked = looked.with_available(cx, desired)?;
+        Ok(match desired.shown(cx) {
+            Some(shown) => looked.as_shown(&shown),
+            None => looked,
+        })
+    }
+
+    /// The latest version of a package is the one that a plan has shown, or the installed one if it has shown no other.
+    fn as_shown(mut self, shown: &Shown<'_>) -> Self {
+        for package in &mut self.available {
+            let installed = || self.installed.find(&package.name).map(|found| &*found.version);
+            package.candidate = shown.version_of(&package.name).or_else(installed).map(str::to_owned);
+        }
+        self
     }
 
     fn with_available(self, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
@@ -459,17 +478,32 @@ impl<'a> Properties<'a> {
         is_due.then_some(lists)
     }
 
-    /// What a set does, decided without changing anything: the same for a what-if and for the set itself. With a plan, of just
-    /// the versions that it has.
-    fn decide(&self, system: System<'_>, cx: &Context, pins: Option<&Plan>) -> Result<Change, Failure> {
+    /// What a plan has shown of it, if a set is bound to that.
+    fn shown<'c>(&self, cx: &'c Context) -> Option<Shown<'c>>
+    where
+        'a: 'c,
+    {
+        Shown::of(&cx.binding, self.name.map(|name| name.0))
+    }
+
+    /// What a set does, decided without changing anything: the same for a what-if and for the set itself, which does just what
+    /// a plan has shown or fails.
+    fn decide(&self, system: System<'_>, cx: &Context) -> Result<Change, Failure> {
         let differing = self.differing(&system);
         let installs = differing.iter().any(|name| ["_exist", "version"].contains(name));
         let is_range = matches!(self.version.as_ref().map(|version| &version.requirement), Some(Requirement::Range(_)));
         let system = if self.exist && installs && is_range { system.with_available(cx, self)? } else { system };
         let transaction = self.transaction(&system)?;
-        let transaction = if let Some(plan) = pins { transaction.pinned(plan) } else { transaction };
+        let shown = self.shown(cx);
+        let transaction = if let Some(shown) = &shown { transaction.pinned(shown) } else { transaction };
         let plan = system.manager.plan(cx, &transaction);
-        let plan = plan.map_err(|failure| self.unavailable(cx, &system, &transaction).unwrap_or(failure))?;
+        let plan = plan.map_err(|failure| {
+            let failure = self.unavailable(cx, &system, &transaction).unwrap_or(failure);
+            if shown.is_some() { not_as_planned(failure) } else { failure }
+        })?;
+        if let Some(why) = shown.and_then(|shown| shown.deviation(&plan, &system.installed)) {
+            return Err(not_as_planned(impossible("version", why)));
+        }
         let planned = |name: &str| {
             let mut installs = plan.installs.iter().map(|install| install.name.as_str());
             installs.any(|planned| is_same(planned, name))
@@ -495,7 +529,9 @@ impl<'a> Properties<'a> {
                 None if found.is_none() => {
                     Some(impossible("name", format!("there is no package '{name}' in the package lists")))
                 }
-                None if versions.is_empty() => Some(impossible("name", format!("no package is named '{name}' itself"))),
+                None if versions.is_empty() => {
+                    Some(impossible("name", format!("'{name}' is a virtual package; name one that provides it")))
+                }
                 Some(version) if !versions.iter().any(|known| system.manager.names_version(version, known)) => {
                     let there_are = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
                     let message = format!("the package lists have no version '{version}' of '{name}'");
@@ -544,7 +580,7 @@ impl<'a> Properties<'a> {
         let lists = self.outdated_lists(&system, cx);
         let stale = lists.as_ref().map(|_| "update the package lists".to_owned());
         let privilege = not_root();
-        match self.decide(system, cx, None) {
+        match self.decide(system, cx) {
             Ok(change) => {
                 let words = stale.into_iter().chain(self.intentions(&change)).collect();
                 Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words, lists.as_ref()) })
@@ -570,16 +606,7 @@ impl<'a> Properties<'a> {
         }
         self.check_possible(&system)?;
         let lists = self.outdated_lists(&system, cx);
-        let decided = self.decide(system, cx, None);
-        let mut change = if lists.is_some() {
-            manager.update_lists(cx)?;
-            self.decide_again(System::look(manager, cx, self)?, cx, decided.ok().as_ref())?
-        } else {
-            decided?
-        };
-        if cx.binding == Binding::Plan {
-            change.transaction = change.transaction.pinned(&change.plan);
-        }
+        let change = self.settle(system, cx, lists.is_some())?;
         manager.carry_out(cx, &change.transaction)?;
         let after = System::look(manager, cx, self)?;
         if let Some(name) = self.names().find(|name| !self.differing_of(&after, name).is_empty()) {
@@ -589,24 +616,22 @@ impl<'a> Properties<'a> {
         Ok(self.reply(&change, &before, Vec::new(), lists.as_ref()))
     }
 
-    /// What a set does with the package lists that were updated: where it is to do what was planned, just what was decided
-    /// with the former ones.
-    fn decide_again(&self, system: System<'_>, cx: &Context, former: Option<&Change>) -> Result<Change, Failure> {
-        let pins = former.filter(|_| cx.binding == Binding::Plan).map(|former| &former.plan);
-        let gone = |why: &str| {
-            let message = "what was planned is no longer in the package lists, which were updated since";
-            impossible("version", format!("{message}: {why}. Nothing was changed; a plan shows it now"))
-        };
-        let Some(planned) = pins else {
-            let change = self.decide(system, cx, None)?;
-            check_removals(former.map_or(&[], |former| &former.plan.removes), &change.plan)?;
-            return Ok(change);
-        };
-        let change = self.decide(system, cx, pins).map_err(|failure| gone(&failure.message))?;
-        match change.plan.deviation(planned) {
-            Some(name) => Err(gone(&format!("the package '{name}' would change otherwise"))),
-            None => Ok(change),
+    /// What a set does, decided with package lists that are not stale. They are updated as well where they do not have what is
+    /// needed: that is refused for good only once the lists are known to be complete.
+    fn settle(&self, system: System<'_>, cx: &Context, are_stale: bool) -> Result<Change, Failure> {
+        let manager = system.manager;
+        let former = self.decide(system, cx);
+        let can_help = |failure: &Failure| matches!(failure.kind, FailureKind::Refused | FailureKind::Exit(_));
+        let lacks = self.exist && self.update_lists != UpdateLists::Never && former.as_ref().is_err_and(can_help);
+        if !are_stale && !lacks {
+            return former;
         }
+        let updated = manager.update_lists(cx)?;
+        let decided = self.decide(System::look(manager, cx, self)?, cx).map_err(|failure| updated.explain(failure))?;
+        if self.shown(cx).is_none() {
+            check_removals(former.as_ref().map_or(&[], |former| &former.plan.removes), &decided.plan)?;
+        }
+        Ok(decided)
     }
 
     fn effect(&self, differing: &[&str]) -> Effect {
@@ -737,6 +762,12 @@ impl<'a> Properties<'a> {
 fn package(name: &str, version: &str, former: Option<&str>) -> Item {
     let kind = ItemKind::Package { version: version.to_owned(), former: former.map(str::to_owned) };
     Item { path: name.to_owned(), kind }
+}
+
+/// A failure of a set that is to do what a plan has shown.
+fn not_as_planned(failure: Failure) -> Failure {
+    let message = format!("the package lists no longer have what was planned: {}; make a new plan", failure.message);
+    Failure { message, ..failure }
 }
 
 /// Fails where the package lists that were updated let more packages be removed than those before, which a plan showed.

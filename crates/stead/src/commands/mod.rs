@@ -33,7 +33,6 @@ use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
 use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_host::provider::Binding;
 
 use crate::args::{Apply, Document, Graph, Output, Plan};
 use crate::exit::Exit;
@@ -57,7 +56,8 @@ pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
 pub(crate) use saved::show;
 use stead_engine::{
-    Execution, Memory, Parts, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart, error_chain, json,
+    Execution, Memory, Parts, Planned, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart,
+    error_chain, json,
 };
 
 /// Shows what apply would change, and saves it if asked for.
@@ -87,10 +87,7 @@ pub(crate) fn apply(mut arguments: Apply, env: &ProcessEnv) -> Exit {
         Ok(recorder) => recorder,
         Err(exit) => return exit,
     };
-    let (mut session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
-    if plan.is_some() {
-        session.binding = Binding::Plan;
-    }
+    let (session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
     let task = Task { consent, reconcile, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY) };
     carry_out(&arguments.document, session, task, env)
 }
@@ -142,14 +139,15 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
         return exit;
     }
     warn(document, &distinct(&prepared.warnings), &prepared.sources);
-    if let Err(exit) = confirmed(&consent, document, &session, &prepared) {
-        return exit;
-    }
+    let planned = match confirmed(&consent, document, &session, &prepared) {
+        Ok(planned) => planned,
+        Err(exit) => return exit,
+    };
     let style = Style::new(document, mode);
     let retention = style.retention(out.is_some() || recorder.is_some());
     let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
     let mut execution =
-        Execution { policy, retention, ..Execution::new(mode, width(document.width, &session, &prepared)) };
+        Execution { policy, retention, planned, ..Execution::new(mode, width(document.width, &session, &prepared)) };
     match recorder.map(Recorder::begin).transpose() {
         Ok(None) => {}
         Ok(Some(journal)) => execution.journal = Box::new(journal),
@@ -182,11 +180,17 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     exit
 }
 
-/// Asks for consent where something would be removed, or makes sure that the plan that was consented to still holds.
-fn confirmed(consent: &Consent<'_>, document: &Document, session: &Session, prepared: &Prepared) -> Result<(), Exit> {
+/// Asks for consent where something would be removed, or makes sure that the plan that was consented to still holds; returns what
+/// it has shown.
+fn confirmed(
+    consent: &Consent<'_>,
+    document: &Document,
+    session: &Session,
+    prepared: &Prepared,
+) -> Result<Planned, Exit> {
     match consent {
-        Consent::Given => Ok(()),
-        Consent::Asked => written_soon(|| confirm::confirm(document, session, prepared)),
+        Consent::Given => Ok(Planned::default()),
+        Consent::Asked => written_soon(|| confirm::confirm(document, session, prepared)).map(|()| Planned::default()),
         Consent::Planned(plan) => saved::confirm(plan, session, prepared, width(document.width, session, prepared)),
     }
 }

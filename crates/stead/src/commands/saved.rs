@@ -9,11 +9,12 @@ use std::path::Path;
 
 use stead_core::diag::counted;
 use stead_core::event::Mode;
+use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_engine::{Execution, Parts, PlanError, Prepared, SavedPlan, Session, Summary, error_chain};
+use stead_engine::{Execution, Parts, PlanError, Planned, Prepared, SavedPlan, Session, Summary, error_chain};
 use stead_host::fs::{Distrust, OpenError, SystemPath, TrustedFile, User, Writes};
 
-use super::files;
+use super::{files, values::plain};
 use crate::args::{Apply, Document, Output, Show};
 use crate::exit::Exit;
 use crate::input;
@@ -55,7 +56,23 @@ pub(super) fn save(
     written.map_err(|reason| {
         complain(&format!("error: the plan was not saved: {reason}"));
         Exit::Failed
-    })
+    })?;
+    warn_of_open_versions(run);
+    Ok(())
+}
+
+/// Says of which packages a plan does not show what it installs.
+fn warn_of_open_versions(run: &Run) {
+    let is_open = |record: &&Record| record.changed().is_some_and(|changed| changed.effects.leaves_versions_open());
+    let names = run.report().records().iter().filter(is_open).filter_map(|record| record.instance.as_ref());
+    let names: Vec<String> = names.map(|path| format!("'{}'", plain(path.name()))).collect();
+    if !names.is_empty() {
+        complain(&format!(
+            "warning: the plan does not bind the versions of {}: there are no package lists",
+            names.join(", ")
+        ));
+        complain("help: update the package lists first, with 'apt-get update' or 'dnf makecache'");
+    }
 }
 
 /// The plan in a file; `None` where it holds something else, such as a document.
@@ -153,13 +170,13 @@ fn refused(message: &str) -> Exit {
     Exit::Unusable
 }
 
-/// Plans once more, and refuses where anything else would be done than what is saved.
+/// Plans once more, and refuses where anything else would be done than what is saved; returns what it has shown.
 pub(super) fn confirm(
     plan: &SavedPlan,
     session: &Session,
     prepared: &Prepared,
     width: NonZeroUsize,
-) -> Result<(), Exit> {
+) -> Result<Planned, Exit> {
     if !plan.is_of(prepared) {
         return Err(refused("a document that the saved plan includes has changed"));
     }
@@ -172,7 +189,7 @@ pub(super) fn confirm(
     }
     let deviations = plan.deviations(&run);
     if deviations.is_empty() {
-        return Ok(());
+        return Ok(Planned::by(&run));
     }
     complain(&format!(
         "error: the saved plan is out of date for {}; nothing was changed",
