@@ -283,13 +283,13 @@ impl<'m> System<'m> {
         }
         let looked = looked.with_available(cx, desired)?;
         Ok(match desired.shown(cx) {
-            Some(shown) => looked.as_shown(&shown),
+            Some(shown) => looked.with_shown(&shown),
             None => looked,
         })
     }
 
     /// The latest version of a package is the one that a plan has shown, or the installed one if it has shown no other.
-    fn as_shown(mut self, shown: &Shown<'_>) -> Self {
+    fn with_shown(mut self, shown: &Shown<'_>) -> Self {
         for package in &mut self.available {
             let installed = || self.installed.find(&package.name).map(|found| &*found.version);
             package.candidate = shown.version_of(&package.name).or_else(installed).map(str::to_owned);

@@ -48,8 +48,7 @@ impl<'a> Shown<'a> {
     /// What a plan does and was not shown, or was shown and is left to be done without it, if there is any of that. What
     /// another instance, or a former try, has done already is not left.
     pub(super) fn deviation(&self, plan: &Plan, installed: &Installed) -> Option<String> {
-        let is_there =
-            |name: &str| installed.find(name).filter(|found| found.presence == Presence::Installed).is_some();
+        let is_there = |name: &str| installed.find(name).is_some_and(|found| found.presence == Presence::Installed);
         let is_new = |name: &str| plan.installs.iter().any(|new| is_same(&new.name, name) || is_same(name, &new.name));
         let is_left = |name: &str| {
             let found = installed.find(name).is_some_and(|found| found.presence != Presence::Configuration);
