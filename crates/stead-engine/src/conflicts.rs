@@ -17,7 +17,6 @@ use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::execution::Planned;
 use crate::implied::{Known, after_packages, causes, implied};
 use crate::session::{Prepared, Session};
 
@@ -87,7 +86,7 @@ impl Session {
     /// with the properties that are known now.
     fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
         let graph = &prepared.graph;
-        let (calls, budget) = (self.calls(graph, Planned::default()), Budget::new(Budget::DOCUMENT));
+        let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
         let known = |id: &NodeId| {
             let node = graph.node(*id);
             if !is_built_in(node) {
@@ -195,7 +194,7 @@ impl Session {
         ids: impl Iterator<Item = NodeId>,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<(NodeId, Claims)> {
-        let calls = self.calls(graph, Planned::default());
+        let calls = self.calls(graph);
         let claims_of = |id: NodeId| {
             let node = graph.node(id);
             let desired = desired(id).filter(|_| is_built_in(node))?;

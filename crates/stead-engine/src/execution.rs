@@ -18,6 +18,7 @@ use stead_host::process::is_ancestor;
 use stead_host::provider::Binding;
 use stead_host::store::StoreError;
 
+use crate::calls::SessionCalls;
 use crate::memory::{Ledger, changes};
 use crate::session::{Prepared, Session};
 
@@ -204,7 +205,7 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(self.calls(run.graph(), planned));
+        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, ..self.calls(run.graph()) });
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };

@@ -260,9 +260,9 @@ impl Session {
     }
 
     /// Returns everything that the calls of a run over a graph need.
-    pub(crate) fn calls(&self, graph: &Graph, planned: Planned) -> SessionCalls {
+    pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
         SessionCalls {
-            planned,
+            planned: Planned::default(),
             providers: Arc::clone(&self.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
