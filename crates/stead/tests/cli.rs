@@ -77,9 +77,9 @@ fn session(case: &Case) -> Result<Computed, String> {
 
 /// The first of the programs that a case needs and that is not there.
 fn missing_program(case: &Case) -> Option<&str> {
-    let programs = case.has("programs").then(|| case.section("programs")).unwrap_or_default().split_whitespace();
+    let programs = if case.has("programs") { case.section("programs") } else { "" };
     let is_missing = |name: &&str| !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists());
-    programs.into_iter().find(is_missing)
+    programs.split_whitespace().find(is_missing)
 }
 
 fn temporary() -> Result<tempfile::TempDir, String> {
