@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -34,7 +34,7 @@ use stead_host::watch::Watched;
 use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
-use crate::state::{Generation, Job, JobOutcome, JobResult, State, Work};
+use crate::state::{Generation, Job, JobOutcome, JobResult, Settled, State, Work};
 use crate::touched::Touched;
 use announced::Announced;
 use explain::has_failed_so_far;
@@ -51,6 +51,8 @@ pub(crate) struct JobSpec {
     pub(crate) settings: Settings,
     /// Instances that are owed a notification in this document.
     pub(crate) owed: Owed,
+    /// Those that the job has recorded itself as owed one.
+    pub(crate) intended: Mutex<Owed>,
     /// Instances that are left out.
     pub(crate) quarantined: BTreeSet<String>,
     /// Whether the job was begun before, by another process in the same boot of the machine.
@@ -201,7 +203,7 @@ impl JobSpec {
         // The process may have ended before it created the journal; then nothing was begun.
         if self.resumed && path.exists() {
             let (journal, events) = FileJournal::resume(path).map_err(failed)?;
-            let journal = Box::new(Owing::new(ready, observer, path, Box::new(journal)));
+            let journal = Box::new(Owing::new(self, ready, observer, path, Box::new(journal)));
             let execution = Execution { journal, ..execution };
             // Nothing more is begun before the machine was restarted.
             if asked_for_restart(&Report::of(&events)).next().is_some() {
@@ -218,7 +220,7 @@ impl JobSpec {
         } else {
             Box::new(Announced::new(observer, path))
         };
-        let journal = Box::new(Owing::new(ready, observer, path, journal));
+        let journal = Box::new(Owing::new(self, ready, observer, path, journal));
         let execution = Execution { journal, ..execution };
         session.run(prepared, execution).map_err(|error| ApplyError::Run(error_chain(&error)))
     }
@@ -324,6 +326,18 @@ impl JobSpec {
         }
     }
 
+    /// What the job came to in what it knew to be owed. A test delivers nothing.
+    fn settled(&self, owed: Owed) -> Settled {
+        let mut known = self.owed.clone();
+        match self.job.work {
+            Work::Test => Settled { known: &known - &owed, owed: Owed::new() },
+            Work::Apply => {
+                known.extend(self.intended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+                Settled { known, owed }
+            }
+        }
+    }
+
     /// What the instances manage that are looked after once the document is current. A job over a part knows too little.
     fn watched(&self, session: &Session, run: &Run) -> Vec<Watched> {
         if !self.job.only.is_empty() {
@@ -375,8 +389,15 @@ impl JobSpec {
             members.insert("corrective".to_owned(), json!(is_current));
         }
         let not_in_state = troubles.len() as u64;
-        let owed = (self.job.work == Work::Apply).then_some(owed);
-        let outcome = JobOutcome { result, restart, owed, not_in_state, instances, troubles, error: None };
+        let outcome = JobOutcome {
+            result,
+            restart,
+            settled: Some(self.settled(owed)),
+            not_in_state,
+            instances,
+            troubles,
+            error: None,
+        };
         let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
         let is_whole = self.job.only.is_empty() && self.job.work == Work::Apply;
         Ended {

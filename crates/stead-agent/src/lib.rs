@@ -37,7 +37,7 @@ pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
     BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob,
-    LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Trouble,
+    LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread, Stage, State, Submission, Trouble,
     TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};

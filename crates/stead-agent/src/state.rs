@@ -20,7 +20,7 @@ use stead_core::document::ConfigurationMode;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
-pub use debts::Debts;
+pub use debts::{Debts, Settled};
 pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 

@@ -2,42 +2,45 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use stead_core::event::Event;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
 
-use super::Observer;
 use super::ready::ReadyDocument;
+use super::{JobSpec, Observer};
 
 /// Has the observer record what acts on a change before the change is made.
 pub(super) struct Owing<'a> {
     acting: Acting,
     observer: &'a dyn Observer,
     path: &'a Path,
-    recorded: Owed,
+    recorded: &'a Mutex<Owed>,
     journal: Box<dyn Journal + 'a>,
 }
 
 impl<'a> Owing<'a> {
     /// Around another journal, which lies at a path.
     pub(super) fn new(
+        spec: &'a JobSpec,
         ready: &ReadyDocument,
         observer: &'a dyn Observer,
         path: &'a Path,
         journal: Box<dyn Journal + 'a>,
     ) -> Self {
-        Self { acting: Acting::of(&ready.prepared.graph), observer, path, recorded: Owed::new(), journal }
+        Self { acting: Acting::of(&ready.prepared.graph), observer, path, recorded: &spec.intended, journal }
     }
 
     fn intend(&mut self, events: &[Event]) -> io::Result<()> {
         let mut new = self.acting.on(events);
-        new.retain(|path| !self.recorded.contains(path));
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        new.retain(|path| !recorded.contains(path));
         if new.is_empty() {
             return Ok(());
         }
         self.observer.owes(&new)?;
-        self.recorded.extend(new);
+        recorded.extend(new);
         Ok(())
     }
 }

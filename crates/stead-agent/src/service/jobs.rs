@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -112,6 +112,7 @@ impl Agent {
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
             owed: inner.state.owed_by(job.generation),
+            intended: Mutex::default(),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
             width: inner.state.width(),
@@ -128,7 +129,7 @@ impl Agent {
         let journal = inner.store.journal(&job.id);
         let restart = journal_summary(&journal).restart;
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": inner.state.owed_by(job.generation) }));
-        self.give_up(inner, &LeftOver { owed: None, restart });
+        self.give_up(inner, &LeftOver { settled: None, restart });
         let _ = std::fs::remove_file(journal);
     }
 
@@ -177,7 +178,7 @@ impl Agent {
         }
         if inner.stopping && outcome.result == JobResult::Aborted {
             // It was stopped in order: the next process begins another.
-            self.give_up(inner, &LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
+            self.give_up(inner, &LeftOver { settled: outcome.settled.clone(), restart: outcome.restart.clone() });
             return self.sweep(inner);
         }
         let spread = random_spread();

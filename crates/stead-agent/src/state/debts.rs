@@ -46,9 +46,20 @@ impl Debts {
         number.and_then(|number| self.0.get(&number)).into_iter().flatten()
     }
 
-    fn replace(&mut self, number: u64, owed: Owed) {
-        self.0.insert(number, owed);
+    fn settle(&mut self, number: u64, settled: Settled) {
+        let owed = self.0.entry(number).or_default();
+        owed.retain(|path| !settled.known.contains(path));
+        owed.extend(settled.owed);
     }
+}
+
+/// What a job came to in the notifications of its document. What its document came to owe meanwhile is not among them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Settled {
+    /// What the job began with, and what it recorded itself.
+    pub known: Owed,
+    /// What of that is still owed.
+    pub owed: Owed,
 }
 
 impl State {
@@ -64,10 +75,10 @@ impl State {
         self.hand_over();
     }
 
-    /// Records what a job over a document owes at its end; `None` if it delivered nothing.
-    pub(super) fn settle(&mut self, number: u64, owed: Option<Owed>) {
-        if let Some(owed) = owed {
-            self.owed.replace(number, owed);
+    /// Records what a job over a document came to; `None` if that is not known.
+    pub(super) fn settle(&mut self, number: u64, settled: Option<Settled>) {
+        if let Some(settled) = settled {
+            self.owed.settle(number, settled);
         }
         self.hand_over();
     }
@@ -114,10 +125,12 @@ mod tests {
         state.owes(2, &owed(&["new", "both"]));
         state.owes(1, &owed(&["old"]));
         assert_eq!(state.owed_by(2), owed(&["both", "new", "old"]), "it takes the place of the other");
-        state.settle(1, Some(owed(&[])));
+        state.settle(1, Some(Settled { known: owed(&["old"]), owed: owed(&[]) }));
         assert_eq!(state.owed_by(2), owed(&["both", "new"]), "a correction of the current one delivers nothing of it");
         state.pending = None;
         state.hand_over();
         assert_eq!(state.owed_by(1), owed(&["both", "new"]), "it was removed, and what it changed is still so");
+        state.settle(1, Some(Settled { known: owed(&["both"]), owed: owed(&[]) }));
+        assert_eq!(state.owed_by(1), owed(&["new"]), "a job that began before that did not know of it");
     }
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use stead_core::document::ConfigurationMode;
-use stead_core::run::Owed;
 
 use super::{
     BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue,
-    Restarts, Stage, State, Trouble, Work,
+    Restarts, Settled, Stage, State, Trouble, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -49,9 +48,9 @@ pub struct JobOutcome {
     pub result: JobResult,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
-    /// The instances that are owed a notification after it, by their paths: those of [`State::owed_by`] that it did not
-    /// deliver, and those that it owes itself. `None` if it delivered nothing: then what was recorded before counts.
-    pub owed: Option<Owed>,
+    /// The notifications that it delivered, and those that it still owes; `None` if that is not known, so that what was
+    /// recorded before counts.
+    pub settled: Option<Settled>,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
     /// How many instances there are.
@@ -68,7 +67,7 @@ impl JobOutcome {
         Self {
             result: JobResult::Failed,
             restart: BTreeSet::new(),
-            owed: None,
+            settled: None,
             not_in_state: 0,
             instances: 0,
             troubles: Vec::new(),
@@ -80,8 +79,8 @@ impl JobOutcome {
 /// What a job that is given up leaves to be done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LeftOver {
-    /// The instances that it owed a notification, as in [`JobOutcome::owed`].
-    pub owed: Option<Owed>,
+    /// As in [`JobOutcome::settled`].
+    pub settled: Option<Settled>,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
 }
@@ -246,7 +245,7 @@ impl State {
         if is_whole || outcome.result != JobResult::Converged {
             self.last = Some(last.clone());
         }
-        self.settle(job.generation, outcome.owed);
+        self.settle(job.generation, outcome.settled);
         if !outcome.restart.is_empty() {
             self.restart_is_due(&job, outcome.restart, now);
         }
@@ -427,7 +426,7 @@ impl State {
     pub fn abandon_job(&mut self, left: LeftOver, boot: &BootId, now: Timestamp) {
         let Some(job) = self.job.take() else { return };
         self.overtaken = None;
-        self.settle(job.generation, left.owed);
+        self.settle(job.generation, left.settled);
         if !left.restart.is_empty() && job.boot == *boot {
             self.restart_is_due(&job, left.restart, now);
         }

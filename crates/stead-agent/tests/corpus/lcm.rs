@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Spread, Stage,
-    StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
+    Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Settled, Spread,
+    Stage, StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
 };
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
@@ -235,12 +235,17 @@ impl Machine {
         };
         let wrong = processed.iter().filter(|each| "FrD".contains(each.fate));
         let troubles = wrong.map(|each| Trouble::new(each.name.to_owned(), kind(each.fate), "", self.now)).collect();
+        let job = self.state.job.clone();
+        let settled = job.filter(|_| self.applies()).map(|job| Settled {
+            known: self.state.owed_by(job.generation),
+            owed: owed.iter().map(|path| (*path).to_owned()).collect(),
+        });
         let outcome = JobOutcome {
             troubles,
             error: None,
             result,
             restart,
-            owed: self.applies().then(|| owed.iter().map(|path| (*path).to_owned()).collect()),
+            settled,
             not_in_state: named("FrD").len() as u64,
             instances: processed.len() as u64,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stead_agent::{BootId, Job, JobOutcome, JobResult, Stage, State, Work};
+use stead_agent::{BootId, Job, JobOutcome, JobResult, Settled, Stage, State, Work};
 
 use crate::random::Numbers;
 
@@ -68,6 +68,8 @@ pub(crate) struct Machine {
     handlers: BTreeMap<String, BTreeSet<String>>,
     /// Notifications that were not delivered, by the generation that must deliver them.
     pub(crate) owed: BTreeMap<u64, BTreeSet<String>>,
+    /// Those that the job under way knows of.
+    pub(crate) known: BTreeSet<String>,
     /// Those that the last job delivered.
     pub(crate) delivered: BTreeSet<String>,
     pub(crate) journal: Journal,
@@ -117,9 +119,9 @@ impl Machine {
         content.map(|content| self.handlers[content].clone()).unwrap_or_default()
     }
 
-    /// The notifications that are owed to instances of a document, as far as the agent knows.
+    /// The notifications that are owed to instances of a document, as far as the job over it knows.
     fn known(&self, state: &State, number: u64) -> BTreeSet<String> {
-        &state.owed_by(number) & &self.handlers(state, number)
+        &self.known & &self.handlers(state, number)
     }
 
     /// An instance that acts on something that a job is about to change.
@@ -192,14 +194,19 @@ impl Machine {
     pub(crate) fn aborted(&self, state: &State, job: &Job) -> JobOutcome {
         let owed = (job.work == Work::Apply && state.generations.contains_key(&job.generation))
             .then(|| self.known(state, job.generation));
-        outcome(JobResult::Aborted, BTreeSet::new(), owed)
+        outcome(JobResult::Aborted, BTreeSet::new(), owed.map(|owed| self.settled(owed)))
     }
 
     /// Something is changed, which an instance must be notified of.
     pub(crate) fn change_something(&mut self, state: &State, (number, handler): (u64, String)) {
+        self.known.insert(handler.clone());
         self.owed.entry(number).or_default().insert(handler);
         // The document may have been replaced meanwhile.
         self.staged(state);
+    }
+
+    fn settled(&self, owed: BTreeSet<String>) -> Settled {
+        Settled { known: self.known.clone(), owed }
     }
 
     fn test(&self, state: &State, job: &Job, content: &str) -> JobOutcome {
@@ -270,7 +277,7 @@ impl Machine {
         self.needs_restart |= asks;
         let (result, owed) = self.deliver(state, job, result, numbers);
         let restart = if asks { BTreeSet::from(["asker".to_owned()]) } else { BTreeSet::new() };
-        outcome(result, restart, Some(owed))
+        outcome(result, restart, Some(self.settled(owed)))
     }
 }
 
@@ -302,7 +309,7 @@ fn apply(fate: &mut Fate, is_current: bool) -> (JobResult, bool) {
     }
 }
 
-fn outcome(result: JobResult, restart: BTreeSet<String>, owed: Option<BTreeSet<String>>) -> JobOutcome {
+fn outcome(result: JobResult, restart: BTreeSet<String>, settled: Option<Settled>) -> JobOutcome {
     let not_in_state = u64::from(result != JobResult::Converged);
-    JobOutcome { result, restart, owed, not_in_state, instances: 3, troubles: Vec::new(), error: None }
+    JobOutcome { result, restart, settled, not_in_state, instances: 3, troubles: Vec::new(), error: None }
 }

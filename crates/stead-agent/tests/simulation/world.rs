@@ -310,7 +310,7 @@ impl World {
                 let restart = journal.outcome.map(|outcome| outcome.restart).unwrap_or_default();
                 let now = self.now();
                 self.change(|state| {
-                    state.abandon_job(LeftOver { owed: None, restart }, &boot, now);
+                    state.abandon_job(LeftOver { settled: None, restart }, &boot, now);
                     Cause::Abandon
                 })
             }
@@ -377,6 +377,7 @@ impl World {
         self.is_bounded()?;
         self.is_continued(job)?;
         let (starts, content) = (self.starts, self.state.generations[&job.generation].content.clone());
+        self.machine.known = self.state.owed_by(job.generation);
         // A job over a part is recorded when it is about to set something.
         if job.only.is_empty() || self.machine.sets_in_part(&self.state, job) {
             self.parts += usize::from(!job.only.is_empty());
@@ -437,7 +438,7 @@ impl World {
                 self.start()
             }
             Worked::Ended(outcome) => {
-                self.note(format!("{:?}, restart {:?}, owed {:?}", outcome.result, outcome.restart, outcome.owed));
+                self.note(format!("{:?}, restart {:?}, {:?}", outcome.result, outcome.restart, outcome.settled));
                 let percent = u8::try_from(self.numbers.below(100)).unwrap();
                 let (now, spread) = (self.now(), Spread::new(f64::from(percent) / 100.0));
                 self.change(|state| {

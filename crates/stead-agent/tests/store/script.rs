@@ -89,10 +89,10 @@ pub(crate) fn take<E>(
             only: std::collections::BTreeSet::new(),
         }),
         Step::Converge => {
-            let (restart, owed) = (BTreeSet::new(), Some(BTreeSet::new()));
+            let (restart, settled) = (BTreeSet::new(), None);
             let result = JobResult::Converged;
             let (troubles, error) = (Vec::new(), None);
-            let outcome = JobOutcome { result, restart, owed, not_in_state: 0, instances: 3, troubles, error };
+            let outcome = JobOutcome { result, restart, settled, not_in_state: 0, instances: 3, troubles, error };
             state.end(outcome, at(number), Spread::NONE);
         }
         Step::Settings => state.settings.generations = u32::try_from(number % 7).unwrap(),
