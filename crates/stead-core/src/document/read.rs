@@ -5,6 +5,7 @@ use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Relation,
     SecurityContext, Template, codes,
 };
+use crate::bundle;
 use crate::diag::{Diagnostic, nearest};
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, shown};
 
@@ -25,12 +26,24 @@ pub fn of_tree(
 ) -> (Document, Vec<Diagnostic>) {
     // Places do not count a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.starts_with(bundle::BEGIN) {
+        findings = vec![is_bundle(source)];
+    }
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
     let mut reader = Reader::new(Some(text), limits.findings);
     let document = reader.document(source, root);
     findings.extend(reader.findings.into_vec());
     findings.sort_by_key(|finding| finding.span.map(|span| span.start));
     (document, findings)
+}
+
+/// What is said of a bundle instead of what is wrong with it as YAML.
+fn is_bundle(source: SourceId) -> Diagnostic {
+    let end = u32::try_from(bundle::BEGIN.trim_end().len()).unwrap_or_default();
+    let finding =
+        Diagnostic::error(&text::codes::SYNTAX, Span { source, start: 0, end }, "this is a bundle, not a document");
+    finding
+        .with_help("plan, apply, check, graph, lint and 'agent apply' take the file of a bundle in place of a document")
 }
 
 /// Takes a document from a value that was compiled already, such as the properties of a group.
