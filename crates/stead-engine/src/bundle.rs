@@ -39,6 +39,16 @@ pub enum NotBundled {
     Bundle(BundleError),
 }
 
+/// The files of a bundle, which are removed when this is dropped: a thread that has carried out a call may hold them for a
+/// moment more, in which the process can end.
+pub(crate) struct OpenedFiles(Arc<Files>);
+
+impl Drop for OpenedFiles {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
 /// Why a bundle cannot be worked from.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOpened {
@@ -80,7 +90,8 @@ impl Session {
 
     /// Has the documents of this session read their files of a bundle, and not of the folder of the document.
     ///
-    /// Assumptions: nothing was prepared yet.
+    /// Guarantees: what is unpacked is removed when this session is dropped, whoever else still holds it.
+    /// Assumptions: nothing was prepared yet; sessions beside this one end before it.
     pub fn open_bundle(&mut self, bundle: &Arc<Bundle>) -> Result<(), NotOpened> {
         let text_of = |path: &str| bundle.file(path).and_then(|content| String::from_utf8(content.to_vec()).ok());
         let (name, text) = bundle.document();
@@ -93,6 +104,7 @@ impl Session {
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.files = Some(Arc::clone(&files));
         }
+        self.opened = Some(OpenedFiles(Arc::clone(&files)));
         self.files = Some(files);
         Ok(())
     }
@@ -308,4 +320,30 @@ fn is_made(extent: &Extent) -> bool {
         extent,
         Extent::Whole | Extent::Part { .. } | Extent::Tree { .. } | Extent::Attributes | Extent::Link { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use stead_core::bundle::Entry;
+    use stead_host::provider::Cancel;
+
+    use super::*;
+    use crate::host::{Host, HostOptions};
+
+    #[test]
+    fn files_are_removed_with_the_session_whoever_holds_them() {
+        let entry = Entry::File { mode: 0o600, content: Arc::from(&b"secret"[..]) };
+        let entries = BTreeMap::from([("key".to_owned(), entry)]);
+        let bundle = Bundle::new(None, ("site.yaml".to_owned(), Arc::from("resources: []")), entries).unwrap();
+        let mut session = Host::new(HostOptions::default()).session("/");
+        session.open_bundle(&Arc::new(bundle)).unwrap();
+        // What a thread holds that carries out a call.
+        let context = session.context("");
+        drop(session.beside(Cancel::default()));
+        assert!(context.program_root().join("key").exists());
+        drop(session);
+        assert!(!context.program_root().exists());
+    }
 }

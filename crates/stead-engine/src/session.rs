@@ -36,6 +36,7 @@ use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters, module_search};
 use stead_powershell::index::Inventory;
 
+use crate::bundle::OpenedFiles;
 use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};
 use crate::execution::{ENGINE_VERSION, Planned};
 use crate::host::{Host, HostOptions, built_in_catalog};
@@ -81,6 +82,8 @@ pub struct Session {
     pub(crate) root: Arc<Path>,
     /// The files that its documents came with.
     pub(crate) files: Option<Arc<Files>>,
+    /// Removes them with this session, if it opened them.
+    pub(crate) opened: Option<OpenedFiles>,
     system_root: Option<Arc<Path>>,
     trace: Trace,
     writes: Writes,
@@ -201,6 +204,7 @@ impl Session {
             host: host.clone(),
             root: context_root,
             files: None,
+            opened: None,
             system_root: None,
             trace: Arc::new(forward),
             writes: Writes::default().with_locks(Locks::of_this_user()),
@@ -233,6 +237,7 @@ impl Session {
             providers: Arc::clone(&self.providers),
             root: Arc::clone(&self.root),
             files: self.files.clone(),
+            opened: None,
             system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: Writes::default().with_locks(Locks::of_this_user()),

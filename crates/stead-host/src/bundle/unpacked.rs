@@ -90,6 +90,11 @@ impl Files {
         }
     }
 
+    /// Removes the folder with all that is in it, once nobody reads any of it.
+    pub fn remove(&self) {
+        remove(&self.folder);
+    }
+
     /// The bundle.
     pub fn bundle(&self) -> &Arc<Bundle> {
         &self.bundle
@@ -132,7 +137,7 @@ pub enum Source {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        remove(&self.folder);
+        self.remove();
     }
 }
 
@@ -219,7 +224,7 @@ fn remove_abandoned(base: &Path) {
 
 fn remove(folder: &Path) {
     // A folder of the bundle may not be writable to anybody; root needs no permission.
-    if std::fs::remove_dir_all(folder).is_err() {
+    if std::fs::remove_dir_all(folder).is_err() && folder.exists() {
         make_writable(folder);
         let _ = std::fs::remove_dir_all(folder);
     }
