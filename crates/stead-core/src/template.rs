@@ -7,6 +7,8 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde::Serialize;
 
+mod bounds;
+
 /// How many steps a template may take. One is an instruction, or 64 bytes of a text that it makes: so what it makes on its way
 /// is at most 64 MB, and it takes a fraction of a second.
 const FUEL: u64 = 1_000_000;
@@ -39,8 +41,10 @@ impl TemplateError {
             return Self { line: Some(line), is_undefined: false, plain: plain.to_owned(), quoted: None };
         }
         // The expression, which is the author's text; a detail may quote values.
-        let expression = error.range().and_then(|range| text.get(range)).map(str::trim).filter(|text| !text.is_empty());
+        let expression = error.range().and_then(|range| text.get(range)).map(bounds::as_written);
+        let expression = expression.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let (plain, quoted) = match error.kind() {
+            _ if let Some(limit) = bounds::message(error) => (limit.to_owned(), None),
             ErrorKind::UndefinedError => {
                 let quoted = expression.map(|expression| format!("'{expression}' is not defined"));
                 ("a variable is not defined".to_owned(), quoted)
@@ -65,7 +69,16 @@ fn open_comment(text: &str) -> Option<usize> {
 
 /// Refuses what is not a template.
 pub fn check(text: &str) -> Result<(), TemplateError> {
-    environment().template_from_str(text).map(|_| ()).map_err(|error| TemplateError::of(text, &error))
+    let text = bounded(text)?;
+    environment().template_from_str(&text).map(|_| ()).map_err(|error| TemplateError::of(&text, &error))
+}
+
+/// The text with the limits that the engine lacks.
+fn bounded(text: &str) -> Result<String, TemplateError> {
+    bounds::bounded(text).map_err(|line| {
+        let plain = "an expression has too many operators in a row; assign parts of it first".to_owned();
+        TemplateError { line: Some(line), is_undefined: false, plain, quoted: None }
+    })
 }
 
 /// What a template makes of variables, an object. A variable that is not defined is an error.
@@ -73,8 +86,9 @@ pub fn check(text: &str) -> Result<(), TemplateError> {
 /// Guarantees: it ends, within limits of time and size that are the same everywhere.
 pub fn render(text: &str, variables: &impl Serialize) -> Result<String, TemplateError> {
     let environment = environment();
-    let failed = |error: Error| TemplateError::of(text, &error);
-    let template = environment.template_from_str(text).map_err(failed)?;
+    let text = bounded(text)?;
+    let failed = |error: Error| TemplateError::of(&text, &error);
+    let template = environment.template_from_str(&text).map_err(failed)?;
     let mut output = Output(Vec::new());
     template.render_captured_to(Value::from(Serde(variables)), &mut output).map_err(failed)?;
     Ok(String::from_utf8_lossy(&output.0).into_owned())
@@ -90,6 +104,7 @@ fn environment<'t>() -> Environment<'t> {
     }
     environment.set_fuel(Some(FUEL));
     environment.set_debug(true);
+    bounds::enable(&mut environment);
     environment
 }
 

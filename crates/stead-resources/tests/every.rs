@@ -259,7 +259,7 @@ const BEYOND: &[&str] = &[
     "must be a calendar event",
     "must begin with an absolute path",
     "must be a single line without spaces around it",
-    "has a quote that is not closed",
+    "has an unclosed quote",
     "systemd would ignore a part",
     "cron cannot hold it",
 ];

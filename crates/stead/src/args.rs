@@ -1004,7 +1004,7 @@ pub(crate) struct Serve {
     /// Answer the requests in a file, one after the other
     #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
     pub(crate) replay: Option<PathBuf>,
-    /// Carry out the sets of a replayed file; without it they only report what they would change
+    /// Apply the sets in the file; by default they only report what would change
     #[arg(long, requires = "replay")]
     pub(crate) apply: bool,
     /// Time limit of a request that states none, in seconds [default: 600]
@@ -1290,7 +1290,7 @@ pub(crate) struct Check {
     /// The type of the resource
     #[arg(value_parser = TYPE_NAMES, hide_possible_values = true, required_unless_present = "named")]
     pub(crate) resource: Option<String>,
-    /// The same, as in the commands beside this one
+    /// Type of the resource, as for the other 'resource' commands
     #[arg(short = 'r', long = "resource", id = "named", value_name = "TYPE", conflicts_with = "resource")]
     #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) named: Option<String>,

@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn colours_reach_the_screen_and_nothing_else_that_is_obeyed() {
         let text = "\x1b[1m\x1b[31m- old\x1b[0m\n\tא ü\x1b[92;1mx\x1b[m";
-        assert!(matches!(for_users(text), Cow::Borrowed(_)) || for_users(text) == text);
+        assert_eq!(for_users(text), text);
         assert_eq!(
             for_users("\x1b]0;t\x07\x1b[2J\x1b[8mh\r\u{9b}\u{202e}"),
             r"\u{1b}]0;t\u{7}\u{1b}[2J\u{1b}[8mh\r\u{9b}\u{202e}"

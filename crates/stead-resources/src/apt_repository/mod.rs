@@ -85,12 +85,16 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/AptRepository` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = with_secrets(PROFILE.built_in(Arc::new(Repositories))?, &[("uris", SecretForm::Credentials)]);
+    let built_in =
+        with_secrets(PROFILE.built_in(Arc::new(Repositories::default()))?, &[("uris", SecretForm::Credentials)]);
     Some(BuiltIn { keys: &["name"], ..built_in })
 }
 
 /// Carries out `Stead/AptRepository`.
-struct Repositories;
+#[derive(Default)]
+struct Repositories {
+    others: others::Known,
+}
 
 impl Provider for Repositories {
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
@@ -108,7 +112,7 @@ impl Provider for Repositories {
         let found = Found::read(cx, desired.name.0)?;
         let differing = desired.differing(&found);
         if differing.is_empty()
-            && let Some(contradicted) = desired.contradicted(cx, &found)?
+            && let Some(contradicted) = desired.contradicted(&self.others, cx, &found)?
         {
             return Err(contradicted.failure);
         }
@@ -127,7 +131,7 @@ impl Provider for Repositories {
         let desired: Properties<'_> = read(input)?;
         let found = Found::read(cx, desired.name.0)?;
         let change = desired.change(cx, &found)?;
-        let contradicted = desired.contradicted(cx, &found)?;
+        let contradicted = desired.contradicted(&self.others, cx, &found)?;
         let presumed = match execution {
             Execution::WhatIf if !change.differing.is_empty() => Presumed::all([contradicted, change.presumed()?]),
             Execution::WhatIf => contradicted,
@@ -392,21 +396,22 @@ impl Properties<'_> {
 
     /// Returns the failure that apt would refuse all sources, because another one of the same repository states
     /// another key or trust.
-    fn contradicted(&self, cx: &Context, found: &Found) -> Result<Option<Presumed>, Failure> {
+    fn contradicted(&self, others: &others::Known, cx: &Context, found: &Found) -> Result<Option<Presumed>, Failure> {
         if !self.exist {
             return Ok(None);
         }
         let file = format!("/{SOURCES}/{}.sources", self.name.0);
         let own = others::of_stanzas(&file, &self.stanza(found).text());
         let is_first = |other: &Source| other.file == "/etc/apt/sources.list" || other.file < file;
-        for other in others::all(cx)?.iter().filter(|other| other.file != file) {
+        let all = others.all(cx)?;
+        for other in all.iter().flat_map(|of_file| of_file.iter()).filter(|other| other.file != file) {
             let contradicted =
                 |own: &Source| if is_first(other) { other.contradicted(own) } else { own.contradicted(other) };
             if let Some(property) = own.iter().find_map(contradicted) {
                 let hint = "Remove that source, or let both say the same";
                 let Source { file, line, .. } = other;
-                let what = format!("'{file}', line {line}, has the same repository with another '{property}'");
-                let failure = refused(property, format!("{what}, for which apt refuses all sources. {hint}"));
+                let what = format!("'{file}', line {line}, lists the same repository with a different '{property}'");
+                let failure = refused(property, format!("{what}; apt would refuse all sources. {hint}"));
                 return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file).into()] }));
             }
         }

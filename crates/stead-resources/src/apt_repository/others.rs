@@ -1,9 +1,11 @@
 //! All sources of a system: apt refuses all of them where two of the same repository contradict each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stead_core::call::Failure;
+use stead_host::fs::Identity;
 use stead_host::provider::Context;
 
 use super::{MAX_SIZE, SOURCES, is_yes};
@@ -42,20 +44,42 @@ impl Source {
     }
 }
 
-/// The sources that are enabled, in the order in which apt reads them.
-pub(super) fn all(cx: &Context) -> Result<Vec<Source>, Failure> {
-    let folder = format!("/{SOURCES}");
-    let names = files_in(cx, &folder)?.into_iter().map(|name| format!("{folder}/{name}"));
-    let mut all = Vec::new();
-    for file in std::iter::once("/etc/apt/sources.list".to_owned()).chain(names) {
-        let read: fn(&str, &str) -> Vec<Source> = match Path::new(&file).extension().and_then(|end| end.to_str()) {
-            Some("list") => of_lines,
-            Some("sources") => of_stanzas,
-            _ => continue,
-        };
-        all.extend(cx.system_root.text(&file, MAX_SIZE).iter().flat_map(|text| read(&file, text)));
+/// What was read of files with sources, by their paths: each instance looks at all of them, and they hardly change.
+#[derive(Default)]
+pub(super) struct Known(Mutex<BTreeMap<PathBuf, Read>>);
+
+/// What a file said, and which content of it that was.
+struct Read {
+    of: Identity,
+    sources: Arc<[Source]>,
+}
+
+impl Known {
+    /// The sources that are enabled, in the order in which apt reads them, file by file.
+    pub(super) fn all(&self, cx: &Context) -> Result<Vec<Arc<[Source]>>, Failure> {
+        let folder = format!("/{SOURCES}");
+        let names = files_in(cx, &folder)?.into_iter().map(|name| format!("{folder}/{name}"));
+        let files = std::iter::once("/etc/apt/sources.list".to_owned()).chain(names);
+        Ok(files.filter_map(|file| self.of_file(cx, &file)).collect())
     }
-    Ok(all)
+
+    fn of_file(&self, cx: &Context, file: &str) -> Option<Arc<[Source]>> {
+        let read: fn(&str, &str) -> Vec<Source> = match Path::new(file).extension()?.to_str()? {
+            "list" => of_lines,
+            "sources" => of_stanzas,
+            _ => return None,
+        };
+        let path = PathBuf::from(cx.resolve(file));
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = cx.system_root.status(file)?.identity;
+        if let Some(read) = known().get(&path).filter(|read| read.of == identity) {
+            return Some(Arc::clone(&read.sources));
+        }
+        let content = cx.system_root.read(file, MAX_SIZE).ok()??;
+        let sources: Arc<[Source]> = read(file, &String::from_utf8_lossy(&content.bytes)).into();
+        known().insert(path, Read { of: content.status.identity, sources: Arc::clone(&sources) });
+        Some(sources)
+    }
 }
 
 /// The sources of a file with one on each line.

@@ -294,7 +294,7 @@ impl Properties<'_> {
         let stays = |flaw: &&(usize, Flaw)| self.exist && (flaw.1 != Flaw::Variable || self.environment.is_none());
         let Some((number, flaw)) = table.flaws().iter().find(stays) else { return Ok(()) };
         let why = match flaw {
-            Flaw::Variable => "sets a variable to nothing, for which cron requires \"\" behind the '='",
+            Flaw::Variable => "sets a variable to an empty value; write NAME=\"\"",
             Flaw::NoJob => "is neither a job nor a variable, a comment or blank",
         };
         Err(refused("", format!("cron ignores the whole table '{}': its line {number} {why}", self.path()?)))

@@ -181,10 +181,10 @@ impl Properties<'_> {
                 .parse::<IpAddr>()
                 .is_ok_and(|address| address.is_ipv4() == ip.address.is_ipv4() && address != ip.address);
             if is_alias && other {
-                let hint = "Remove the alias there, or name that entry";
-                let message =
-                    format!("'{}' is an alias of '{}' ({}), which comes first", self.name.0, entry.name, entry.ip);
-                return Err(refused("name", format!("{message}. {hint}")));
+                let Entry { ip, name: other, .. } = entry;
+                let wins = "on an earlier line, which wins";
+                let message = format!("'{}' is already an alias of '{other}' ({ip}) {wins}", self.name.0);
+                return Err(refused("name", format!("{message}; remove that alias or manage '{other}'")));
             }
         }
         Ok(())

@@ -161,10 +161,7 @@ impl Assignment<'_> {
     fn check_single(&self) -> Result<(), Failure> {
         let Some(line) = self.goes_on else { return Ok(()) };
         let hint = "Edit the file by hand, or manage it with Stead/File";
-        Err(refused(
-            "key",
-            format!("line {line} of the file may go on the value of the key, which is not changed then. {hint}"),
-        ))
+        Err(refused("key", format!("line {line} may continue the value of this key and would be left behind. {hint}")))
     }
 }
 

@@ -431,10 +431,7 @@ impl<'a> Properties<'a> {
             // Without its epoch a version is older than any that has one.
             let is_same = found.version.split_once(':').is_some_and(|(_, rest)| rest == version);
             if is_same {
-                return Err(impossible(
-                    "version",
-                    format!("{message}: write the version with what is in front of its colon"),
-                ));
+                return Err(impossible("version", format!("{message}; include the epoch, the part before ':'")));
             }
             return Err(impossible(
                 "version",

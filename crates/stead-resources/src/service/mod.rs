@@ -371,11 +371,8 @@ impl Services {
         let ends = matches!(change.job, Some(Job::Stop | Job::Restart)) || desired.masked == Some(true);
         let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
         if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
-            let hint = "Stop it with systemctl, or from another program";
-            return Err(refused(
-                "name",
-                format!("'{name}' is the service that applies this, and cannot end itself. {hint}"),
-            ));
+            let hint = format!("use `systemctl stop {name}`");
+            return Err(refused("name", format!("stead runs in '{name}' and cannot stop it; {hint}")));
         }
         let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
@@ -640,7 +637,7 @@ impl Properties<'_> {
     fn remove(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
         let name = self.name.whole();
         if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
-            let hint = "Remove its package, or use 'masked'";
+            let hint = "Remove its package, or mask that unit instead";
             return Err(impossible("name", format!("'{name}' has the unit file '/{}'. {hint}", fragment.path)));
         }
         if let Some(fragment) = found.own() {

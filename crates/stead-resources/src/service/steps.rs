@@ -165,7 +165,7 @@ impl Change {
 pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change: &mut Change) -> Result<(), Failure> {
     let install = Install::of(&fragment.text, name);
     if install.has_odd_names {
-        let what = "names something in its section [Install] that is not the whole name of a unit";
+        let what = "has an entry in [Install] that is not a full unit name";
         return Err(refused("enabled", format!("the unit file '/{}' {what}", fragment.path)));
     }
     if install.links.is_empty() {

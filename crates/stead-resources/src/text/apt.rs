@@ -1,6 +1,6 @@
 //! Descriptions of repositories, as apt reads them.
 
-use super::{CHECKED, Checked, Text, text_type};
+use super::{CHECKED, Checked, Text, is_name, text_type};
 
 /// The name of a file that apt reads, without its ending.
 #[derive(Clone, Copy)]
@@ -9,8 +9,7 @@ text_type!(RepositoryName, { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-
 
 impl<'a> Text<'a> for RepositoryName<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+        if is_name(text, b"_.-") {
             Ok(Self(text, CHECKED))
         } else {
             Err("must be a name of letters, digits, '_', '.' and '-': apt ignores other files")

@@ -140,6 +140,7 @@ mod tests {
             "*-*-01 06,18:00 UTC",
             "Mon,Wed..Fri,",
             "@1700000000",
+            "Mon @12",
             "*-*-* 00:00:00.5",
             "12-24",
             "*-*-* 02:30 Europe/Berlin",
@@ -172,7 +173,6 @@ mod tests {
             "1-2-3-4",
             "daily 04:00",
             "@12 04:00",
-            "Mon @12",
         ];
         for text in all {
             assert!(!is_calendar_event(text), "{text}");

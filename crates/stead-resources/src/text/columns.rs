@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{CHECKED, Checked, Text, breaks_line, text_type};
+use super::{CHECKED, Checked, Text, breaks_line, is_name, text_type};
 
 /// One word, as the files of the system have it in their columns.
 #[derive(Clone, Copy)]
@@ -93,8 +93,7 @@ text_type!(ModuleName, { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]
 
 impl<'a> Text<'a> for ModuleName<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+        if is_name(text, b"_-") {
             Ok(Self(text, CHECKED))
         } else {
             Err("must be the name of a module, such as br_netfilter")

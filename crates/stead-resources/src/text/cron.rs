@@ -52,7 +52,7 @@ impl<'a> Text<'a> for CronCommand<'a> {
             // It may be a sixth column by mistake.
             Err("must not begin with '*', which cron refuses")
         } else if text.len() > LONGEST {
-            Err("must not be longer than 998 bytes, of which cron would lose the end; put the command into a script")
+            Err("must be at most 998 bytes; cron cuts off the rest. Put the command into a script")
         } else {
             Ok(Self(command, CHECKED))
         }
@@ -71,7 +71,7 @@ impl<'a> Text<'a> for CronValue<'a> {
         } else if text.ends_with(is_blank) {
             Err("must not have values that end with a space or a tab, which cron drops even within quotes")
         } else if text.len() > LONGEST {
-            Err("must not have values that are longer than 998 bytes, of which cron would lose the end")
+            Err("must have values of at most 998 bytes; cron cuts off the rest")
         } else if needs_quotes(text) && text.contains('"') && text.contains('\'') {
             Err("must not have a value that begins with a quote or a space and has both kinds of \
                  quotes: cron cannot hold it")

@@ -29,7 +29,7 @@ text_type!(MountText, { "type": "string", "pattern": "^[^\\p{Cc}]+$" });
 impl<'a> Text<'a> for MountText<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let is_line = !text.is_empty() && !text.contains(char::is_control);
-        if is_line { Ok(Self(text, CHECKED)) } else { Err("must be a single line that is not empty") }
+        if is_line { Ok(Self(text, CHECKED)) } else { Err("must be one non-empty line") }
     }
 }
 

@@ -45,7 +45,7 @@ text_type!(IniValue, { "type": "string", "pattern": "^(\\t|\\P{Cc})*$", "not": {
 impl<'a> Text<'a> for IniValue<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         if text.contains(breaks_line) {
-            Err("must be a single line without control characters; a file whose values have several is for Stead/File")
+            Err("must be a single line without control characters; use Stead/File for a file whose values have several")
         } else if text.trim_end_matches(is_blank).ends_with('\\') {
             Err("must not end with '\\': many programs take the next line for a part of such a value")
         } else {

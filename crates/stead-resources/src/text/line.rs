@@ -17,7 +17,7 @@ impl<'a> Text<'a> for SingleLine<'a> {
         if text.contains(['\n', '\r']) {
             Err("must be a single line; use one instance per line")
         } else if text.contains(breaks_line) {
-            Err("must not contain a control character other than a tab; such content is for Stead/File")
+            Err("must not contain a control character other than a tab; use Stead/File for such content")
         } else {
             Ok(Self(text, CHECKED))
         }

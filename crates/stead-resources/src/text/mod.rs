@@ -93,6 +93,12 @@ macro_rules! text_type {
 }
 pub(crate) use text_type;
 
+/// Returns whether a text is a name of ASCII letters, digits and some other signs, none of which it begins with.
+fn is_name(text: &str, signs: &[u8]) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || signs.contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part)
+}
+
 /// Returns whether a character is not allowed in a line: every control character but the tab.
 fn breaks_line(each: char) -> bool {
     each.is_control() && each != '\t'

@@ -134,7 +134,7 @@ impl<'a> Text<'a> for UnitCommand<'a> {
         if !path.trim_start_matches(['"', '\'']).starts_with('/') {
             Err("must begin with an absolute path; systemd starts no shell")
         } else if has_open_quote(path) {
-            Err("has a quote that is not closed")
+            Err("has an unclosed quote")
         } else {
             Ok(Self(text, CHECKED))
         }
@@ -181,7 +181,7 @@ text_type!(Calendar, { "type": "string", "minLength": 1 });
 impl<'a> Text<'a> for Calendar<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let line = UnitLine::check(text)?;
-        let message = "must be a calendar event that systemd reads, such as \"daily\" or \"Mon..Fri *-*-* 04:00\"; \
+        let message = "must be a systemd calendar event, such as \"daily\" or \"Mon..Fri *-*-* 04:00\"; \
                        `systemd-analyze calendar` checks one";
         if is_calendar_event(text) { Ok(Self(line)) } else { Err(message) }
     }
@@ -263,7 +263,7 @@ impl<'de> Visitor<'de> for CalendarEventsVisitor {
     type Value = CalendarEvents<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string, or a list of strings that is not empty")
+        f.write_str("a string, or a non-empty list of strings")
     }
 
     fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<CalendarEvents<'de>, E> {

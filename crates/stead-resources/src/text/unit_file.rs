@@ -91,7 +91,7 @@ pub(crate) fn unit_file_flaw(text: &str) -> Option<String> {
             Statement::Assignment(key, value) if section == Some("Install") && NAMES.contains(&key) => {
                 let is_name = |word: &str| is_whole_name(&without_specifiers(word));
                 let all = value.split_whitespace().all(is_name);
-                (!all).then_some("has something else than whole names of units, such as multi-user.target")
+                (!all).then_some("has an entry that is not a full unit name, such as multi-user.target")
             }
             Statement::Assignment(..) => None,
         };
@@ -133,10 +133,10 @@ mod tests {
             ("A=b\n", Some("line 1 is in front")),
             ("[Servce]\n", Some("line 1 begins a section")),
             ("[Service]\nExecStart\n", Some("line 2 is neither")),
-            ("[Install]\nWantedBy=../../srv/evil\n", Some("line 2 has something else")),
-            ("[Install]\nAlias=../../../etc/evil.service\n", Some("line 2 has something else")),
-            ("[Install]\nAlso=a.service \\\n  /b.service\n", Some("line 2 has something else")),
-            ("[Install]\nWantedBy=multi-user\n", Some("line 2 has something else")),
+            ("[Install]\nWantedBy=../../srv/evil\n", Some("line 2 has an entry that is not")),
+            ("[Install]\nAlias=../../../etc/evil.service\n", Some("line 2 has an entry that is not")),
+            ("[Install]\nAlso=a.service \\\n  /b.service\n", Some("line 2 has an entry that is not")),
+            ("[Install]\nWantedBy=multi-user\n", Some("line 2 has an entry that is not")),
         ];
         for (text, flaw) in cases {
             let found = unit_file_flaw(text);

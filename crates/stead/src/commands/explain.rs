@@ -3,6 +3,7 @@
 use stead_core::diag;
 use stead_core::expr;
 use stead_core::manifest::Implementation;
+use stead_core::visible::visible_but;
 use stead_engine::{InvokeError, PropertyReference, ResourceCall, Session};
 
 use stead_resources::{BuiltIn, builtins};
@@ -29,7 +30,7 @@ pub(crate) fn explain(arguments: &Explain, env: &ProcessEnv) -> Exit {
     };
     match found {
         Ok(text) => {
-            print(&text);
+            print(&visible_but(&text, &['\n', '\t']));
             Exit::Success
         }
         Err(unknown) => {

@@ -7,6 +7,7 @@ use stead_core::diag::{Diagnostic, any_error, to_json};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Kind, Manifest};
 use stead_core::value::Value;
+use stead_core::visible::{visible, visible_but};
 use stead_host::catalog::{Problem, Reason};
 use stead_host::check::{self, Depth, Listed, Question, Subject};
 use stead_host::provider::Provider;
@@ -219,8 +220,8 @@ fn report(called: &ResourceCall, arguments: &Check, findings: &[Diagnostic]) {
         return;
     }
     for finding in findings {
-        print(&format!("{}\n", finding.brief(sources)));
-        finding.help.iter().for_each(|help| print(&format!("  help: {help}\n")));
+        print(&format!("{}\n", visible_but(&finding.brief(sources), &['\n', '\t'])));
+        finding.help.iter().for_each(|help| print(&format!("  help: {}\n", visible(help))));
     }
     let without_state = arguments.input.is_empty() && arguments.file.is_empty();
     let unset = if arguments.set || without_state { "" } else { "; set was not called, --set does" };

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Catalog, Kind, Manifest, extension_listing};
+use stead_core::visible::visible;
 use stead_core::wire::function_definition;
 
 use super::session_here;
@@ -48,7 +49,9 @@ impl<I: IntoIterator<Item: Serialize>> Listing<I> {
 /// A table with a line below its headings. Columns are as wide as their cells, and all fit in `most` columns of text if
 /// that is given.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
-    let columns = columns(headings, rows, most);
+    let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = rows.iter().map(seen).collect();
+    let columns = columns(headings, &rows, most);
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = columns.iter().map(|(at, width)| format!("{:width$}", shortened(&cell(*at), *width)));
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"

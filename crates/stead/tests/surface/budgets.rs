@@ -1,7 +1,11 @@
 //! Documents and answers that multiply are refused in little memory: the limit on it would end the program otherwise.
 
 use std::fmt::Write as _;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value as Json, json};
 
 use super::{Answer, Place, answer};
 
@@ -28,6 +32,43 @@ fn fed_within(kibibytes: u64, place: &Place, arguments: &[&str], input: &str) ->
     command.args(["-c", &format!("ulimit -v {kibibytes}; exec {} {script}", place.program().display())]);
     command.env_clear().env("HOME", place.path()).env("STEAD_STATE", place.path()).current_dir(place.path());
     answer(&mut command)
+}
+
+/// A session of `serve`, whose memory is looked at while it lasts.
+struct Served {
+    program: Child,
+    input: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Served {
+    fn start(place: &Place) -> Self {
+        let mut command = place.command(&["serve", "--stdio"]);
+        let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, answers) = (program.stdin.take().unwrap(), BufReader::new(program.stdout.take().unwrap()));
+        let mut served = Self { program, input, answers };
+        let hello = served.ask(r#"{"id":1,"method":"initialize","params":{"protocol":1}}"#);
+        assert!(hello.contains("\"engine\""), "{hello}");
+        served
+    }
+
+    fn ask(&mut self, request: &str) -> String {
+        writeln!(self.input, "{request}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        answer
+    }
+
+    /// Ends the session, in which at most 256 MiB were used at any time.
+    fn ends_small(mut self, what: &str) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+        let kibibytes: u64 = peak.trim_end_matches(" kB").parse().unwrap();
+        let _ = writeln!(std::io::stderr(), "{what}: {} MiB at most", kibibytes >> 10);
+        assert!(kibibytes <= 256 << 10, "{what}: {peak}");
+        assert!(self.ask(r#"{"id":3,"method":"shutdown"}"#).contains("\"result\":null"));
+        assert!(self.program.wait().unwrap().success());
+    }
 }
 
 #[test]
@@ -131,27 +172,54 @@ fn an_answer_of_millions_of_values_is_refused() {
     assert!(output.stderr.contains("it holds more than 500000 values"), "{}", output.stderr);
 }
 
-/// Of what a template makes on its way, as of what it yields, only so much is made.
+/// Of what a template makes on its way, as of what it yields, only so much is made; and nothing is so deep or long that it ends the
+/// program.
 #[test]
 fn templates_that_multiply_are_refused() {
-    let doubles = |step: &str| {
-        format!("{{% set n = namespace(a='x') %}}{{% for i in range(60) %}}{{% set {step} %}}{{% endfor %}}")
+    let steps = |count: usize, step: &str| {
+        let start = "{% set n = namespace(a='x', l=[1], d={'a': 1}, r=range(9)) %}";
+        format!("{start}{{% for i in range({count}) %}}{{% set {step} %}}{{% endfor %}}{{{{ n.l|length }}}}")
     };
+    let written = |step: &str| format!("{{% set l = [1] %}}{}{{{{ l|length }}}}", step.repeat(60));
     let templates = [
-        doubles("n.a = n.a ~ n.a"),
-        doubles("n.a = n.a * 8"),
-        "{% set a %}{% for i in range(99999) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}".to_owned(),
-        "{{ (range(99999) | join('x' * 100000)) | length }}".to_owned(),
+        (steps(60, "n.a = n.a ~ n.a"), "steps"),
+        (steps(60, "n.a = n.a + n.a"), "steps"),
+        (steps(60, "n.a = n.a * 8"), "steps"),
+        (steps(60, "n.l = n.l + n.l"), "a list of more than"),
+        (steps(60, "n.l = [] + n.l + n.l"), "a list of more than"),
+        (steps(60, "n.l = (n.l + n.l)|map('abs')"), "a list of more than"),
+        (steps(60, "n.l = n.l|chain(n.l)"), "a list of more than"),
+        (steps(60, "n.l = [n.l, n.l]|sum(start=[])"), "a list of more than"),
+        (steps(60, "n.l = n.l * 8"), "a list of more than"),
+        (steps(60, "n.l = [n.l, n.l]"), "steps"),
+        (steps(60, "n.d = {'a': n.d, 'b': n.d}"), "steps"),
+        (steps(60, "n.d = n.d|chain(n.d)") + "{{ n.d.missing|default(1) }}", ""),
+        (steps(90_000, "n.l = [n.l]"), "levels deep"),
+        (steps(90_000, "n.d = {'a': n.d}"), "levels deep"),
+        (steps(90_000, "n.n = n"), "levels deep"),
+        (steps(20_000, "n.r = n.r[1:] + n.r"), "a list of more than"),
+        (steps(9000, "n.r = n.r[::-1]"), ""),
+        (written("{% set l = l + l %}"), "a list of more than"),
+        ("{% macro f(l, n) %}{% if n %}{{ f(l + l, n - 1) }}{% else %}{{ l|length }}{% endif %}{% endmacro %}{{ f([1], 60) }}".to_owned(), ""),
+        (format!("{{{{ [1]{} }}}}", "|list".repeat(50_000)), "too many operators"),
+        (format!("{{{{ {}1{} }}}}", "[".repeat(50_000), "]".repeat(50_000)), "template"),
+        (format!("{{{{ 1{} }}}}", " + [1] * 1000000000".repeat(40)), "invalid operation"),
+        ("{% set a %}{% for i in range(99999) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}".to_owned(), "steps"),
+        ("{{ (range(99999) | join('x' * 100000)) | length }}".to_owned(), "steps"),
+        ("{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}".to_owned(), "steps"),
     ];
     let place = Place::new();
-    for template in templates {
-        let properties = serde_json::json!({ "path": "f", "template": template });
-        let instance = serde_json::json!({ "name": "t", "type": "Stead/Template", "properties": properties });
-        place.write("a.json", &serde_json::json!({ "resources": [instance] }).to_string());
-        let output = run_within(400_000, &place, &["plan", "a.json"]);
-        let refused = output.stdout.contains("steps") || output.stdout.contains("too large");
-        assert!(output.exit == 1 && refused, "{template}: {} {} {}", output.exit, output.stdout, output.stderr);
+    place.write("f", "former");
+    let mut served = Served::start(&place);
+    for (template, expected) in templates {
+        let params = json!({ "type": "Stead/Template", "properties": { "path": "f", "template": template } });
+        let answer = served.ask(&json!({ "id": 2, "method": "test", "params": params }).to_string());
+        let shown = template.get(..200).unwrap_or(&template);
+        // What is not refused is rendered, or fails by itself.
+        let is_answered = serde_json::from_str::<Json>(&answer).is_ok_and(|answer| answer["id"] == 2);
+        assert!(is_answered && answer.contains(expected), "{shown}: {answer}");
     }
+    served.ends_small("templates");
 }
 
 #[test]
@@ -178,17 +246,16 @@ fn a_request_costs_little_however_it_is_made() {
         (call(&format!("[{}[]]", "[],".repeat(5_000_000))), "more than 500000 values"),
         (call(&format!("{{{}\"b\":1}}", "\"a\":{},".repeat(1_000_000))), "more than 500000 values"),
         (text(15 << 20), "\"inDesiredState\":true"),
-        (text(63 << 20), "a request is too long"),
         (call(&format!("[{}0]", "0,".repeat(200_000))), "\"inDesiredState\":true"),
     ];
+    let mut served = Served::start(&place);
     for (request, expected) in requests {
-        let hello = r#"{"id":1,"method":"initialize","params":{"protocol":1}}"#;
-        let last = r#"{"id":3,"method":"shutdown"}"#;
-        let input = format!("{hello}\n{request}\n{last}\n");
-        let output = fed_within(600_000, &place, &["serve", "--stdio"], &input);
-        let said = output.stdout + &output.stderr;
-        assert!(said.contains(expected), "{expected}: {} {}", output.exit, said.get(..300).unwrap_or(&said));
+        let answer = served.ask(&request);
+        assert!(answer.contains(expected), "{expected}: {}", answer.get(..300).unwrap_or(&answer));
     }
+    served.ends_small("requests");
+    let output = fed_within(600_000, &place, &["serve", "--stdio"], &text(63 << 20));
+    assert!(output.stderr.contains("a request is too long"), "{} {}", output.exit, output.stderr);
 }
 
 /// No memory is reserved for a length that an editor only announces.

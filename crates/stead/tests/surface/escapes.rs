@@ -34,9 +34,9 @@ const COMMANDS: &[&str] = &[
     "check -o json d.yaml",
     "apply -y -v --timings --record d.yaml",
     "history",
-    "history last",
-    "history -o json last",
-    "history -o yaml last",
+    "history show last",
+    "history show -o json last",
+    "history show -o yaml last",
     "apply -y d.yaml",
     "fmt d.yaml",
     "config get -f d.yaml",
@@ -51,6 +51,28 @@ const COMMANDS: &[&str] = &[
     "-l trace -t json config test -f d.yaml",
     "-l trace config get -f d.yaml",
     "-p json config test -f d.yaml",
+    "bundle -o b d.yaml",
+    "plan b",
+    "resource list Test/*",
+    "resource list -o json Test/*",
+    "resource describe -r Test/X",
+    "resource schema -r Test/X",
+    "resource check Test/X --input {}",
+    "explain Test/X",
+    "doctor",
+];
+
+/// Of these, those that print nothing of the text.
+const SILENT: &[&str] = &[
+    "lint d.yaml",
+    "lint d.yaml --format json",
+    "lint d.yaml --format sarif",
+    "history",
+    "fmt d.yaml",
+    "config resolve -f d.yaml",
+    "bundle -o b d.yaml",
+    "resource describe -r Test/X",
+    "doctor",
 ];
 
 #[test]
@@ -76,14 +98,31 @@ outputs:
 "
     );
     place.write("d.yaml", &document);
-    for line in COMMANDS {
+    let schema = format!(
+        r#"{{"embedded": {{"type": "object", "title": "{HOSTILE}", "properties": {{"p": {{"description": "{HOSTILE}"}}}}}}}}"#
+    );
+    let get = format!(r#"{{"executable": "sh", "args": ["-c", "printf '%s' '{HOSTILE}' >&2; exit 3"]}}"#);
+    place.write("x.dsc.resource.json", &format!(r#"{{"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/X", "version": "1.0.0", "description": "{HOSTILE}", "get": {get}, "schema": {schema}}}"#));
+    let c = serde_json::from_str::<String>(&format!("\"c{HOSTILE}\"")).unwrap();
+    let why = ["graph", "--why", &c, "d.yaml"].map(str::to_owned).to_vec();
+    let lines = COMMANDS.iter().map(|line| line.split(' ').map(str::to_owned).collect()).chain([why]);
+    let (mut silent, mut wrong) = (Vec::new(), Vec::new());
+    for words in lines {
+        let line = words.join(" ");
         let mut command = Command::new(place.program());
-        command.args(line.split(' ')).current_dir(place.path()).env_clear().env("PATH", "/usr/bin:/bin");
+        command.args(&words).current_dir(place.path()).env_clear().env("PATH", "/usr/bin:/bin");
         command.env("HOME", place.path()).env("STEAD_STATE", place.path()).env("STEAD_RECONCILE", "none");
         command.env("DSC_RESOURCE_PATH", place.path()).env("TERM", "xterm-256color");
         let (screen, code) = AtTerminal::run(command).ends();
         assert!(code.is_some_and(|code| code < 5), "{line}: {code:?} {screen}");
         let found: Vec<&str> = OBEYED.into_iter().filter(|obeyed| screen.contains(obeyed)).collect();
-        assert!(found.is_empty(), "{line}: {found:?} in {screen:?}");
+        if !found.is_empty() {
+            wrong.push(format!("{line}: {found:?} in {screen:?}"));
+        }
+        if !["u{1b}", "u001b", "x1b"].iter().any(|visible| screen.contains(visible)) {
+            silent.push(line);
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?} {silent:#?}");
+    assert_eq!(silent, SILENT);
 }
