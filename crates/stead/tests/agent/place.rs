@@ -178,7 +178,7 @@ fn a_service_reports_what_it_does() {
     };
     is_said("READY=1");
     is_said("WATCHDOG=1");
-    // Whatever it waits for: a job that is under way is no hang.
+    // Whatever it waits for: a job that is under way is not a hang.
     machine.fifo("gate");
     let set = format!("touch {}; read line < {}", machine.path("began").display(), machine.path("gate").display());
     machine.deliver(
