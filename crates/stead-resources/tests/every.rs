@@ -256,7 +256,7 @@ const BEYOND: &[&str] = &[
     "must be a URL that begins with",
     "must be at least 1",
     "line 1",
-    "must be a calendar event",
+    "must be a systemd calendar event",
     "must begin with an absolute path",
     "must be a single line without spaces around it",
     "has an unclosed quote",
