@@ -75,7 +75,9 @@ fn printed(program: &str, arguments: &[&str], about: &dyn std::fmt::Debug) -> St
 fn accepted(format: &str, accepted: usize, tried: usize, percent: usize) {
     // Not by the macro, whose output is shown of failed tests only.
     let _ = writeln!(std::io::stderr(), "{format}: {accepted} of {tried} values were accepted and read as stated");
-    assert!(accepted * 100 >= tried * percent, "{format}: only {accepted} of {tried} values are accepted");
+    // Of a few values chance may have all refused.
+    let least = (tried * percent / 100).saturating_sub(10);
+    assert!(accepted >= least, "{format}: only {accepted} of {tried} values are accepted");
 }
 
 /// Whether a shell can have mounts of its own.
@@ -637,6 +639,12 @@ fn session(mounts: &str, command: &str, world: &World, about: &dyn std::fmt::Deb
 #[test]
 fn sessions_have_the_limits() {
     if !has("limits", "su") || !has_namespace("limits") {
+        return;
+    }
+    // A session begins with the limits of the first process.
+    let raised = "n=$(ulimit -H -n); test \"$n\" = unlimited || ulimit -H -n $((n + 1))";
+    if !run("sh", &["-c", raised]).status.success() {
+        stead_testkit::skip("limits", "root may not raise limits here");
         return;
     }
     let limit = prop_oneof![3 => (64..900_u32).prop_map(|limit| limit.to_string()), 1 => text()];
