@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stead_core::bundle::{Bundle, BundleError, Reach};
+use stead_core::destruction::Effect;
 use stead_core::digest::sha256;
 use stead_core::event::Status;
 use stead_core::id::NodeId;
@@ -190,6 +191,7 @@ impl SavedPlan {
         if plan.engine != VERSION {
             return Err(PlanError::Engine(plan.engine));
         }
+        plan.instances.iter().try_for_each(|instance| end_of(instance).map(|_| ()))?;
         if let Some(sealed) = plan.sealed.take() {
             (plan.document, plan.parameters, plan.bundle) = sealed.open()?;
             plan.states_secrets = true;
@@ -205,6 +207,11 @@ impl SavedPlan {
         let Some(bundle) = &self.bundle else { return Ok(None) };
         let bytes = STANDARD.decode(bundle).map_err(|_| BundleError::NotABundle)?;
         Ok(Some(Arc::new(Bundle::decode(&bytes, Reach::Folder, None)?)))
+    }
+
+    /// Whether it was made on a machine without an identity, so that nothing tells whether this one is that.
+    pub fn is_of_unknown_machine(&self) -> bool {
+        self.machine.is_none()
     }
 
     /// Whether it was made on this machine.
@@ -240,21 +247,22 @@ impl SavedPlan {
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for instance in self.instances.iter().filter(|instance| is_single(instance)) {
-            let count = match instance["status"].as_str().unwrap_or_default() {
-                "changed" => &mut totals.changed,
-                "drifted" => &mut totals.drifted,
-                "unknown" => &mut totals.unknown,
-                "failed" => &mut totals.failed,
-                "pending" => &mut totals.pending,
-                "unchanged" | "read" => &mut totals.unchanged,
-                _ => &mut totals.skipped,
-            };
-            *count += 1;
-            match instance["action"].as_str() {
-                Some("create") => totals.created += 1,
-                Some("remove") => totals.removed += 1,
-                Some("replace") => totals.replaced += 1,
-                _ => {}
+            // Those that were read have one.
+            let Ok((end, effect)) = end_of(instance) else { continue };
+            *match end {
+                End::Changed => &mut totals.changed,
+                End::Drifted => &mut totals.drifted,
+                End::Unknown => &mut totals.unknown,
+                End::Failed => &mut totals.failed,
+                End::Pending => &mut totals.pending,
+                End::Unchanged | End::Read => &mut totals.unchanged,
+                End::Skipped | End::SkippedByCondition | End::NotRun => &mut totals.skipped,
+            } += 1;
+            match effect.filter(|_| end == End::Changed) {
+                Some(Effect::Create) => totals.created += 1,
+                Some(Effect::Remove) => totals.removed += 1,
+                Some(Effect::Replace) => totals.replaced += 1,
+                Some(Effect::Change) | None => {}
             }
         }
         totals
@@ -286,6 +294,27 @@ impl SavedPlan {
     }
 }
 
+/// How an instance ends.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum End {
+    Read,
+    Unchanged,
+    Drifted,
+    Changed,
+    Failed,
+    Pending,
+    Skipped,
+    SkippedByCondition,
+    Unknown,
+    NotRun,
+}
+
+/// How an instance of a plan ends, and what is done to it.
+fn end_of(instance: &Json) -> Result<(End, Option<Effect>), serde_json::Error> {
+    Ok((End::deserialize(&instance["status"])?, Option::deserialize(&instance["action"])?))
+}
+
 fn deviation(planned: Option<&Json>, now: Option<&Json>) -> Deviation {
     let same = planned.zip(now).is_none_or(|(planned, now)| label(planned) == label(now));
     let (mut before, mut after) = (planned.map(in_words), now.filter(|_| same).map(in_words));
@@ -306,8 +335,9 @@ fn label(instance: &Json) -> String {
 
 /// What is done with an instance: an action and the properties that change, or how it ends.
 fn in_words(instance: &Json) -> String {
-    let Some(action) = instance["action"].as_str() else {
-        let status = instance["status"].as_str().unwrap_or_default();
+    let status = instance["status"].as_str().unwrap_or_default();
+    // What is unknown has an action as well, which nothing is said of.
+    let Some(action) = instance["action"].as_str().filter(|_| ["changed", "drifted"].contains(&status)) else {
         return match instance["message"].as_str().map(shortened) {
             // The reason says so itself.
             Some(why) if status == "skipped" => why,

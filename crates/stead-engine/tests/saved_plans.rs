@@ -23,6 +23,7 @@ use std::time::Duration;
 use pairs::Pair;
 use random::Numbers;
 use serde_json::Value as Json;
+use stead_core::digest::sha256;
 use stead_core::event::Mode;
 use stead_core::run::Run;
 use stead_core::value::Object;
@@ -146,4 +147,84 @@ fn no_bit_of_a_plan_can_be_another() {
         let Ok(other) = String::from_utf8(bytes) else { continue };
         assert!(SavedPlan::read(&other).is_err(), "bit {bit} of byte {at}: {}", &other[at.saturating_sub(20)..]);
     }
+}
+
+/// Members of an instance, and of a plan, with something else in them.
+fn forge(value: &mut Json, random: &mut Numbers) {
+    match value {
+        Json::Object(members) if !members.is_empty() => {
+            let at = random.below(members.len());
+            if random.below(8) == 0 {
+                let name = members.keys().nth(at).unwrap().clone();
+                members.remove(&name);
+            } else {
+                forge(members.values_mut().nth(at).unwrap(), random);
+            }
+        }
+        Json::Array(items) if !items.is_empty() => {
+            let at = random.below(items.len());
+            match random.below(8) {
+                0 => _ = items.remove(at),
+                1 => items.push(items[at].clone()),
+                _ => forge(&mut items[at], random),
+            }
+        }
+        Json::String(text) => {
+            let words = ["changed", "unchanged", "unknown", "failed", "create", "remove", "change", "read", "x\n+ y"];
+            words[random.below(words.len())].clone_into(text);
+        }
+        Json::Bool(is) => *is = !*is,
+        other => *other = [Json::Null, Json::from(7), Json::from("changed")][random.below(3)].clone(),
+    }
+}
+
+/// A text with the digest that its plan has: whoever can write the file can do that.
+fn with_digest(plan: &Json) -> String {
+    let plan = plan.to_string();
+    format!("{}2,\"sha256\":\"{}\",\"plan\":{plan}}}", SavedPlan::BEGIN, sha256(&plan))
+}
+
+/// Whatever somebody writes into a plan, its digest included: it is refused when it is read or when it is compared, or it shows what
+/// is done.
+#[test]
+fn no_member_of_a_plan_can_be_another() {
+    let host = Host::new(HostOptions::default());
+    let (mut unread, mut refused, mut applied) = (0_usize, 0_usize, 0_usize);
+    for number in 1..=times("STEAD_FORGED_PLANS", 150) as u64 {
+        let (pair, random) = (Pair::of(number), &mut Numbers::of(3, number));
+        let world = World::build(&pair.start);
+        let made = Stage::new(&host, world.root.path(), &pair.document);
+        let plan = made.run(Mode::PLAN);
+        if Summary::of(&plan).has_failures(&plan) {
+            continue;
+        }
+        let saved = SavedPlan::new(&made.session, &made.prepared, &plan, Parts::default()).to_text().unwrap();
+        let behind = saved.split_once("\"plan\":").unwrap().1.strip_suffix('}').unwrap();
+        let mut members: Json = serde_json::from_str(behind).unwrap();
+        let part = if random.below(2) == 0 { &mut members } else { &mut members["instances"] };
+        forge(part, random);
+        let Ok(forged) = SavedPlan::read(&with_digest(&members)) else {
+            unread += 1;
+            continue;
+        };
+        let _ = (forged.totals(), forged.has_changes());
+        let mut session = host.session(world.root.path());
+        session.set_system_root(world.root.path());
+        let Ok(prepared) = session.prepare("main.json", &*forged.document, Object::new()) else {
+            refused += 1;
+            continue;
+        };
+        let later = Stage { session, prepared };
+        let again = later.run(Mode::PLAN);
+        if !forged.is_of(&later.prepared) || !forged.deviations(&again).is_empty() {
+            refused += 1;
+            continue;
+        }
+        // What is shown is what a plan of the document shows that is applied.
+        let anew = SavedPlan::new(&later.session, &later.prepared, &again, Parts::default());
+        assert_eq!((&forged.instances, forged.totals()), (&anew.instances, anew.totals()), "pair {number}");
+        applied += 1;
+    }
+    println!("{unread} forged plans were not read, {refused} refused, {applied} would be applied");
+    assert!(unread > 5 && refused > 5, "{unread} were not read, {refused} refused");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags};
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{Ownership, Place, Status, SystemPath, Writes};
+use stead_host::fs::{self, FsError, Ownership, Place, Status, SystemPath, Writes};
 
 use crate::input::{cannot, impossible, refused};
 
@@ -46,6 +46,19 @@ fn immutable(path: &Path) -> Failure {
 pub(crate) fn at(path: &SystemPath) -> Result<Option<Presumed>, Failure> {
     Ok(Place::find(path, &Writes::unrecorded())?
         .map_or_else(|| Some(without_directory(path)), |place| not_writable(&place)))
+}
+
+/// What keeps what is at a path from being removed with everything in it.
+pub(crate) fn not_removable(path: &SystemPath) -> Result<Option<Presumed>, Failure> {
+    let Some(place) = Place::find(path, &Writes::unrecorded())? else { return Ok(None) };
+    let presumed = |error: FsError| {
+        let paths = match &error {
+            FsError::MountPoint(mounted) => vec![mounted.clone()],
+            _ => Vec::new(),
+        };
+        Presumed { failure: error.into(), paths }
+    };
+    Ok(not_writable(&place).or_else(|| fs::check_unmounted(&place).err().map(presumed)))
 }
 
 /// That what is created there may not be given this owner.

@@ -1,9 +1,9 @@
 //! Needs that no document writes down: what an instance lies in or uses is created by another.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::link::{append, sort_scope};
-use super::{Graph, Need, NeedKind, ScopeId};
+use super::{Graph, Need, NeedKind};
 use crate::id::NodeId;
 
 /// That an instance needs another although the document does not say so.
@@ -24,7 +24,7 @@ impl Graph {
     ///
     /// Guarantees: all needs that there are stay; the graph has no cycle; the result depends on the set of what is implied
     /// and not on its order. Takes time in proportion to the graph, and as long again for each cycle that would arise, up to
-    /// 32: then all that is implied in that scope is taken back.
+    /// 32: then all that is implied between instances on cycles, or between two cycles, is taken back.
     pub fn imply(&mut self, implied: BTreeSet<Implied>, kind: NeedKind) {
         let is_new = |each: &Implied| {
             let needs = |one: NodeId, other: NodeId| self.node(one).needs.iter().any(|need| need.node == other);
@@ -64,13 +64,43 @@ impl Graph {
             let Some(closing) = links.filter(|link| news.contains(link)).max() else { return cycle };
             self.take_back(closing, news);
         }
-        let scope_id = ScopeId(u32::try_from(scope).unwrap_or(u32::MAX));
-        let within = |each: &&Implied| self.node(each.instance).scope == scope_id;
+        let core = self.cyclic_core(scope);
+        let within = |each: &&Implied| core.contains(&each.instance) && core.contains(&each.needed);
         for each in news.iter().filter(within).copied().collect::<Vec<_>>() {
             self.take_back(each, news);
         }
         // What the document says by itself has no cycle.
         sort_scope(self, &self.scopes[scope].members).unwrap_or_default()
+    }
+
+    /// The instances of a scope that are on a cycle, or between two: what is left when those that need nothing of the rest, or
+    /// that nothing of the rest needs, are taken away again and again.
+    fn cyclic_core(&self, scope: usize) -> BTreeSet<NodeId> {
+        let members = &self.scopes[scope].members;
+        let needs = |id: NodeId| self.node(id).needs.iter().map(|need| need.node);
+        let mut users: BTreeMap<NodeId, Vec<NodeId>> = members.iter().map(|id| (*id, Vec::new())).collect();
+        for id in members {
+            needs(*id).for_each(|need| users.entry(need).or_default().push(*id));
+        }
+        let of = |id: NodeId| users.get(&id).into_iter().flatten().copied();
+        // How many that are left each needs, and how many need it.
+        let mut left: BTreeMap<NodeId, (usize, usize)> =
+            members.iter().map(|id| (*id, (needs(*id).count(), of(*id).count()))).collect();
+        let mut due: Vec<NodeId> = members.clone();
+        while let Some(id) = due.pop() {
+            if left.get(&id).is_none_or(|(needs, users)| *needs > 0 && *users > 0) {
+                continue;
+            }
+            left.remove(&id);
+            let mut lose = |other: NodeId, count: fn(&mut (usize, usize)) -> &mut usize| {
+                let Some(count) = left.get_mut(&other).map(count) else { return };
+                *count -= 1;
+                due.extend((*count == 0).then_some(other));
+            };
+            needs(id).for_each(|need| lose(need, |(_, users)| users));
+            of(id).for_each(|user| lose(user, |(needs, _)| needs));
+        }
+        left.into_keys().collect()
     }
 
     fn take_back(&mut self, implied: Implied, news: &mut BTreeSet<Implied>) {

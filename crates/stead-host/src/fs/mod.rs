@@ -22,6 +22,7 @@
 mod attributes;
 mod durability;
 mod error;
+mod mounts;
 mod names;
 mod place;
 mod read;
@@ -37,6 +38,7 @@ mod zone;
 
 pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
+pub use mounts::{check_unmounted, mounts_below};
 pub use names::{Names, NamesByRoot, Subject};
 pub use place::Place;
 pub use read::{Content, read, read_open};

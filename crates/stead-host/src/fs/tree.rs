@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::TEMPORARY_PREFIX;
 use super::error::FsError;
+use super::mounts::first_mount;
 use super::place::Place;
 use super::status::Kind;
 use super::walk::open_resolved;
@@ -117,10 +118,12 @@ fn open_same_device(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> R
 
 /// Removes a directory and everything in it, without following links and without crossing mount points.
 ///
-/// Guarantees: works on trees of any depth with few descriptors. Returns whether something was there.
+/// Guarantees: works on trees of any depth with few descriptors; where something is mounted in it nothing is removed. Returns whether
+/// something was there.
 pub fn remove_tree(place: &Place, patience: &Patience) -> Result<bool, FsError> {
     place.begin_writing()?;
     let Some(top) = open_below(&place.directory(), place.name(), place.path())? else { return Ok(false) };
+    first_mount(&top, place.path())?;
     let mut removal = Removal { top, patience, moved: Vec::new(), counter: 0 };
     let top = removal.top.as_fd().try_clone_to_owned();
     let top = top.map_err(|source| FsError::System { doing: "open", path: place.path().to_owned(), source })?;

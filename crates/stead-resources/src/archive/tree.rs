@@ -265,6 +265,9 @@ impl Tree<'_> {
     /// Removes the files and links of the archive, and its directories where nothing else is in them.
     pub(super) fn remove(&self, top: &OwnedFd, execution: Execution) -> Result<Drift, Failure> {
         let mut drift = Drift::default();
+        if execution == Execution::Actual && !fs::mounts_below(top).is_empty() {
+            self.remove_below(top, Path::new(""), Execution::WhatIf, &mut Drift::default())?;
+        }
         self.remove_below(top, Path::new(""), execution, &mut drift)?;
         Ok(drift)
     }

@@ -188,6 +188,7 @@ impl<'a> Mirror<'a> {
     fn remove(&mut self, place: &Place, kind: Kind, below: &Path) -> Result<(), Failure> {
         self.lose(place, below)?;
         match (self.execution, kind) {
+            (Execution::WhatIf, Kind::Directory) => fs::check_unmounted(place)?,
             (Execution::WhatIf, _) => {}
             (Execution::Actual, Kind::Directory) => _ = fs::remove_tree(place, &self.patience)?,
             (Execution::Actual, _) => _ = place.remove()?,

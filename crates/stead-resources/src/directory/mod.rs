@@ -287,8 +287,12 @@ impl<'a> Desired<'a> {
         }
     }
 
-    /// Compares the content with that of the source, or copies it.
+    /// Compares the content with that of the source, or copies it. Where something is mounted in the way, nothing is changed: what
+    /// would come to it is found before.
     fn mirror(&self, cx: &Context, target: Option<&OwnedFd>, execution: Execution) -> Result<Option<Drift>, Failure> {
+        if execution == Execution::Actual && target.is_some_and(|target| !fs::mounts_below(target).is_empty()) {
+            self.mirror(cx, target, Execution::WhatIf)?;
+        }
         let mirror = Mirror::new(cx, execution, self.purge, self.path_text);
         match (&self.source, &self.entries, target) {
             (Some((_, source)), _, target) => mirror.run(source, target, &self.path).map(Some),
@@ -361,6 +365,7 @@ impl<'a> Desired<'a> {
         }
         let what_if = self.remove(cx, execution)?;
         let presumed = match execution {
+            Execution::WhatIf if self.recurse => pending::not_removable(&self.path)?,
             Execution::WhatIf => pending::at(&self.path)?,
             Execution::Actual => None,
         };

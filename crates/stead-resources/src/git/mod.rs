@@ -155,6 +155,7 @@ impl Provider for WorkingTrees {
         let mut reply = desired.reply(cx, &plan)?;
         match execution {
             _ if plan.differing.is_empty() => {}
+            Execution::WhatIf if !desired.exist => reply.presumed = pending::not_removable(&desired.path)?,
             Execution::WhatIf => reply.presumed = pending::at(&desired.path)?,
             Execution::Actual => desired.carry_out(cx, &plan)?,
         }

@@ -113,7 +113,9 @@ impl Provider for Symlinks {
             match execution {
                 Execution::WhatIf => {
                     what_if = desired.intentions(current.as_ref(), &differing);
-                    presumed = Presumed::all([desired.permissions.presumed(), pending::at(&desired.path)?]);
+                    let is_directory = current.as_ref().is_some_and(|found| found.status.kind == Kind::Directory);
+                    let at = if is_directory { pending::not_removable } else { pending::at };
+                    presumed = Presumed::all([desired.permissions.presumed(), at(&desired.path)?]);
                 }
                 Execution::Actual => desired.bring_about(cx, current.as_ref(), &differing)?,
             }

@@ -15,6 +15,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
 use crate::input::{read, read_each, refused};
+use crate::pending;
 use crate::text::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
 
@@ -260,7 +261,7 @@ struct Change {
     home: Option<HomeStep>,
     /// The groups afterwards.
     groups: Vec<String>,
-    /// In what-if: the group that is not there yet.
+    /// In what-if: what keeps its home from being made or removed.
     presumed: Option<Presumed>,
 }
 
@@ -472,6 +473,7 @@ impl Properties<'_> {
         {
             change.what_if.push(format!("remove the home '{}'", found.get(HOME)));
             change.effects.destroys.push(item);
+            change.presumed = pending::not_removable(&home)?;
             change.home = Some(HomeStep::Remove { home });
         }
         self.change_groups(databases, &[])?;

@@ -93,7 +93,12 @@ fn read(path: &Path, open: impl FnOnce(&Path) -> Result<File, Exit>) -> Option<R
 pub(super) fn to_apply(path: &Path) -> Option<Result<SavedPlan, Exit>> {
     let plan = read(path, open_own)?;
     Some(plan.and_then(|plan| match plan.check_machine() {
-        Ok(()) => Ok(plan),
+        Ok(()) => {
+            if plan.is_of_unknown_machine() {
+                complain("note: this machine has no /etc/machine-id; it is not known whether the plan was made on it");
+            }
+            Ok(plan)
+        }
         Err(error) => Err(unusable_plan(path, &error)),
     }))
 }
@@ -156,6 +161,7 @@ pub(super) fn document(plan: &SavedPlan, arguments: Apply) -> Result<Apply, Exit
         supplied.set.iter().any(|(given, _)| given == name) || std::env::var_os(format!("STEAD_PARAM_{name}")).is_some()
     };
     if let Some(name) = plan.secrets.iter().find(|name| !is_given(name)) {
+        let name = plain(name);
         complain(&format!("error: the saved plan needs the secret parameter '{name}'"));
         complain(&format!("help: set the environment variable STEAD_PARAM_{name}, or pass --set {name}=VALUE"));
         return Err(Exit::Unusable);
@@ -197,9 +203,9 @@ pub(super) fn confirm(
     ));
     for deviation in deviations.iter().take(MAX_DEVIATIONS) {
         let or = |words: &Option<String>, none: &str| words.clone().unwrap_or_else(|| none.to_owned());
-        complain(&format!("  {}", deviation.instance));
-        complain(&format!("    planned: {}", or(&deviation.planned, "not in the plan")));
-        complain(&format!("    now:     {}", or(&deviation.now, "not in the document")));
+        complain(&format!("  {}", plain(&deviation.instance)));
+        complain(&format!("    planned: {}", plain(&or(&deviation.planned, "not in the plan"))));
+        complain(&format!("    now:     {}", plain(&or(&deviation.now, "not in the document"))));
     }
     if deviations.len() > MAX_DEVIATIONS {
         complain(&format!("  and {}", counted(deviations.len() - MAX_DEVIATIONS, "more instance")));
@@ -229,13 +235,18 @@ pub(crate) fn show(arguments: &Show) -> Exit {
         Output::Text => {
             print(&text::text(&plan, arguments.brief));
             if let Some(root) = &plan.system_root {
-                complain(&format!("note: it is for the operating system in {}", root.display()));
+                complain(&format!("note: it is for the operating system in {}", plain(&root.display().to_string())));
             }
             if plan.check_machine().is_err() {
                 complain("note: it was made on another machine, and cannot be applied on this one");
+            } else if plan.is_of_unknown_machine() {
+                complain("note: it was made on a machine without /etc/machine-id, and can be applied on each of those");
             }
             if !plan.secrets.is_empty() {
-                complain(&format!("note: to apply it, these parameters must be given: {}", plan.secrets.join(", ")));
+                complain(&format!(
+                    "note: to apply it, these parameters must be given: {}",
+                    plain(&plan.secrets.join(", "))
+                ));
             }
         }
         output => data_as(&data(&plan), output),

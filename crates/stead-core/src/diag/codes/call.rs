@@ -73,7 +73,8 @@ tried again, whatever the reconciler. Among the reasons:
 
 - a package, or a version of one, that the package lists do not have;
 - a unit that is to start at boot, and whose unit file does not say when;
-- an archive with a path that leads out of its directory.
+- an archive with a path that leads out of its directory;
+- a directory that is to be removed, and in which something is mounted.
 
-Nothing was changed. The message says what is missing, and what to change in the document or on the machine.";
+Nothing was changed, but package lists may have been updated. The message says what is missing, and what to change in the document or on the machine.";
 }
