@@ -64,7 +64,7 @@ impl Ties {
     #[must_use]
     pub fn resolved(mut self, resolve: impl Fn(&Path) -> Arc<Path>) -> Self {
         for provision in self.provides.iter_mut().chain(&mut self.uses) {
-            if let Provision::Path(path) = provision {
+            if let Provision::Path(path) | Provision::Removals(path) = provision {
                 *path = resolve(path);
             }
         }
@@ -77,6 +77,8 @@ impl Ties {
 pub enum Provision {
     /// What is at an absolute path. Accounts have the paths of their records, such as `/etc/passwd/NAME`.
     Path(Arc<Path>),
+    /// That what is removed from a folder is gone.
+    Removals(Arc<Path>),
     /// A package by its name.
     Package(String),
     /// A source that packages come from.

@@ -73,7 +73,8 @@ impl Session {
     pub fn causes(&self, prepared: &Prepared) -> BTreeMap<Implied, String> {
         let known = self.known(prepared, true);
         let loose = self.after_packages(&prepared.graph, &known).into_iter();
-        let mut causes: BTreeMap<_, _> = loose.map(|each| (each, "what packages bring".to_owned())).collect();
+        let mut causes: BTreeMap<_, _> =
+            loose.map(|each| (each, "packages in front of it, which may bring what it uses".to_owned())).collect();
         causes.extend(self::causes(&prepared.graph, &known));
         causes
     }

@@ -54,6 +54,7 @@ impl fmt::Display for Cause<'_> {
         match self {
             Self::Path(path) => write!(f, "'{}'", path.display()),
             Self::Provision(Provision::Path(path)) => write!(f, "'{}'", path.display()),
+            Self::Provision(Provision::Removals(folder)) => write!(f, "what is removed from '{}'", folder.display()),
             Self::Provision(Provision::Package(name)) => write!(f, "the package '{name}'"),
             Self::Provision(Provision::PackageSource) => f.write_str("the sources of packages"),
         }
@@ -136,6 +137,9 @@ fn each<'k>(graph: &Graph, all: &'k [Known], mut found: impl FnMut(Implied, Caus
             let mut needs = |other| found(Implied { instance: known.id, needed: other }, Cause::Provision(provision));
             match provision {
                 Provision::Path(path) => index.creators(path).for_each(&mut needs),
+                Provision::Removals(folder) => {
+                    index.removed_from.get(folder.as_os_str()).into_iter().flatten().copied().for_each(&mut needs);
+                }
                 other => index.providers.get(other).into_iter().flatten().copied().for_each(&mut needs),
             }
         }
@@ -152,6 +156,8 @@ struct Index<'a> {
     folders: ByPath<'a>,
     files: ByPath<'a>,
     removed: ByPath<'a>,
+    /// By the folder that they remove something from.
+    removed_from: ByPath<'a>,
     providers: HashMap<&'a Provision, Vec<NodeId>>,
 }
 
@@ -167,6 +173,9 @@ impl<'a> Index<'a> {
         let with_files = all.clone().any(uses);
         for known in all {
             for (path, stake) in known.claims.iter().flat_map(Claims::stakes) {
+                if let (Stake::Removes, Some(folder)) = (stake, path.parent()) {
+                    index.removed_from.entry(folder.as_os_str()).or_default().push(known.id);
+                }
                 let places = match stake {
                     Stake::Holds => &mut index.folders,
                     Stake::Creates if with_files => &mut index.files,

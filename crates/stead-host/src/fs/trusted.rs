@@ -59,6 +59,9 @@ impl User {
 pub enum Trust {
     /// Root's only.
     Root,
+    /// Root's only, also in a directory like `/tmp`: nobody can take away or exchange there what is root's, and what has no other name is
+    /// there because root put it there. For what counts by what is in it, and not by where it is.
+    RootAnywhere,
     /// Everybody's: nothing is judged.
     Everyone,
 }
@@ -453,7 +456,7 @@ fn root(trust: Trust) -> Result<TrustedDirectory, OpenError> {
 
 /// Judges what a name leads to by its own owner and mode.
 fn judge_entry(entry: &Metadata, path: &Path, trust: Trust) -> Result<(), Untrusted> {
-    if trust == Trust::Root && entry.uid() != 0 {
+    if trust != Trust::Everyone && entry.uid() != 0 {
         return Err(Untrusted { component: path.to_owned(), reason: Distrust::Owner(entry.uid()) });
     }
     let is_passage = entry.is_dir() && entry.mode() & STICKY != 0;
@@ -471,7 +474,9 @@ fn judge_writable(entry: &Metadata, path: &Path, trust: Trust) -> Result<(), Unt
 /// Judges that a name leads to an entry. Whoever can create names in a directory can give a file of root's another name
 /// there, but not a directory.
 fn judge_name(directory: &TrustedDirectory, entry: &Metadata, path: &Path) -> Result<(), Untrusted> {
-    if entry.is_dir() || judge_writable(&directory.metadata, path, directory.trust).is_ok() {
+    let is_sticky = directory.metadata.mode() & STICKY != 0;
+    let is_roots = directory.trust == Trust::RootAnywhere && is_sticky && entry.uid() == 0 && entry.nlink() == 1;
+    if entry.is_dir() || is_roots || judge_writable(&directory.metadata, path, directory.trust).is_ok() {
         return Ok(());
     }
     Err(Untrusted { component: path.to_owned(), reason: Distrust::SharedDirectory })

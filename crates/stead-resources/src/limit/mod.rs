@@ -148,6 +148,7 @@ impl Part for Limits {
     const NOUN: &'static str = "limit";
     const KEYS: &'static [&'static str] = &["domain", "type", "item"];
     const PATH: Option<&'static str> = Some(LIMITS);
+    const FOLDERS: &'static [&'static str] = &[FOLDER];
 
     fn states(input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name).unwrap_or_default();

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::path::Path;
 use std::sync::Arc;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent, Ties};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
@@ -29,6 +30,9 @@ pub(crate) use overrides::{Override, overridden, overridden_within};
 pub(crate) trait Part: Send + Sync + 'static {
     /// Packages of which one brings what reads the file, whatever the distribution calls it.
     const PACKAGES: &'static [&'static str] = &[];
+
+    /// The folders whose files are read as well, so that one that another instance removes can say otherwise until then.
+    const FOLDERS: &'static [&'static str] = &[];
 
     /// The properties that state one.
     type Stated<'a>: Stated<'a>;
@@ -260,7 +264,10 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        reply::ties(input).and_packages(P::PACKAGES.iter().copied())
+        let mut ties = reply::ties(input).and_packages(P::PACKAGES.iter().copied());
+        let folders = P::FOLDERS.iter().filter(|_| !reply::is_removal(input));
+        ties.uses.extend(folders.map(|folder| Provision::Removals(Path::new(folder).into())));
+        ties
     }
 
     fn cost(&self, _desired: &Value) -> Cost {

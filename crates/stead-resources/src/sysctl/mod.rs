@@ -80,6 +80,7 @@ impl Part for Sysctl {
     const NOUN: &'static str = "parameter";
     const KEYS: &'static [&'static str] = &["name"];
     const PATH: Option<&'static str> = Some(FILE);
+    const FOLDERS: &'static [&'static str] = &DIRECTORIES;
 
     fn states(input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, "name").map(dotted).unwrap_or_default();

@@ -4,7 +4,6 @@ mod text;
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use stead_core::diag::counted;
@@ -12,7 +11,7 @@ use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_engine::{Execution, Parts, PlanError, Planned, Prepared, SavedPlan, Session, Summary, error_chain};
-use stead_host::fs::{Distrust, OpenError, SystemPath, TrustedFile, User, Writes};
+use stead_host::fs::{OpenError, Trust, TrustedFile, User, Writes};
 
 use super::{files, values::plain};
 use crate::args::{Apply, Document, Output, Show};
@@ -114,24 +113,11 @@ fn unusable_plan(path: &Path, error: &PlanError) -> Exit {
 
 /// Opens a plan that nobody could have written but the user who runs this, where that is root.
 fn open_own(path: &Path) -> Result<File, Exit> {
-    match TrustedFile::open(path, User::current().trust()).and_then(|file| file.read()) {
-        Ok(file) => Ok(file),
-        Err(OpenError::Untrusted(untrusted)) if untrusted.reason == Distrust::SharedDirectory => {
-            open_shared(&untrusted.component).ok_or_else(|| not_own(path, &untrusted))
-        }
-        Err(OpenError::Untrusted(untrusted)) => Err(not_own(path, &untrusted)),
-        Err(error) => Err(unusable(&error_chain(&error))),
-    }
-}
-
-/// Opens a file of root's in a directory like `/tmp`, in which nobody can take away or exchange what is root's. Only what has
-/// no other name is known to be there because root put it there.
-fn open_shared(path: &Path) -> Option<File> {
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
-    let file = stead_host::fs::open(&SystemPath::here(path), flags).ok()??;
-    let file = File::from(file);
-    let found = file.metadata().ok()?;
-    (found.is_file() && found.uid() == 0 && found.mode() & 0o022 == 0 && found.nlink() == 1).then_some(file)
+    let trust = if User::current().trust() == Trust::Root { Trust::RootAnywhere } else { Trust::Everyone };
+    TrustedFile::open(path, trust).and_then(|file| file.read()).map_err(|error| match error {
+        OpenError::Untrusted(untrusted) => not_own(path, &untrusted),
+        error @ OpenError::System { .. } => unusable(&error_chain(&error)),
+    })
 }
 
 fn not_own(path: &Path, why: &dyn std::fmt::Display) -> Exit {
