@@ -77,11 +77,8 @@ impl Memory {
         let Some(slot) = &self.slot else {
             return forgets("there is no home folder; STEAD_STATE names a folder to keep it in");
         };
-        let reading = match slot.read() {
-            // Then nothing was kept there either.
-            Err(error @ StoreError::Directory { .. }) => return forgets(&error_chain(&error)),
-            reading => reading?,
-        };
+        // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
+        let reading = slot.read()?;
         if will_write
             && reading == Reading::default()
             && let Err(error) = slot.prepare()

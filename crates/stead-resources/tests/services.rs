@@ -101,6 +101,7 @@ fn within() {
     an_outdated_unit_file_is_read_again();
     a_failure_says_where_to_look();
     what_ends_after_its_start_is_found();
+    what_is_started_over_and_over_does_not_run();
     masks_and_absence();
     what_is_exported_is_what_systemctl_says();
 }
@@ -202,6 +203,20 @@ fn what_ends_after_its_start_is_found() {
     systemctl(&["stop", "lasts"]);
     assert_eq!(review(&not_asked), Ok(()));
     set(&json!({"name": "lasts", "_exist": false}));
+}
+
+/// Whoever looks in a lucky moment finds it active; how often it was started says that it does not stay so.
+fn what_is_started_over_and_over_does_not_run() {
+    let unit = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=200ms\nExecStart=/bin/sh -c 'sleep 1; exit 1'\n";
+    let desired = json!({"name": "loops", "unit": unit, "state": "running"});
+    let attempt = || try_set(&desired).and_then(|_| review(&desired)).unwrap_err();
+    for _ in 0..3 {
+        let message = attempt();
+        assert!(message.contains("did not keep running"), "{message}");
+        let tested = provider("Stead/Service").test(&context(), &Plain::new(desired.clone())).unwrap();
+        assert_eq!(tested.differing.unwrap(), ["state"]);
+    }
+    set(&json!({"name": "loops", "_exist": false}));
 }
 
 fn masks_and_absence() {

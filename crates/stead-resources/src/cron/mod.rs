@@ -13,7 +13,7 @@ use stead_host::provider::{Context, TraceLevel};
 
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing, files_in};
-use crate::input::{invalid, refused, required, required_if};
+use crate::input::{ReadOnly, invalid, refused, required, required_if};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::text::{CronCommand, CronValue, JobName, Schedule, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
@@ -36,6 +36,7 @@ const PROFILE: Profile = Profile {
 /// A job of cron: in a file of its own in /etc/cron.d, which is created with mode 0644 and removed with the job, or in the
 /// crontab of a user, right below a comment with its name; only its variables may be between the two. Comments and other jobs
 /// stay as they are. In a crontab, jobs that Puppet or Ansible named are found by these names.
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Cron")]
@@ -63,6 +64,8 @@ struct Properties<'a> {
     /// are. In a crontab they are right in front of the job, and apply to the jobs below it, too.
     #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, CronValue<'a>>>,
+    /// Whether cron takes the file: it must belong to root, or the user whose table it is, and nobody else may write to it.
+    accepted: Option<ReadOnly<bool>>,
     /// Whether the job exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
@@ -194,21 +197,21 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         let shown = self.path()?;
         let path = cx.resolve(&shown);
-        let Some(user) = self.user.filter(|_| self.table == TableKind::User) else {
-            let missing = Missing::create_if(true);
-            return Ok(Location { shown: shown.into(), path, missing, directory: None, absent: None });
+        let (account, absent) = self.account(cx)?;
+        // Cron ignores a table with another owner, or that others could have written, and looks for changes where the directory
+        // was changed, which it is when the file is replaced.
+        let missing = match self.table {
+            TableKind::System => {
+                // Who is not root has only files for another system.
+                let ownership = Ownership { uid: rustix::process::geteuid().is_root().then_some(0), gid: None };
+                Missing::Enforce { mode: 0o644, ownership, tolerated: 0o7755 }
+            }
+            TableKind::User => {
+                let gid = Databases::read(cx)?.groups().find(GROUP).and_then(|group| group.number(2));
+                let ownership = Ownership { uid: account.map(|account| account.uid), gid };
+                Missing::Enforce { mode: 0o600, ownership, tolerated: 0o600 }
+            }
         };
-        let account = Account::find(cx, user.0, "user")?;
-        let gid = Databases::read(cx)?.groups().find(GROUP).and_then(|group| group.number(2));
-        let ownership = Ownership { uid: account.as_ref().ok().map(|account| account.uid), gid };
-        // Cron ignores a crontab with another owner or mode, and looks for changes where the directory was changed, which it
-        // is when the file is replaced.
-        let missing = Missing::Enforce { mode: 0o600, ownership };
-        let absent = account
-            .err()
-            .map(|failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", user.0)).into()] });
-        // A crontab of nobody is still a crontab from which a job can be removed.
-        let absent = absent.filter(|_| self.exist);
         Ok(Location { shown: shown.into(), path, missing, directory: None, absent })
     }
 
@@ -270,6 +273,25 @@ impl<'a> Stated<'a> for Properties<'a> {
 }
 
 impl Properties<'_> {
+    /// The account that the job runs as, or why there is none yet. An image may have no accounts.
+    fn account(&self, cx: &Context) -> Result<(Option<Account>, Option<Presumed>), Failure> {
+        let has_accounts = cx.manages_running_system() || cx.system_root.at("etc/passwd").status().is_some();
+        // Every system that has accounts has root.
+        let is_looked_up = |user: &Word<'_>| self.table == TableKind::User || has_accounts && user.0 != "root";
+        let Some(user) = self.user.filter(is_looked_up) else {
+            return Ok((None, None));
+        };
+        match Account::find(cx, user.0, "user")? {
+            Ok(account) => Ok((Some(account), None)),
+            // From the table of a user who is gone a job can still be removed.
+            Err(_) if !self.exist => Ok((None, None)),
+            Err(failure) => {
+                let paths = vec![cx.resolve(record_path("passwd", user.0)).into()];
+                Ok((None, Some(Presumed { failure, paths })))
+            }
+        }
+    }
+
     /// Where the table is. Fails where the name cannot be that of a file, or the user is missing.
     fn path(&self) -> Result<String, Failure> {
         match (self.table, self.user) {

@@ -29,11 +29,18 @@ pub(crate) enum Missing {
     Refuse,
     /// It is created so.
     Create { mode: u32, ownership: Ownership },
-    /// The same, and one that exists gets mode and owner as well when it is written.
-    Enforce { mode: u32, ownership: Ownership },
+    /// The same, and one that exists gets mode and owner as well when it is written. Its reader takes no file of another owner
+    /// or with other bits in its mode than those that are tolerated.
+    Enforce { mode: u32, ownership: Ownership, tolerated: u32 },
 }
 
 impl Missing {
+    /// Returns whether the reader of an existing file takes it, as far as owner and mode say; `None` where any will do.
+    pub(crate) fn accepts(self, file: &Status) -> Option<bool> {
+        let Self::Enforce { ownership, tolerated, .. } = self else { return None };
+        Some(file.mode & 0o7777 & !tolerated == 0 && ownership.uid.is_none_or(|uid| uid == file.uid))
+    }
+
     /// Limits a created file to its owner (mode 0600) if the properties hold a secret.
     pub(crate) fn private_if_secret(self, input: &Plain) -> Self {
         match self {
@@ -118,11 +125,13 @@ impl<T: Content> Files<T> {
         content: Vec<u8>,
     ) -> Result<bool, Failure> {
         let (former, mode, ownership) = match (text, missing) {
-            (Some(text), Missing::Enforce { mode, ownership }) => {
+            (Some(text), Missing::Enforce { mode, ownership, .. }) => {
+                let is_tolerated = missing.accepts(&text.status) == Some(true);
+                let mode = if is_tolerated { text.status.mode } else { mode };
                 (Former::Unchanged(&text.status), mode, ownership.or(owner_of(&text.status)))
             }
             (Some(text), _) => (Former::Unchanged(&text.status), text.status.mode, owner_of(&text.status)),
-            (None, Missing::Create { mode, ownership } | Missing::Enforce { mode, ownership }) => {
+            (None, Missing::Create { mode, ownership } | Missing::Enforce { mode, ownership, .. }) => {
                 (Former::Absent, mode, ownership)
             }
             (None, Missing::Refuse) => return Err(no_file(place.path())),

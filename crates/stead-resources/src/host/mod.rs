@@ -12,7 +12,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain};
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, refused, required_if};
+use crate::input::{FilePath, PathText, impossible, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{Address, SingleLine, Word};
@@ -174,17 +174,21 @@ impl Properties<'_> {
     fn check_first(&self, text: &str) -> Result<(), Failure> {
         let Some(ip) = self.ip.filter(|_| self.exist) else { return Ok(()) };
         let before = lines(text).into_iter().take_while(|line| !self.is_own(line.text));
+        let aliases = || self.aliases.iter().flatten().map(|alias| ("aliases", alias.0));
         for entry in before.filter_map(|line| Entry::of(line.text)) {
-            let is_alias = entry.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(self.name.0));
-            let other = entry
+            let is_other = entry
                 .ip
                 .parse::<IpAddr>()
                 .is_ok_and(|address| address.is_ipv4() == ip.address.is_ipv4() && address != ip.address);
-            if is_alias && other {
-                let Entry { ip, name: other, .. } = entry;
-                let wins = "on an earlier line, which wins";
-                let message = format!("'{}' is already an alias of '{other}' ({ip}) {wins}", self.name.0);
-                return Err(refused("name", format!("{message}; remove that alias or manage '{other}'")));
+            let names = |name: &str| entry.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
+            let is_taken = |(property, name): &(&str, &str)| {
+                names(name) || *property == "aliases" && entry.name.eq_ignore_ascii_case(name)
+            };
+            let mut stated = std::iter::once(("name", self.name.0)).chain(aliases());
+            if let Some((property, name)) = stated.find(is_taken).filter(|_| is_other) {
+                let of = format!("'{name}' is already a name of '{}' ({}) on an earlier line", entry.name, entry.ip);
+                let hint = format!("remove it there or manage '{}'", entry.name);
+                return Err(impossible(property, format!("{of}, which wins; {hint}")));
             }
         }
         Ok(())

@@ -184,6 +184,9 @@ impl Location<'_> {
     }
 }
 
+/// The property that says whether the reader of a file takes it with its owner and mode.
+const ACCEPTED: &str = "accepted";
+
 /// Carries out the resource of one kind of part.
 pub(crate) struct Parts<P> {
     files: Files<String>,
@@ -217,10 +220,10 @@ impl<P: Part> Provider for Parts<P> {
         let differing = names(&outcome.differing);
         // What is refused creates nothing.
         let is_refused = text.is_none() && matches!(desired.location.missing, Missing::Refuse);
-        let set = SetReply { effects, ..reply::set(desired.after(), &differing, Vec::new()) };
+        let set = SetReply { effects, ..reply::set(desired.after(&outcome.differing), &differing, Vec::new()) };
         let set = if is_refused { SetReply::default() } else { set };
         let found = outcome.found.map(|mut found| {
-            found.retain(|name, _| !desired.exist || desired.wanted.contains_key(name));
+            found.retain(|name, _| !desired.exist || name == ACCEPTED || desired.wanted.contains_key(name));
             found
         });
         if let Some(failure) = desired.overridden(cx)? {
@@ -236,14 +239,18 @@ impl<P: Part> Provider for Parts<P> {
         }
         if execution == Execution::Actual {
             let (differing, effects) = self.bring_about(cx, &desired)?;
-            return Ok(SetReply { effects, ..reply::set(desired.after(), &names(&differing), Vec::new()) });
+            return Ok(SetReply { effects, ..reply::set(desired.after(&differing), &names(&differing), Vec::new()) });
         }
         let text = self.look(&desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
         let what_if = effects.effect.map(|effect| intention::<P>(effect, text.is_some())).into_iter().collect();
         let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
-        Ok(SetReply { presumed, effects, ..reply::set(desired.after(), &names(&outcome.differing), what_if) })
+        Ok(SetReply {
+            presumed,
+            effects,
+            ..reply::set(desired.after(&outcome.differing), &names(&outcome.differing), what_if)
+        })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -369,6 +376,12 @@ impl<'a, P: Part> Desired<'a, P> {
         let mut found = find::<P>(&self.stated, text)?;
         let mut differing = self.differing(found.as_ref());
         let edited = (!differing.is_empty()).then(|| self.edited(content)).transpose()?;
+        let mut edited = edited;
+        if let (true, Some(false), Some(found)) = (self.exist, self.accepted(text), &mut found) {
+            found.insert(ACCEPTED.to_owned(), Value::Bool(false));
+            differing.push(ACCEPTED.to_owned());
+            edited = edited.or_else(|| Some(content.to_owned()));
+        }
         if let (Some(current), Some(Live { property, .. }), Some(found)) = (live, &self.live, &mut found) {
             let current = Some(current).filter(|current| !current.is_empty());
             found.remove(property);
@@ -402,8 +415,15 @@ impl<'a, P: Part> Desired<'a, P> {
         Err(refused("path", format!("the {} in '{path}' is written in a form that cannot be edited", P::NOUN)))
     }
 
-    fn after(&self) -> Object {
-        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone()))
+    /// Whether the reader of the file takes it with its owner and mode; `None` where any will do.
+    fn accepted(&self, text: Option<&Text<String>>) -> Option<bool> {
+        text.and_then(|text| self.location.missing.accepts(&text.status))
+    }
+
+    fn after(&self, differing: &[String]) -> Object {
+        let accepted = differing.iter().any(|name| name == ACCEPTED);
+        let accepted = accepted.then(|| (ACCEPTED.to_owned(), Value::Bool(true)));
+        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(accepted).collect()))
     }
 
     fn effects(&self, outcome: &Outcome, text: Option<&Text<String>>, makes_directory: bool) -> Effects {

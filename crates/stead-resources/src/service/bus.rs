@@ -1,7 +1,7 @@
 //! The running systemd, over D-Bus.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -193,6 +193,26 @@ impl Systemd {
         let again = if restarts > 0 { format!("systemd started it again {restarts} times; ") } else { String::new() };
         let why = format!("{again}it is {active}, with result {result}; see `journalctl --unit {unit}`");
         Err(Failure::new(FailureKind::System, format!("'{unit}' was started and did not keep running: {why}")))
+    }
+
+    /// Returns whether a running service runs on: one that systemd had to start again is watched until it has run for so long.
+    pub(super) fn runs_on(&self, cx: &Context, unit: &str, stable_for: Duration) -> Result<bool, Failure> {
+        const PAUSE: Duration = Duration::from_millis(100);
+        let status = self.status(unit)?;
+        if self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())? == 0 {
+            return Ok(true);
+        }
+        let invocation = self.invocation(unit)?;
+        let began = UNIX_EPOCH + Duration::from_micros(self.started_at(&status)?);
+        let age = SystemTime::now().duration_since(began).unwrap_or_default();
+        let until = Instant::now().checked_add(stable_for.saturating_sub(age));
+        while until.is_some_and(|until| Instant::now() < until) && !cx.cancel.is_cancelled() {
+            std::thread::sleep(PAUSE);
+            if self.has_lasted(unit, Some(&invocation)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Fails when a unit is not in the desired state after a job.

@@ -317,7 +317,14 @@ impl Services {
                 let is_newer = |file: &&SystemPath| started > 0 && steps::changed_at(file) > Some(started);
                 outdated_by = files.iter().find(is_newer).cloned();
             }
-            let (is_running, is_stopped) = (Some(status.is_running()), status.is_stopped());
+            // One that ends and is started again, over and over, does not run.
+            let runs = match desired.lasting() {
+                Some(stable_for) if status.is_running() && desired.state == Some(Activity::Running) => {
+                    self.systemd.runs_on(cx, &name, stable_for)?
+                }
+                _ => status.is_running(),
+            };
+            let (is_running, is_stopped) = (Some(runs), status.is_stopped());
             found = Found { is_running, is_stopped, outdated_by, ..found };
         }
         Ok(found)
@@ -339,14 +346,10 @@ impl Services {
 
     /// How long a service that should run must keep running from now on; `None` if nothing is required of it.
     fn left_to_last(&self, desired: &Properties<'_>) -> Option<Duration> {
-        let name = desired.name.whole();
-        let is_service = Path::new(&name).extension() == Some("service".as_ref());
-        let is_to_run = desired.exist && desired.state != Some(Activity::Stopped) && desired.stable_for > 0;
-        let since = self.started().get(&name).map(|start| start.at.elapsed());
+        let since = self.started().get(&desired.name.whole()).map(|start| start.at.elapsed());
         // After a crash of this process it is not known when it was started.
-        let since = since.or((desired.state == Some(Activity::Running)).then_some(Duration::MAX));
-        let since = since.filter(|_| is_service && is_to_run)?;
-        Some(Duration::from_secs(desired.stable_for.into()).saturating_sub(since))
+        let since = since.or((desired.state == Some(Activity::Running)).then_some(Duration::MAX))?;
+        Some(desired.lasting()?.saturating_sub(since))
     }
 
     fn started(&self) -> MutexGuard<'_, BTreeMap<String, Start>> {
@@ -526,6 +529,13 @@ impl Properties<'_> {
             ("restarted", self.restarted && is_running),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
+    /// How long the unit must run without an end, once it was started: a service, unless it should not run.
+    fn lasting(&self) -> Option<Duration> {
+        let is_service = Path::new(&self.name.whole()).extension() == Some("service".as_ref());
+        let is_to_run = self.exist && self.state != Some(Activity::Stopped) && self.stable_for > 0;
+        (is_service && is_to_run).then(|| Duration::from_secs(self.stable_for.into()))
     }
 
     /// What a set would come to; of a unit in the desired state, once a file is changed that it reads at its start.
