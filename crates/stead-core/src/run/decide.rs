@@ -392,7 +392,9 @@ impl Run {
         if pending.otherwise == Otherwise::Changed && is_created() {
             return self.settle(id, self.unless_altered(id, Status::Changed));
         }
-        match self.forecast.enables(&self.graph, id, missing, footprint) {
+        let is_open = pending.otherwise == Otherwise::Unknown;
+        let used = || is_open.then(|| self.forecast.alters_what_is_used(&self.graph, id)).flatten();
+        match self.forecast.enables(&self.graph, id, missing, footprint).or_else(used) {
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),
             None => self.fail(id, Problem::Failure(pending.failure.clone())),
         }

@@ -133,6 +133,15 @@ impl Forecast {
         let sources = needs(graph, id).map(|(_, need)| need.node);
         self.reached_from(sources, footprint).or_else(at_path)
     }
+
+    /// The change in front of an instance that is to something which it uses without the document saying so.
+    pub(super) fn alters_what_is_used(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
+        let is_used = |instance: NodeId, need: &Need| {
+            need.kind != NeedKind::Order && graph.implied.contains(&Implied { instance, needed: need.node })
+        };
+        let mut used = needs(graph, id).filter(|(instance, need)| is_used(*instance, need));
+        used.find_map(|(_, need)| self.after.get(&need.node).copied())
+    }
 }
 
 /// What comes directly before a node and may have an effect on it: what it needs, and what those need that hold it. What only
