@@ -55,6 +55,8 @@ pub(crate) struct JobSpec {
     pub(crate) intended: Mutex<Owed>,
     /// Instances that are left out.
     pub(crate) quarantined: BTreeSet<String>,
+    /// Those that left a program running.
+    pub(crate) withheld: BTreeSet<String>,
     /// Whether the job was begun before, by another process in the same boot of the machine.
     pub(crate) resumed: bool,
     /// How many instances are worked on at once; 0 for as many as there are processors.
@@ -294,6 +296,8 @@ impl JobSpec {
         exceptions.tested.extend(self.left_alone(ready, &exceptions));
         let quarantined = ready.known(&self.quarantined);
         exceptions.skipped.extend(quarantined.into_iter().map(|id| (id, SkipReason::Quarantined)));
+        let withheld = ready.known(&self.withheld);
+        exceptions.skipped.extend(withheld.into_iter().map(|id| (id, SkipReason::Withheld)));
         exceptions
     }
 

@@ -63,6 +63,8 @@ pub struct State {
     pub owed: Debts,
     /// Crashes of the agent.
     pub crashes: Crashes,
+    /// The instances that left a program running, by generation: what they find afterwards is not to be relied on.
+    pub withheld: BTreeMap<u64, BTreeSet<String>>,
     /// How the last job over the pending or the current document ended.
     pub last: Option<LastJob>,
     /// The result for the current document: of the last job over all of it, updated by jobs over parts since.
@@ -320,6 +322,8 @@ pub enum TroubleKind {
     Restart,
     /// It is left out, because the agent crashed over it.
     Quarantined,
+    /// It left a program running, which was ended, and is left out until the document is delivered again.
+    Withheld,
 }
 
 impl TroubleKind {
@@ -331,6 +335,7 @@ impl TroubleKind {
             Self::Pending => "pending",
             Self::Restart => "restart",
             Self::Quarantined => "quarantined",
+            Self::Withheld => "withheld",
         }
     }
 }

@@ -315,6 +315,8 @@ pub enum SkipReason {
     LeftAlone,
     /// It was being worked on when the process crashed, several times.
     Quarantined,
+    /// It left a program running that was ended, so that what its next test finds is not to be relied on.
+    Withheld,
 }
 
 impl SkipReason {
@@ -328,6 +330,9 @@ impl SkipReason {
             Self::NotSelected => Some("it is not part of this run"),
             Self::LeftAlone => Some("it was applied once, and its mode is ApplyOnly"),
             Self::Quarantined => Some("stead crashed repeatedly while it was being worked on"),
+            Self::Withheld => Some(
+                "it left a program running, which was ended; start that program as a service, then deliver the document again",
+            ),
             Self::Need(_) | Self::Container(_) => None,
         }
     }

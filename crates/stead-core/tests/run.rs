@@ -327,6 +327,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::NotSelected => "not selected".to_owned(),
         SkipReason::LeftAlone => "left alone".to_owned(),
         SkipReason::Quarantined => "quarantined".to_owned(),
+        SkipReason::Withheld => "withheld".to_owned(),
     }
 }
 

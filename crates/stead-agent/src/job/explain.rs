@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
+use stead_core::call::FailureKind;
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{SkipReason, Status};
 use stead_core::graph::{Graph, Role};
@@ -76,10 +77,12 @@ fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> O
     let kind = match run.report().status(id) {
         _ if asked => TroubleKind::Restart,
         None if has_failed_so_far(run, id) => TroubleKind::Failed,
+        Some(Status::Failed) if has_left_programs(run, id) => TroubleKind::Withheld,
         Some(Status::Failed) => TroubleKind::Failed,
         Some(Status::Pending) => TroubleKind::Pending,
         Some(Status::Drifted | Status::Unknown(_)) => TroubleKind::Drifted,
         Some(Status::Skipped(SkipReason::Quarantined)) => TroubleKind::Quarantined,
+        Some(Status::Skipped(SkipReason::Withheld)) => TroubleKind::Withheld,
         _ => return None,
     };
     let message = match kind {
@@ -87,6 +90,11 @@ fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> O
         _ => text("message").to_owned(),
     };
     Some(Trouble::new(run.graph().node(id).path.to_string(), kind, &message, Timestamp::now()))
+}
+
+/// Returns whether it left programs running, which were ended: its next test may find a state that is none.
+fn has_left_programs(run: &Run, id: NodeId) -> bool {
+    run.report().record(id).failure().is_some_and(|failure| failure.kind == FailureKind::LeftBehind)
 }
 
 /// In what an instance has drifted, and why it was not corrected.

@@ -114,6 +114,7 @@ impl Agent {
             owed: inner.state.owed_by(job.generation),
             intended: Mutex::default(),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
+            withheld: inner.state.withheld.get(&job.generation).cloned().unwrap_or_default(),
             resumed,
             width: inner.state.width(),
             held_back,

@@ -9,7 +9,7 @@ use stead_core::document::ConfigurationMode;
 
 use super::{
     BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue,
-    Restarts, Settled, Stage, State, Trouble, Work,
+    Restarts, Settled, Stage, State, Trouble, TroubleKind, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -152,6 +152,7 @@ impl State {
     /// Forgets crashes and restarts: an operator wants what is staged to be worked on.
     fn start_anew(&mut self) {
         self.crashes = Crashes::default();
+        self.withheld.clear();
         self.restarts = Restarts::default();
         self.apply_requested = false;
     }
@@ -239,6 +240,11 @@ impl State {
         if is_whole && outcome.result != JobResult::Aborted {
             let staged = [self.pending, self.current];
             self.crashes.ended((job.generation, job.work), |number| staged.contains(&Some(number)));
+        }
+        let withheld = outcome.troubles.iter().filter(|trouble| trouble.kind == TroubleKind::Withheld);
+        let withheld: BTreeSet<String> = withheld.map(|trouble| trouble.instance.clone()).collect();
+        if !withheld.is_empty() {
+            self.withheld.entry(job.generation).or_default().extend(withheld);
         }
         let last = LastJob::of(&job, &outcome, now);
         // That a part is in its desired state says nothing about the rest.
@@ -448,6 +454,7 @@ impl State {
         let most = usize::try_from(self.settings.generations).unwrap_or(usize::MAX);
         spare.truncate(spare.len().saturating_sub(most));
         self.generations.retain(|number, _| !spare.contains(number));
+        self.withheld.retain(|number, _| self.generations.contains_key(number));
     }
 }
 

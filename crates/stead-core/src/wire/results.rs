@@ -303,7 +303,7 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
         Status::Skipped(SkipReason::Container(container)) => {
             Some(format!("skipped because {}, which contains it, was not carried out", graph.label(container.node())))
         }
-        Status::Skipped(reason @ (SkipReason::Cancelled | SkipReason::Quarantined)) => {
+        Status::Skipped(reason @ (SkipReason::Cancelled | SkipReason::Quarantined | SkipReason::Withheld)) => {
             Some(format!("skipped because {}", reason.clause()?))
         }
         _ => None,

@@ -190,6 +190,33 @@ fn containers_that_are_left_out_are_no_failure() {
     machine.stop();
 }
 
+/// What a set that failed has left may look like the desired state: the next attempt does not take it for that.
+#[test]
+fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&[
+        "settings",
+        "set",
+        "ResourceRetryCount=0",
+        "PendingRetrySecs=1",
+        "PendingRetryMaxSecs=1",
+        "SplaySecs=0",
+    ]);
+    let mark = machine.path("mark").display().to_string();
+    let command = |set: String| json!([{"name": "c", "type": "Stead/Command", "properties": {"test": format!("test -e {mark}"), "set": set}}]);
+    machine.deliver("leaves", &command(format!("touch {mark}; sleep 3600 > /dev/null 2>&1 &")));
+    until(|| (machine.jobs() >= 3).then_some(()));
+    let (found, code) = machine.status_and_code();
+    assert_eq!((machine.stage("current"), machine.stage("pending"), code), (None, Some(1), Some(4)), "{found}");
+    let (text, _) = text(&machine);
+    assert!(text.contains("start that program as a service"), "{text}");
+    machine.deliver("ends", &command(format!("touch {mark}")));
+    machine.wait(0);
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(2), None));
+    machine.stop();
+}
+
 /// What happened and cannot be saved is shown with the reason, and nothing is begun until it can be.
 #[test]
 fn a_state_that_cannot_be_saved_is_shown_until_it_can_be() {
