@@ -19,6 +19,7 @@ use stead_host::bundle::FilesWithin;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
+use stead_host::fs::SystemPath;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
@@ -214,6 +215,14 @@ impl SessionCalls {
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
         self.providers.claims_of(manifest, desired, self.contexts.of(id))
+    }
+
+    /// Returns the paths on the machine that an instance with this desired state reads from.
+    pub(crate) fn read_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Vec<SystemPath> {
+        let cx = self.contexts.of(id);
+        let on_machine = |path: &String| !cx.is_bundled(Path::new(path));
+        let paths = self.providers.of(manifest).reads(desired).into_iter().filter(on_machine);
+        paths.filter_map(|path| cx.source(path).ok()).collect()
     }
 
     /// Returns all that an instance with this desired state manages, creates, uses and states.

@@ -175,6 +175,23 @@ impl Session {
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
     }
 
+    /// The digest of every file and directory that the instances of a run read, by path, as far as their desired states are known.
+    /// What came in a bundle is not among them. What cannot be read has none, as what is not there.
+    pub(crate) fn digests_of_reads(&self, run: &Run) -> BTreeMap<String, Option<String>> {
+        let graph = run.graph();
+        let calls = self.calls(graph);
+        let mut found = BTreeMap::new();
+        for id in graph.order.iter().filter(|id| is_built_in(graph.node(**id))) {
+            let node = graph.node(*id);
+            let Some(desired) = run.report().record(*id).desired.as_ref().or(node.stated.as_ref()) else { continue };
+            for path in calls.read_by(*id, &node.manifest, &Plain::covered(desired)) {
+                let digest = || stead_host::fs::digest(&path).ok().flatten();
+                found.entry(path.display().to_string()).or_insert_with(digest);
+            }
+        }
+        found
+    }
+
     /// Returns what these instances of a document read and manage, as far as that is known without a run.
     pub fn stated_claims(&self, graph: &Graph, ids: impl IntoIterator<Item = NodeId>) -> Vec<(NodeId, Claims)> {
         let ids = ids.into_iter().filter(|id| graph.node(*id).stated.is_some());

@@ -1,6 +1,6 @@
 //! A plan in a file: a document with everything that decides what it does, and what a run of it was predicted to do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,6 +66,8 @@ pub struct SavedPlan {
     pub documents: Vec<String>,
     /// What is to be done with each instance, in the order of the run: all that is shown of the plan.
     pub instances: Vec<Json>,
+    /// The digests of the files and directories that the instances read, by path; `None` where there was nothing to read.
+    reads: BTreeMap<String, Option<String>>,
     /// The document, the parameters and the bundle, where they state secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sealed: Option<SealedTexts>,
@@ -168,6 +170,7 @@ impl SavedPlan {
             skip: parts.skip,
             documents: documents(prepared),
             instances: predictions(run),
+            reads: session.digests_of_reads(run),
             sealed: None,
             states_secrets: states_secrets(prepared),
         }
@@ -282,6 +285,13 @@ impl SavedPlan {
     /// Whether a document was made of the same texts.
     pub fn is_of(&self, prepared: &Prepared) -> bool {
         self.documents == documents(prepared)
+    }
+
+    /// The paths of what the instances of a run read and that is not as it was when the plan was made.
+    pub fn changed_reads(&self, session: &Session, run: &Run) -> Vec<String> {
+        let now = session.digests_of_reads(run);
+        let paths: BTreeSet<&String> = self.reads.keys().chain(now.keys()).collect();
+        paths.into_iter().filter(|path| self.reads.get(*path) != now.get(*path)).cloned().collect()
     }
 
     /// For which instances another run would do, or did, something else than is planned. What was unknown must be so still: a

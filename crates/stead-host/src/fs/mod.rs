@@ -20,6 +20,7 @@
 //! none; the next run sees that and corrects it. With [`Durability::PerFile`] it has either its former or its new content.
 
 mod attributes;
+mod digest;
 mod durability;
 mod error;
 mod mounts;
@@ -36,6 +37,7 @@ mod trusted;
 mod walk;
 mod zone;
 
+pub use digest::digest;
 pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
 pub use mounts::{check_unmounted, mounts_below};

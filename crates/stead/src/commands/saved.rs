@@ -181,7 +181,10 @@ pub(super) fn confirm(
     }
     let deviations = plan.deviations(&run);
     if deviations.is_empty() {
-        return Ok(Planned::by(&run));
+        let Some(path) = plan.changed_reads(session, &run).first().map(|path| plain(path).into_owned()) else {
+            return Ok(Planned::by(&run));
+        };
+        return Err(refused(&format!("'{path}', which the saved plan reads, has changed; nothing was changed")));
     }
     complain(&format!(
         "error: the saved plan is out of date for {}; nothing was changed",
@@ -220,6 +223,7 @@ pub(crate) fn show(arguments: &Show) -> Exit {
     match arguments.output {
         Output::Text => {
             print(&text::text(&plan, arguments.brief));
+            complain(&format!("note: its relative paths start at {}", plain(&plan.root.display().to_string())));
             if let Some(root) = &plan.system_root {
                 complain(&format!("note: it is for the operating system in {}", plain(&root.display().to_string())));
             }

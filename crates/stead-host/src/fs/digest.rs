@@ -1,0 +1,106 @@
+//! Digests of all that is at a path.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, fstat, openat, readlinkat};
+use sha2::{Digest as _, Sha256};
+
+use super::error::FsError;
+use super::read::LOOK;
+use super::status::{Kind, Status};
+use super::system::SystemPath;
+use super::tree::entries;
+use super::walk::open;
+
+/// The SHA-256, in hexadecimal digits, of what is at a path: the content and mode of a file, or the names, modes and contents of
+/// all that is in a directory, with the targets of links; `None` when nothing is there.
+///
+/// Guarantees: two trees have the same digest only if a copy of one is a copy of the other. Links in a tree are not followed.
+pub fn digest(path: &SystemPath) -> Result<Option<String>, FsError> {
+    let Some(found) = open(path, LOOK)? else { return Ok(None) };
+    let mut hasher = Sha256::new();
+    add(&mut hasher, found, path)?;
+    Ok(Some(stead_core::digest::hex(&hasher.finalize())))
+}
+
+fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> {
+    let status = fstat(&found).map(Status::from).map_err(|errno| FsError::system("examine", path, errno))?;
+    hasher.update(format!(
+        "{:?} {:o} {}\n",
+        status.kind,
+        status.mode,
+        status.size * u64::from(status.kind == Kind::File)
+    ));
+    match status.kind {
+        Kind::File => {
+            let failed = |source: io::Error| FsError::System { doing: "read", path: path.to_owned(), source };
+            let (mut file, mut buffer) = (File::from(found), vec![0; 64 << 10]);
+            loop {
+                match file.read(&mut buffer).map_err(failed)? {
+                    0 => return Ok(()),
+                    read => hasher.update(buffer.get(..read).unwrap_or_default()),
+                }
+            }
+        }
+        Kind::Directory => {
+            for (name, kind) in entries(&found, path)? {
+                let inside = path.join(&name);
+                hasher.update(format!("{} {kind:?} ", name.len()));
+                hasher.update(name.as_bytes());
+                let failed = |errno| FsError::system("read", &inside, errno);
+                match kind {
+                    Kind::File | Kind::Directory => {
+                        let opened = openat(&found, &name, LOOK | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;
+                        add(hasher, opened, &inside)?;
+                    }
+                    Kind::Symlink => {
+                        let target = readlinkat(&found, &name, Vec::new()).map_err(failed)?;
+                        hasher.update(format!("{} ", target.as_bytes().len()));
+                        hasher.update(target.as_bytes());
+                    }
+                    Kind::Special => {}
+                }
+            }
+            hasher.update("\n");
+            Ok(())
+        }
+        Kind::Symlink | Kind::Special => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_a_copy_would_have_otherwise_is_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| SystemPath::here(root.path().join(name));
+        let make = |name: &str, content: &str| {
+            std::fs::create_dir_all(root.path().join(name).join("in")).unwrap();
+            std::fs::write(root.path().join(name).join("in/file"), content).unwrap();
+            std::os::unix::fs::symlink("file", root.path().join(name).join("in/link")).unwrap();
+        };
+        make("one", "abc");
+        make("same", "abc");
+        make("other", "abd");
+        make("mode", "abc");
+        std::fs::set_permissions(root.path().join("mode/in/file"), Permissions::from_mode(0o4755)).unwrap();
+        make("link", "abc");
+        std::fs::remove_file(root.path().join("link/in/link")).unwrap();
+        std::os::unix::fs::symlink("elif", root.path().join("link/in/link")).unwrap();
+        let of = |name: &str| digest(&at(name)).unwrap();
+        assert_eq!(of("one"), of("same"));
+        for other in ["other", "mode", "link", "one/in", "none"] {
+            assert_ne!(of("one"), of(other), "{other}");
+        }
+        assert_eq!(of("none"), None);
+    }
+}
