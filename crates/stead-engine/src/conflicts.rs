@@ -54,7 +54,8 @@ impl Session {
         let claims: Vec<_> =
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
         let found = conflicts(&claims);
-        let states = known.iter().filter(is_settled).map(|known| (known.id, known.states.as_slice()));
+        let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
+        let states = known.iter().filter(is_set).map(|known| (known.id, known.states.as_slice()));
         let disagreements = besides(disagreements(states), &found);
         let both = disagreements.iter().map(|found| (found.first, found.second));
         let both = found.iter().map(|found| (found.first, found.second)).chain(both);
@@ -148,7 +149,7 @@ impl Session {
         let calls = self.calls(graph);
         let states_of = |id: &NodeId| {
             let node = graph.node(*id);
-            let desired = desired(*id).filter(|_| is_built_in(node))?;
+            let desired = desired(*id).filter(|_| is_built_in(node) && !graph.is_asserted(*id))?;
             Some((*id, calls.managed_by(*id, &node.manifest, &Plain::covered(desired)).states))
         };
         graph.order.iter().filter_map(states_of).collect()

@@ -150,7 +150,7 @@ pub struct Deviation {
 
 impl SavedPlan {
     /// How a file with a plan begins; no document does.
-    pub const BEGIN: &str = "{\"steadPlan\":";
+    pub const BEGIN: &str = stead_core::document::SAVED_PLAN;
 
     /// The plan that a what-if run came to.
     pub fn new(session: &Session, prepared: &Prepared, run: &Run, parts: Parts) -> Self {
@@ -334,6 +334,9 @@ fn deviation(planned: Option<&Json>, now: Option<&Json>) -> Deviation {
         }
         let shown = |instance: &Json| shortened(&format!("{label}: {}", instance[member]));
         (before, after) = (planned.map(shown), now.map(shown));
+    }
+    if before == after {
+        before = Some("other values, behind what is shown of them".to_owned());
     }
     Deviation { instance: planned.or(now).map(label).unwrap_or_default(), planned: before, now: after }
 }

@@ -91,14 +91,16 @@ fn a_machine_is_kept_as_stated_through_everything() {
     let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
     machine.deliver_with("three", &auto, &json!([restarting, after, first]));
     machine.wait(1);
-    assert_eq!(machine.status()["LCMState"], "PendingReboot");
+    // A check of the current document may be under way.
+    until(|| (machine.status()["LCMState"] == "PendingReboot").then_some(()));
     assert!(machine.read("after").is_none(), "nothing is begun before the restart");
     assert_eq!(machine.stage("current"), Some(2));
     // A new process in the same boot changes nothing about it.
     machine.kill();
     machine.start();
     machine.wait(1);
-    assert_eq!(machine.status()["LCMState"], "PendingReboot");
+    // A check of the current document may be under way.
+    until(|| (machine.status()["LCMState"] == "PendingReboot").then_some(()));
     machine.kill();
     machine.reboot();
     machine.start();

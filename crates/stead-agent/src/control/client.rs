@@ -24,8 +24,8 @@ pub enum CallError {
     #[error("no agent is running in '{}'; {}", .0.display(), way_out(.0))]
     NotRunning(PathBuf),
     /// An agent runs, but its socket is gone.
-    #[error("an agent is running in '{}' and cannot be reached: its socket is gone. It makes another one within a minute; \
-        else restart it", .0.display())]
+    #[error("an agent is running in '{}' and cannot be reached: it has just been started, or its socket is gone. It makes \
+        another one within a minute; else restart it", .0.display())]
     Unreachable(PathBuf),
     /// It does not answer.
     #[error("the agent in '{}' did not answer within {} s; 'journalctl -u stead-agent' may tell why", path.display(), after.as_secs())]

@@ -249,6 +249,7 @@ impl Agent {
         let state = &inner.state;
         let has_converged = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let generation = match goal {
+            Goal::Job { .. } if state.pending.is_none() && state.current.is_none() => return Some("none"),
             Goal::Job { after } => {
                 return (inner.jobs > *after).then_some(if has_converged { "converged" } else { "failed" });
             }
@@ -266,6 +267,9 @@ impl Agent {
         }
         // A document that is only monitored never becomes current; that it is in its desired state is all there can be.
         let is_monitored = |generation: &Generation| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
+        if state.pending.is_none() && state.current.is_none() {
+            return Some("none");
+        }
         let last = match state.staged(Stage::Pending) {
             Some((_, generation)) if !is_monitored(generation) => return Some("waiting"),
             Some(_) => state.progress.last.as_ref(),

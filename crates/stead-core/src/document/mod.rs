@@ -12,7 +12,7 @@ mod reconcile;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
-pub use read::{INSTANCE_KEYS, of_tree, parse, read};
+pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;
 
 use std::collections::BTreeSet;

@@ -29,6 +29,12 @@ pub fn of_tree(
     if text.starts_with(bundle::BEGIN) {
         findings = vec![is_bundle(source)];
     }
+    if text.starts_with(SAVED_PLAN) {
+        let end = u32::try_from(SAVED_PLAN.len()).unwrap_or_default();
+        let place = Span { source, start: 0, end };
+        let finding = Diagnostic::error(&text::codes::SYNTAX, place, "this is a saved plan, not a document");
+        return (Document { source, ..Document::default() }, vec![finding.with_help("'show' and 'apply' take it")]);
+    }
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
     let mut reader = Reader::new(Some(text), limits.findings);
     let document = reader.document(source, root);
@@ -36,6 +42,9 @@ pub fn of_tree(
     findings.sort_by_key(|finding| finding.span.map(|span| span.start));
     (document, findings)
 }
+
+/// How the file of a saved plan begins; no document does.
+pub const SAVED_PLAN: &str = "{\"steadPlan\":";
 
 /// What is said of a bundle instead of what is wrong with it as YAML.
 fn is_bundle(source: SourceId) -> Diagnostic {

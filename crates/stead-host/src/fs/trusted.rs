@@ -144,6 +144,11 @@ impl OpenError {
         matches!(self, Self::System { source, .. } if source.raw_os_error() == Some(errno.raw_os_error()))
     }
 
+    /// Returns whether a component on the way is there and is not a directory.
+    pub fn is_not_a_directory(&self) -> bool {
+        matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
     /// Whether nothing is there.
     pub fn is_not_found(&self) -> bool {
         let Self::System { source, .. } = self else { return false };

@@ -39,7 +39,8 @@ impl Folder {
     pub fn existing(path: &Path) -> Result<Option<Self>, StoreError> {
         let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
         match TrustedDirectory::open(&path, User::current().trust()) {
-            Err(error) if error.is_not_found() => Ok(None),
+            // Something else in its place is not the same as nothing: it may have been put there.
+            Err(error) if error.is_not_found() && !error.is_not_a_directory() => Ok(None),
             Ok(directory) => Self::protected(directory).map(Some),
             Err(source) => Err(StoreError::Directory { path, source }),
         }

@@ -155,7 +155,13 @@ impl Part for Limits {
         let kinds = [Kind::Soft, Kind::Hard, Kind::Both].into_iter().find(|kind| kind.word() == text("type"));
         let thing = |kind: Kind| format!("the {} limit '{}' of '{}'", kind.word(), text("item"), text("domain"));
         let kinds = kinds.into_iter().flat_map(Kind::each);
-        kinds.flat_map(|kind| reply::states(&thing(kind), input, &["value"])).collect()
+        let mut states: Vec<_> = kinds.flat_map(|kind| reply::states(&thing(kind), input, &["value"])).collect();
+        for state in states.iter_mut().filter(|state| state.property == "value") {
+            if let Some(number) = state.value.as_str().and_then(number) {
+                state.value = Value::from(number);
+            }
+        }
+        states
     }
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
@@ -184,6 +190,9 @@ impl<'a> Stated<'a> for Properties<'a> {
         // The files of the folder are read after the one that has no folder.
         let own = if self.path.0.0 == MAIN { AT_FIRST } else { self.path.0.0 };
         let own_line = |line: &str| self.is_own(line);
+        if let Some(found) = self.capped(cx, own)? {
+            return Ok(Some(found));
+        }
         for kind in self.kind.each() {
             // A line for both kinds counts for each of them.
             let value_of = |line: &str| {
@@ -216,6 +225,8 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
         let line = entry(text, InForce::Last, |line| self.is_own(line));
         let value = line.and_then(|line| fields(line.text)).map(|[.., value]| value);
+        let same = |value: &&str| self.value.is_some_and(|wanted| is_same_value(wanted.0, value));
+        let value = if value.as_ref().is_some_and(same) { self.value.map(|value| value.0) } else { value };
         Ok(value.map(|value| [("value".to_owned(), Value::from(value))].into()))
     }
 
@@ -239,6 +250,24 @@ impl<'a> Stated<'a> for Properties<'a> {
 }
 
 impl Properties<'_> {
+    /// A hard limit in a later file that is below the soft one that is stated: PAM lowers that with it.
+    fn capped(&self, cx: &Context, own: &str) -> Result<Option<Override>, Failure> {
+        let Some(wanted) = self.value.map(|value| number(value.0)).filter(|_| self.kind == Kind::Soft) else {
+            return Ok(None);
+        };
+        let found = overridden(cx, own, &[FOLDER], |line| {
+            let [domain, kind, item, value] = fields(line)?;
+            let is_hard = domain == self.domain.0 && item == self.item.word() && kind == Kind::Hard.word();
+            is_hard.then(|| value.to_owned())
+        })?;
+        let is_below = |hard: Option<i64>| match (wanted, hard) {
+            (Some(UNLIMITED), Some(hard)) => hard != UNLIMITED,
+            (Some(soft), Some(hard)) => hard != UNLIMITED && hard < soft,
+            _ => false,
+        };
+        Ok(found.filter(|found| is_below(found.value().and_then(number))))
+    }
+
     fn is_own(&self, line: &str) -> bool {
         fields(line).is_some_and(|[domain, kind, item, _]| {
             domain == self.domain.0 && kind == self.kind.word() && item == self.item.word()
@@ -248,11 +277,18 @@ impl Properties<'_> {
 
 /// Returns whether PAM takes two values for the same: it has three words for no limit, and reads numbers as decimal ones.
 fn is_same_value(one: &str, other: &str) -> bool {
-    let read = |value: &str| match value {
-        "unlimited" | "infinity" | "-1" => Ok(-1),
-        number => number.parse::<i64>(),
-    };
-    one == other || matches!((read(one), read(other)), (Ok(one), Ok(other)) if one == other)
+    one == other || number(one).is_some_and(|one| Some(one) == number(other))
+}
+
+/// No limit, as a number.
+const UNLIMITED: i64 = -1;
+
+/// A value as PAM reads it; `None` where that is not a number.
+fn number(value: &str) -> Option<i64> {
+    match value {
+        "unlimited" | "infinity" | "-1" => Some(UNLIMITED),
+        number => number.parse().ok(),
+    }
 }
 
 /// The columns of a line; `None` where it sets no limit.

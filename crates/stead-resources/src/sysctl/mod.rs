@@ -84,7 +84,12 @@ impl Part for Sysctl {
 
     fn states(input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, "name").map(dotted).unwrap_or_default();
-        reply::states(&format!("the kernel parameter '{name}'"), input, &["value"])
+        let mut states = reply::states(&format!("the kernel parameter '{name}'"), input, &["value"]);
+        for state in states.iter_mut().filter(|state| state.property == "value") {
+            let words: Vec<&str> = state.value.as_str().unwrap_or_default().split_whitespace().collect();
+            state.value = Value::from(words.join(" "));
+        }
+        states
     }
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {

@@ -45,6 +45,7 @@ pub(super) fn waited(answer: &Json) -> String {
         (Some(true), _) if text(answer, "outcome") == "superseded" => {
             "not converged: another document took its place\n".to_owned()
         }
+        (Some(true), _) if text(answer, "outcome") == "none" => "not converged: no document was delivered\n".to_owned(),
         (Some(true), _) if text(answer, "outcome") == "removed" => "not converged: it was removed\n".to_owned(),
         (Some(true), _) => match answer["waitingFor"].as_str() {
             Some(why) => format!("not converged: {}{}\n", attempts(answer, why), next_attempt(&answer["nextAttempt"])),

@@ -38,6 +38,10 @@ impl Request {
         struct Identified<I> {
             id: I,
         }
+        // An array would do in place of an object.
+        if !line.trim_start().starts_with('{') {
+            return Json::Null;
+        }
         let text = serde_json::from_str(line).map(|named: Identified<String>| named.id.into());
         let number = || serde_json::from_str(line).map(|numbered: Identified<serde_json::Number>| numbered.id.into());
         text.or_else(|_| number()).unwrap_or_default()

@@ -190,6 +190,19 @@ fn containers_that_are_left_out_are_no_failure() {
     machine.stop();
 }
 
+/// No document is not a converged one.
+#[test]
+fn a_wait_without_a_document_says_so() {
+    let mut machine = Machine::new();
+    machine.start();
+    for arguments in [&["wait"][..], &["wait", "--timeout", "1"], &["wait", "--until-converged", "--timeout", "3"]] {
+        let output = machine.run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!output.status.success() && text.contains("no document was delivered"), "{arguments:?}: {text}");
+    }
+    machine.stop();
+}
+
 /// What a set that failed has left may look like the desired state: the next attempt does not take it for that.
 #[test]
 fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
