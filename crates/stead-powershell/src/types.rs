@@ -85,11 +85,15 @@ pub struct Enumeration {
     pub members: Vec<(String, i128)>,
 }
 
+/// How many classes may lie within each other. What lies deeper has no properties: it would be read, written and dropped by
+/// recursion. Modules in the field have less than five.
+pub(crate) const DEEPEST_CLASS: usize = 16;
+
 /// A class whose instances are values of properties.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// Its properties, those of base classes first. Empty for a class within itself.
+    /// Its properties, those of base classes first. Empty for a class within itself or too deep within others.
     pub properties: Vec<crate::resource::Property>,
 }

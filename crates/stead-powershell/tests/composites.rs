@@ -112,6 +112,30 @@ fn thousands_of_instances_that_depend_on_each_other_are_expanded() {
     assert_eq!(expansion.document.resources.len(), 20_000);
 }
 
+/// Each of these was evaluated or dropped by recursion.
+#[test]
+fn chains_and_nesting_in_a_composite_end_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path());
+    let all = folder.path().join("Shop/DscResources/All/All.schema.psm1");
+    let expand = |body: &str| {
+        fs::write(&all, format!("Configuration All {{ param([int[]] $Numbers)\n{body} }}")).unwrap();
+        expanded(folder.path(), "Shop/All", json!({ "Numbers": [1] }))
+    };
+    for (first, link) in [("1", "+1"), ("1", " -eq 1"), ("1", " -and 1"), ("1", " -bor 1"), ("'a'", "+'a'")] {
+        let read = expand(&format!("$a = {first}{}", link.repeat(10_000)));
+        assert!(read.unwrap().document.resources.is_empty());
+    }
+    for (first, link) in [("@{a=1}", ".Count"), ("@{a=1}", "['a']"), ("@{a=1}", ".ContainsKey('a')")] {
+        let refused = expand(&format!("$a = {first}; $b = $a{}", link.repeat(10_000))).unwrap_err();
+        assert!(refused[0].finding.message.contains("cannot be expanded"), "{}", refused[0].finding.message);
+    }
+    for grown in ["@{a=$a}", "@(,$a)"] {
+        let refused = expand(&format!("$a = 1; foreach ($n in @(1) * 9000) {{ $a = {grown} }}")).unwrap_err();
+        assert!(refused[0].finding.message.contains("levels of values"), "{}", refused[0].finding.message);
+    }
+}
+
 #[test]
 fn recorded_composites_are_expanded_or_refused() {
     let modules = stead_testkit::repository().join("../shared/corpus/powershell/discovery/modules");

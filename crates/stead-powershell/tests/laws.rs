@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use stead_powershell::class::{File, Modules, declared};
+use stead_powershell::manifest::{self, Context};
 
 struct Nothing;
 
@@ -187,6 +188,19 @@ fn nesting_ends_at_a_limit() {
         "`",
         "$a.b[c[",
         "class A{[void]M(){",
+        "class A{[int",
+        ":a ",
+        "if(1){}elseif(1){}else{if(1){",
+        "1|a|",
+        "$a::b.",
+        "a -b:(",
+        "return ",
+        "throw ",
+        "data{",
+        "trap{",
+        "do{",
+        "$a=if(1){",
+        "a&&",
     ];
     let rest = [
         "$a?",
@@ -210,6 +224,69 @@ fn nesting_ends_at_a_limit() {
     {
         read([open.repeat(count), "1".to_owned(), close.repeat(count)].concat().as_bytes());
     }
+}
+
+/// What stands side by side does not nest, however much of it there is.
+#[test]
+fn chains_and_nesting_of_values_end_no_process() {
+    let count = stead_testkit::times("STEAD_NESTING", 10_000);
+    let context = Context { folder: "", environment: &|_| None, variables: None };
+    let table = |value: &str| manifest::read(&format!("@{{ X = {value} }}"), &context);
+    let chain = |first: &str, link: &str| table(&(first.to_owned() + &link.repeat(count)));
+    let mut links =
+        vec!["+1", "-1", " -band 1", " -bor 1", " -eq 1", " -and 1", " -or 0", " -xor 1", " -ge 0", " ?? 1"];
+    links.extend(["*1", "/1", "%2", " -is [int]", " -shl 0", "+1*1", " -join 1"]);
+    for link in links {
+        let read = chain("1", link);
+        assert!(read.is_ok() || !link.ends_with('1') || link == " -join 1", "{link}: {read:?}");
+    }
+    for (first, link) in [("", "1,"), ("if (1) {1}", " elseif (1) {1}"), ("'a'", "+'a'"), ("1", ".a"), ("1", "[0]")] {
+        let _ = chain(first, link);
+    }
+    let mut nested =
+        vec!["(", "@(", "$(", "@{a=", "-", "!", "[int]", "1?1:", "1?", "\"$(", "if(1){", "1+(", ",", "1,("];
+    nested.extend(["Join-Path (", "if (1) {", "@{(", "1 -and -", "1 -eq !"]);
+    for open in nested {
+        assert!(table(&open.repeat(count)).is_err(), "{open}");
+    }
+    assert!(chain("'a'", "|Write-Host").unwrap_err().message.contains("too deep"));
+    assert!(table(&("1".to_owned() + &"?1:1".repeat(count))).unwrap_err().message.contains("too deep"));
+}
+
+/// What a property may be lies within as many levels as are read.
+#[test]
+fn types_end_at_a_limit() {
+    let count = stead_testkit::times("STEAD_NESTING", 10_000);
+    let class = |ty: &str| read(format!("class A {{ [DscProperty(Key)] [{ty}] $B }}").as_bytes()).script.problems;
+    assert!(class(&format!("int{}", "[]".repeat(100))).is_empty());
+    for ty in ["int".to_owned() + &"[]".repeat(count), "int".to_owned() + &"[,]".repeat(count), "a[".repeat(count)] {
+        assert!(class(&ty).iter().any(|problem| problem.message.contains("levels of nesting")));
+    }
+    for order in [1, -1] {
+        let mut numbers: Vec<_> = (0..1000).collect();
+        numbers.sort_by_key(|number| number * order);
+        let within = numbers.iter().map(|number| {
+            let inner = number + 1;
+            format!("[DscResource()] class A{number} {{ [DscProperty(Key)] [A{inner}] $B; [DscProperty()] [A{inner}] $C }}\n")
+        });
+        read(within.collect::<String>().as_bytes());
+    }
+}
+
+/// Each class of the schema has the next one as a property.
+#[test]
+fn embedded_instances_end_at_a_limit() {
+    let classes: Vec<_> = (0..3000)
+        .map(|number| format!("class A{number} {{ [Write, EmbeddedInstance(\"A{}\")] string B; }};\n", number + 1))
+        .collect();
+    let resource = "[ClassVersion(\"1\")] class R : OMI_BaseResource { [Key] string K; [Write, EmbeddedInstance(\"A0\")] string B; };";
+    let schema =
+        stead_powershell::mof::read((classes.concat() + resource).as_bytes(), &Arc::new(PathBuf::from("R.schema.mof")));
+    assert!(
+        schema.findings.iter().any(|finding| finding.message.contains("within more than")),
+        "{:?}",
+        schema.findings
+    );
 }
 
 /// Twice the text takes twice the time: with ten times the text, far less than a hundred times of it.

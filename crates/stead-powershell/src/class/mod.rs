@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::resource::{Kind, Methods, Property, Resource};
 use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeForm, UsingKind};
 use crate::text::Text;
-use crate::types::{Class, Enumeration, Type};
+use crate::types::{Class, DEEPEST_CLASS, Enumeration, Type};
 
 /// How many enumerations in a row may name values of another.
 const MAX_REFERENCES: usize = 4;
@@ -68,7 +68,8 @@ pub struct Types<'a> {
     /// Whether types may be there that this cannot see.
     open: bool,
     missing: Vec<(usize, String)>,
-    classes: Mutex<BTreeMap<String, Arc<Class>>>,
+    /// Classes that were read, by how many others they are within.
+    classes: Mutex<BTreeMap<(usize, String), Arc<Class>>>,
 }
 
 /// A member with the class and the file that declare it.
@@ -248,21 +249,22 @@ impl<'a> Types<'a> {
     /// A class as the type of values. One that is read already is not read again within itself.
     fn class(&self, file: &File, ty: &TypeDefinition, within: &mut Vec<String>) -> Arc<Class> {
         let name = ty.name.to_lowercase();
-        let known = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        let key = (within.len(), name.clone());
+        let known = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(class) = known {
             return class;
         }
         let mut class = Class { name: ty.name.clone(), properties: Vec::new() };
-        if within.contains(&name) {
+        if within.len() == DEEPEST_CLASS || within.contains(&name) {
             return Arc::new(class);
         }
-        within.push(name.clone());
+        within.push(name);
         for property in self.properties(file, ty) {
             class.properties.push(self.property(property, ty, within));
         }
         within.pop();
         let class = Arc::new(class);
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(name, class.clone());
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, class.clone());
         class
     }
 }

@@ -61,6 +61,8 @@ pub(crate) trait Keywords {
 const MOST_STEPS: usize = 100_000;
 /// How much a variable may hold, in bytes: one that is doubled again and again would take all memory.
 const LARGEST_VARIABLE: usize = 1 << 20;
+/// How many levels of values a variable may hold: each statement may put what it held into another list or table.
+const DEEPEST_VARIABLE: usize = 100;
 /// How much the properties of all instances may hold, in bytes.
 const LARGEST_EXPANSION: usize = 64 << 20;
 
@@ -222,6 +224,9 @@ impl Expander<'_> {
     fn assign(&mut self, name: &str, value: Value, at: usize) -> Expand<()> {
         if value.weight() > LARGEST_VARIABLE {
             return fail(at, format!("'${name}' would hold more than {LARGEST_VARIABLE} bytes"));
+        }
+        if value.depth() > DEEPEST_VARIABLE {
+            return fail(at, format!("'${name}' would hold more than {DEEPEST_VARIABLE} levels of values"));
         }
         let value = self.bound.assigned(name, value).map_err(|message| Fault { offset: at, message })?;
         self.bound.variables.insert(name.to_lowercase(), value);

@@ -1,6 +1,6 @@
 //! The values of parsed expressions.
 
-use super::expression::{Expression, Piece, Unary, environment};
+use super::expression::{Expression, Link, Piece, Unary, environment};
 use super::value::Value;
 use super::{Context, Fault, same};
 
@@ -40,7 +40,6 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
         Expression::Table(entries) => table(entries, context)?,
         Expression::Unary(Unary::Not, operand) => Value::Boolean(!truth(operand, context)?),
         Expression::Unary(unary, operand) => self::unary(*unary, &self::operand(operand, context)?)?,
-        Expression::Binary(operator, operands) => binary(operator, operands, context)?,
         Expression::Ternary(parts) => {
             let [condition, yes, no] = &**parts;
             evaluate(if truth(condition, context)? { yes } else { no }, context)?
@@ -48,25 +47,36 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
         Expression::Cast(name, operand) => cast(name, self::operand(operand, context)?)?,
         Expression::If(branches) => branch(branches, context)?,
         Expression::Command(name, arguments) => command(name, arguments, context)?,
-        Expression::Member(value, name) => member(&operand(value, context)?, name)?,
-        Expression::Index(parts) => {
-            let [value, index] = &**parts;
-            element(operand(value, context)?, &operand(index, context)?)?
-        }
-        Expression::ContainsKey(parts) => {
-            let [table, key] = &**parts;
-            let (table, key) = (evaluate(table, context)?, operand(key, context)?);
-            let (Value::Table(_), Value::Text(key)) = (&table, &key) else {
-                return Err("'ContainsKey' requires a hashtable and a string".to_owned());
-            };
-            Value::Boolean(table.get(key).is_some())
-        }
+        Expression::Chain(first, links) => chain(first, links, context)?,
     })
+}
+
+fn chain(first: &Expression, links: &[Link], context: &Context<'_>) -> Evaluate<Value> {
+    let (mut value, mut null) = (evaluate(first, context)?, is_null(first));
+    for link in links {
+        value = match link {
+            Link::Binary(operator, right) => binary(operator, value, null, right, context)?,
+            Link::Member(name) => member(&computable(value)?, name)?,
+            Link::Index(index) => element(computable(value)?, &operand(index, context)?)?,
+            Link::ContainsKey(key) => {
+                let (Value::Table(_), Value::Text(key)) = (&value, &operand(key, context)?) else {
+                    return Err("'ContainsKey' requires a hashtable and a string".to_owned());
+                };
+                Value::Boolean(value.get(key).is_some())
+            }
+        };
+        null = false;
+    }
+    Ok(value)
 }
 
 /// Whether a condition counts as true.
 pub(crate) fn truth(condition: &Expression, context: &Context<'_>) -> Evaluate<bool> {
-    match evaluate(condition, context)? {
+    counts(&evaluate(condition, context)?)
+}
+
+fn counts(value: &Value) -> Evaluate<bool> {
+    match value {
         Value::Opaque { name, is_true: false } => {
             Err(format!("'${name}' is a secret; a secret is not allowed in a condition"))
         }
@@ -76,7 +86,10 @@ pub(crate) fn truth(condition: &Expression, context: &Context<'_>) -> Evaluate<b
 
 /// A value that something is computed from.
 fn operand(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
-    let value = evaluate(expression, context)?;
+    computable(evaluate(expression, context)?)
+}
+
+fn computable(value: Value) -> Evaluate<Value> {
     match value.opaque() {
         None => Ok(value),
         Some(name) => Err(format!("'${name}' can only be passed on: it is a secret, or of a type that has no literal")),
@@ -301,15 +314,15 @@ fn integer(value: &Value) -> Evaluate<i128> {
     }
 }
 
-fn binary(operator: &str, operands: &[Expression; 2], context: &Context<'_>) -> Evaluate<Value> {
-    let [left, right] = operands;
-    let truth = |expression| truth(expression, context);
+/// `null`: the left side is `$null` as written.
+fn binary(operator: &str, left: Value, null: bool, right: &Expression, context: &Context<'_>) -> Evaluate<Value> {
+    let truth = || truth(right, context);
     match operator {
-        "and" => return Ok(Value::Boolean(truth(left)? && truth(right)?)),
-        "or" => return Ok(Value::Boolean(truth(left)? || truth(right)?)),
-        "xor" => return Ok(Value::Boolean(truth(left)? ^ truth(right)?)),
-        "eq" | "ne" if is_null(right) || is_null(left) => {
-            let (left, right) = (evaluate(left, context)?, evaluate(right, context)?);
+        "and" => return Ok(Value::Boolean(counts(&left)? && truth()?)),
+        "or" => return Ok(Value::Boolean(counts(&left)? || truth()?)),
+        "xor" => return Ok(Value::Boolean(counts(&left)? ^ truth()?)),
+        "eq" | "ne" if null || is_null(right) => {
+            let right = evaluate(right, context)?;
             if left.opaque().or(right.opaque()).is_some() {
                 return Ok(Value::Boolean(operator == "ne"));
             }
@@ -317,7 +330,7 @@ fn binary(operator: &str, operands: &[Expression; 2], context: &Context<'_>) -> 
         }
         _ => {}
     }
-    let left = operand(left, context)?;
+    let left = computable(left)?;
     let right = || operand(right, context);
     match operator {
         "??" => {

@@ -23,20 +23,39 @@ pub(crate) enum Expression {
     /// `@{ }`
     Table(Vec<(Expression, Expression)>),
     Unary(Unary, Box<Expression>),
-    /// The operator in lower case, without its dash.
-    Binary(String, Box<[Expression; 2]>),
     Ternary(Box<[Expression; 3]>),
     Cast(String, Box<Expression>),
     /// Conditions with what they guard; the last may be without a condition.
     If(Vec<(Option<Expression>, Vec<Expression>)>),
     /// One of [`COMMANDS`], its arguments with the parameters that name them.
     Command(String, Vec<(Option<String>, Expression)>),
-    /// `value.Name`
-    Member(Box<Expression>, String),
-    /// `value[index]`
-    Index(Box<[Expression; 2]>),
-    /// `value.ContainsKey(key)`, the one method that is evaluated.
-    ContainsKey(Box<[Expression; 2]>),
+    /// A value and what is done to it, link by link. However many there are, they stand side by side: within each other, they
+    /// would be evaluated and dropped by recursion.
+    Chain(Box<Expression>, Vec<Link>),
+}
+
+/// What is done to the value before it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Link {
+    /// The operator in lower case, without its dash, and its right side.
+    Binary(String, Expression),
+    /// `.Name`
+    Member(String),
+    /// `[index]`
+    Index(Expression),
+    /// `.ContainsKey(key)`, the one method that is evaluated.
+    ContainsKey(Expression),
+}
+
+impl Expression {
+    fn with(self, link: Link) -> Self {
+        let (first, mut links) = match self {
+            Self::Chain(first, links) => (first, links),
+            other => (Box::new(other), Vec::new()),
+        };
+        links.push(link);
+        Self::Chain(first, links)
+    }
 }
 
 /// Which language a text is in.
@@ -190,14 +209,19 @@ impl<'a> Parser<'a> {
 
     /// Runs a rule one level deeper, unless that is too deep.
     pub(crate) fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        self.deepen()?;
+        let parsed = rule(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn deepen(&mut self) -> Parse<()> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let token = self.peek();
             return fail(token, "values are nested too deeply");
         }
-        let parsed = rule(self);
-        self.depth -= 1;
-        parsed
+        Ok(())
     }
 
     pub(crate) fn statement(&mut self) -> Parse<Expression> {
@@ -247,8 +271,10 @@ impl<'a> Parser<'a> {
     fn pipeline(&mut self) -> Parse<Expression> {
         let token = self.peek();
         let mut value = if token.kind == Kind::Word { self.command()? } else { self.expression()? };
+        let depth = self.depth;
         while self.eat(Kind::Pipe) {
             self.skip_lines();
+            self.deepen()?;
             value = match self.command()? {
                 Expression::Command(name, mut arguments) => {
                     arguments.push((Some("|".to_owned()), value));
@@ -257,6 +283,7 @@ impl<'a> Parser<'a> {
                 other => other,
             };
         }
+        self.depth = depth;
         Ok(value)
     }
 
@@ -299,11 +326,11 @@ impl<'a> Parser<'a> {
             return if refused { self.refused(token) } else { Ok(condition) };
         }
         self.skip_lines();
-        let yes = self.expression()?;
+        let yes = self.nested(Self::expression)?;
         self.skip_lines();
         self.expect(Kind::Colon)?;
         self.skip_lines();
-        let no = self.expression()?;
+        let no = self.nested(Self::expression)?;
         Ok(Expression::Ternary(Box::new([condition, yes, no])))
     }
 
@@ -340,7 +367,7 @@ impl<'a> Parser<'a> {
             }
             self.skip_lines();
             let right = self.binary(tighter(level))?;
-            left = Expression::Binary(operator, Box::new([left, right]));
+            left = left.with(Link::Binary(operator, right));
         }
     }
 
@@ -362,11 +389,8 @@ impl<'a> Parser<'a> {
     }
 
     fn unary(&mut self) -> Parse<Expression> {
-        self.depth += 1;
+        self.deepen()?;
         let token = self.peek();
-        if self.depth > DEEPEST {
-            return fail(token, "values are nested too deeply");
-        }
         let unary = match (token.kind, self.lexer.text(token)) {
             (Kind::Sign, "+") => Some(Unary::Plus),
             (Kind::Sign, _) => Some(Unary::Minus),
@@ -439,7 +463,7 @@ impl<'a> Parser<'a> {
                     self.next();
                     let index = self.statement()?;
                     self.expect(Kind::BracketClose)?;
-                    Expression::Index(Box::new([value, index]))
+                    value.with(Link::Index(index))
                 }
                 _ => return self.no_member(token).map(|()| value),
             };
@@ -456,12 +480,12 @@ impl<'a> Parser<'a> {
             return self.refused(token);
         }
         if !calls {
-            return Ok(Expression::Member(Box::new(value), name));
+            return Ok(value.with(Link::Member(name)));
         }
         self.next();
         let key = self.statement()?;
         self.expect(Kind::ParenClose)?;
-        Ok(Expression::ContainsKey(Box::new([value, key])))
+        Ok(value.with(Link::ContainsKey(key)))
     }
 
     pub(crate) fn primary(&mut self) -> Parse<Expression> {

@@ -122,6 +122,15 @@ impl Value {
         inner + size_of::<Self>()
     }
 
+    /// How many levels of lists and tables it has.
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            Self::List(values) => 1 + values.iter().map(Self::depth).max().unwrap_or(0),
+            Self::Table(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// Its elements: of a list, else itself; none of nothing.
     pub fn elements(self) -> Vec<Self> {
         match self {

@@ -8,7 +8,7 @@ use super::check::{BASE, is_any};
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Shape, Value};
 use crate::resource::{Kind, Methods, Property, Resource, Rule};
 use crate::text::Text;
-use crate::types::{Class, Type};
+use crate::types::{Class, DEEPEST_CLASS, Type};
 
 /// The resources among the classes of a file.
 pub(super) fn resources(
@@ -113,7 +113,12 @@ impl Convert<'_> {
             self.faults
                 .push(Fault::ignored(declared.offset, message).help("declare it above the class of the resource"));
         }
-        let Some(class) = found.filter(|_| !inside) else {
+        let deep = within.len() == DEEPEST_CLASS;
+        if deep {
+            let message = format!("property '{}' is within more than {DEEPEST_CLASS} classes", declared.name);
+            self.faults.push(Fault::ignored(declared.offset, message));
+        }
+        let Some(class) = found.filter(|_| !inside && !deep) else {
             return Class { name: name.to_owned(), properties: Vec::new() };
         };
         within.push(name.to_owned());

@@ -584,16 +584,21 @@ impl Parser<'_, '_> {
         }
         self.lexer.next(Mode::Type);
         let name = self.lexer.text(token).to_owned();
-        let mut form = TypeForm::Name(name);
-        while self.lexer.peek(Mode::Type).kind == Kind::BracketOpen {
-            let open = self.lexer.next(Mode::Type);
-            form = match (self.dimensions(), form) {
-                (Some(rank), form) => TypeForm::Array(Box::new(form), rank),
-                (None, TypeForm::Name(name)) => TypeForm::Generic(name, self.type_list()?),
-                (None, _) => return self.fail(&codes::TYPE_NAME, open.start, "this is not the name of a type"),
-            };
+        self.dimensioned(TypeForm::Name(name))
+    }
+
+    /// A type with the dimensions behind it, each of which is a level: a list of lists lies within them.
+    fn dimensioned(&mut self, form: TypeForm) -> Parsed<TypeForm> {
+        if self.lexer.peek(Mode::Type).kind != Kind::BracketOpen {
+            return Ok(form);
         }
-        Ok(form)
+        let open = self.lexer.next(Mode::Type);
+        let form = match (self.dimensions(), form) {
+            (Some(rank), form) => TypeForm::Array(Box::new(form), rank),
+            (None, TypeForm::Name(name)) => TypeForm::Generic(name, self.type_list()?),
+            (None, _) => return self.fail(&codes::TYPE_NAME, open.start, "this is not the name of a type"),
+        };
+        self.nest(|parser| parser.dimensioned(form))
     }
 
     /// The number of dimensions in `[]`, `[,]` and the like, of which the first bracket is taken.
