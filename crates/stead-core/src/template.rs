@@ -42,7 +42,8 @@ impl TemplateError {
         }
         // The expression, which is the author's text; a detail may quote values.
         let expression = error.range().and_then(|range| text.get(range)).map(bounds::as_written);
-        let expression = expression.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let expression = expression.map(|text| text.trim().to_owned());
+        let expression = expression.filter(|text| !text.is_empty() && !text.starts_with("__stead"));
         let (plain, quoted) = match error.kind() {
             _ if let Some(limit) = bounds::message(error) => (limit.to_owned(), None),
             ErrorKind::UndefinedError => {
@@ -75,9 +76,11 @@ pub fn check(text: &str) -> Result<(), TemplateError> {
 
 /// The text with the limits that the engine lacks.
 fn bounded(text: &str) -> Result<String, TemplateError> {
-    bounds::bounded(text).map_err(|line| {
-        let plain = "an expression has too many operators in a row; assign parts of it first".to_owned();
-        TemplateError { line: Some(line), is_undefined: false, plain, quoted: None }
+    bounds::bounded(text).map_err(|(line, problem)| TemplateError {
+        line: Some(line),
+        is_undefined: false,
+        plain: problem.to_owned(),
+        quoted: None,
     })
 }
 

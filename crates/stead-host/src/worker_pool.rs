@@ -10,6 +10,10 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// How much of the stack a thread may use: several times what the deepest template takes in a build without optimization. What is
+/// not used takes no memory.
+const STACK: usize = 12 << 20;
+
 /// Threads that carry out jobs, each job at once: where none is idle, one more is started.
 ///
 /// Guarantees: a job never waits for another, so that one that hangs holds up nobody. Threads that idle end when the pool is
@@ -46,7 +50,7 @@ impl WorkerPool {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
-        match thread::Builder::new().name("stead-worker".to_owned()).spawn(move || shared.work()) {
+        match thread::Builder::new().name("stead-worker".to_owned()).stack_size(STACK).spawn(move || shared.work()) {
             Ok(_) => Ok(()),
             Err(error) => {
                 state.jobs.pop_back();

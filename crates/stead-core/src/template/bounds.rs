@@ -17,22 +17,44 @@ const MOST_ASSIGNED: usize = 100_000;
 /// How deep a value may be that is assigned.
 const DEEPEST: usize = 100;
 
-/// How many operators, filters and attributes may follow each other in an expression.
+/// How many operators, filters and attributes may follow each other in an expression, and 'elif' in a block.
 const LONGEST: usize = 200;
 
+/// How deep brackets, and blocks, may be nested.
+const MOST_NESTED: usize = 50;
+
+/// For how many elements the engine makes room before it has them.
+const MOST_RESERVED: usize = 1024;
+
+/// How many values, or pieces of 64 bytes, an element may hold of a list that is repeated.
+const MOST_REPEATED: u64 = 100;
+
 /// What the filters are called. No template can name them by accident.
-const JOINED: &str = "|__stead_joined";
-const ASSIGNED: &str = ")|__stead_assigned";
+const JOINED: &str = "|__stead_joined ";
+const REPEATED: &str = "|__stead_repeated ";
+const MEASURED: &str = "|__stead_measured ";
+const ASSIGNED: &str = ")|__stead_assigned ";
+
+/// What opens the parenthesis that [`ASSIGNED`] closes: nobody writes it.
+const OPEN: &str = "(\x0c";
 
 /// How a message begins that is about these limits.
 const PROBLEM: &str = "the template makes ";
 
 /// Gives an environment the filters.
 pub(super) fn enable(environment: &mut Environment<'_>) {
-    environment.add_filter(JOINED.trim_start_matches('|'), joined);
-    environment.add_filter(ASSIGNED.trim_start_matches(")|"), assigned);
+    environment.add_filter(name(JOINED), joined);
+    environment.add_filter(name(ASSIGNED), assigned);
+    environment.add_filter(name(REPEATED), repeated);
+    environment.add_filter(name(MEASURED), assigned);
+    environment.add_filter("batch", batch);
+    environment.add_filter("slice", slice);
     environment.add_filter("chain", chain);
     environment.add_filter("sum", sum);
+}
+
+fn name(mark: &str) -> &str {
+    mark.trim_matches([')', '|', ' '])
 }
 
 /// The message about a limit, if it is one that an error is about.
@@ -42,7 +64,7 @@ pub(super) fn message(error: &Error) -> Option<&str> {
 
 /// A part of a template as its author wrote it.
 pub(super) fn as_written(part: &str) -> String {
-    part.replace(ASSIGNED, "").replace(JOINED, "")
+    [OPEN, ASSIGNED, JOINED, REPEATED, MEASURED].iter().fold(part.to_owned(), |part, mark| part.replace(mark, ""))
 }
 
 fn refused(problem: &str) -> Error {
@@ -68,28 +90,71 @@ fn joined(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     if is_list(&value) { listed(state, &value, MOST_JOINED) } else { Ok(value) }
 }
 
-/// What is assigned.
+/// What is beside a '*'.
+fn repeated(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+    let value = joined(state, value)?;
+    if is_list(&value) || value.is_tuple() {
+        for element in value.try_iter()? {
+            if measured(state, &element)? > MOST_REPEATED {
+                return Err(refused(&format!("a list of more than {MOST_REPEATED} values many times")));
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// What is assigned, handed over, or gone through.
 fn assigned(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     // A list that is computed when it is read would be computed through all from which it was.
     let value = if value.kind() == ValueKind::Iterable { listed(state, &value, MOST_ASSIGNED)? } else { value };
-    let mut pending = vec![(value.clone(), 0)];
+    measured(state, &value)?;
+    Ok(value)
+}
+
+/// How many values, or pieces of 64 bytes, something comes to, each counted as often as it occurs; a part of it is paid for.
+fn measured(state: &State<'_, '_>, value: &Value) -> Result<u64, Error> {
+    let (mut pending, mut total) = (vec![(value.clone(), 0)], 0);
     while let Some((container, depth)) = pending.pop() {
+        if !matches!(container.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
+            total += length(&container);
+            continue;
+        }
         let Ok(elements) = container.try_iter() else { continue };
         if depth > DEEPEST {
             return Err(refused(&format!("values within values, more than {DEEPEST} levels deep")));
         }
         let is_map = container.kind() == ValueKind::Map;
-        let mut seen = 0;
+        let (mut seen, mut pieces) = (0, 0);
         for element in elements {
             let inner = if is_map { container.get_item(&element)? } else { element };
             seen += 1;
-            if matches!(inner.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
-                pending.push((inner, depth + 1));
+            match inner.kind() {
+                ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => pending.push((inner, depth + 1)),
+                _ => pieces += length(&inner),
             }
         }
-        state.consume_fuel(1 + seen / 16)?;
+        total += 1 + seen + pieces;
+        state.consume_fuel(1 + seen / 16 + pieces)?;
     }
-    Ok(value)
+    Ok(total)
+}
+
+/// How many pieces of 64 bytes a text has.
+fn length(value: &Value) -> u64 {
+    value.as_str().map_or(0, |text| text.len() as u64 / 64)
+}
+
+/// The filter of the engine, which makes room for a list, and fills it up, for nothing.
+fn batch(state: &State<'_, '_>, value: Value, count: usize, filler: Option<Value>) -> Result<Value, Error> {
+    let reserved = if filler.is_some() { count } else { count.min(MOST_RESERVED) };
+    state.consume_fuel(reserved as u64)?;
+    filters::batch(state, value, count, filler)
+}
+
+/// The filter of the engine, which makes lists for nothing.
+fn slice(state: &State<'_, '_>, value: Value, count: usize, filler: Option<Value>) -> Result<Value, Error> {
+    state.consume_fuel(count as u64)?;
+    filters::slice(state, value, count, filler)
 }
 
 /// The filter of the engine, over values that are in memory.
@@ -134,16 +199,19 @@ fn sum(
     Ok(Value::from(all))
 }
 
-/// The text of a template in which what is beside a '+', and what is assigned, goes through the filters; or the line in which an
-/// expression is too long.
-pub(super) fn bounded(text: &str) -> Result<String, usize> {
-    let mut scan = Scan { text, at: 0, edits: Vec::new() };
+/// The text of a template in which what is joined, assigned, handed over and gone through is led through the filters; or what is too
+/// long or deep in it, and in which line.
+pub(super) fn bounded(text: &str) -> Result<String, (usize, &'static str)> {
+    let mut scan = Scan { text, at: 0, edits: Vec::new(), open: Vec::new() };
     while let Some(kind) = scan.enter_block() {
-        match kind {
-            Kind::Raw => scan.after_tag("endraw"),
-            Kind::Expression | Kind::Tag => scan.block()?,
+        if kind == Kind::Raw {
+            scan.leave_raw();
+            continue;
         }
+        scan.block(kind == Kind::Tag)
+            .map_err(|problem| (text.get(..scan.at).unwrap_or_default().matches('\n').count() + 1, problem))?;
     }
+    scan.edits.sort_by_key(|(at, _)| *at);
     let (mut edited, mut from) = (String::with_capacity(text.len()), 0);
     for (at, insertion) in scan.edits {
         edited.push_str(text.get(from..at).unwrap_or_default());
@@ -166,23 +234,58 @@ struct Scan<'t> {
     text: &'t str,
     at: usize,
     edits: Vec<(usize, &'static str)>,
+    /// How many 'elif' each block has that is open.
+    open: Vec<usize>,
 }
 
 /// What is between two brackets, or in no brackets.
 #[derive(Default)]
 struct Level {
-    /// Whether an operand follows a '+'.
-    is_added: bool,
+    /// What an operand is led through that follows an operator.
+    pending: Option<&'static str>,
+    /// How many operators follow each other, and how many of what is within brackets beside them.
     operators: usize,
+    inner: usize,
+    /// The most of them between two commas.
+    most: usize,
+    /// Where a value begins that is handed over or assigned.
+    slot: Option<usize>,
+    /// Whether it can be more than a number or a text.
+    is_open: bool,
+    /// Whether each comma begins another one.
+    has_slots: bool,
 }
 
+impl Level {
+    fn next(&mut self) {
+        self.most = self.most.max(self.operators + self.inner);
+        (self.operators, self.inner) = (0, 0);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Operand {
+    Constant,
+    Variable,
+    Computed,
+}
+
+/// Filters and tests that go through values within values for nothing.
+const DEEP: &[&str] =
+    &["sort", "unique", "min", "max", "groupby", "dictsort", "select", "reject", "selectattr", "rejectattr", "map"];
+
 /// Where the scan of a block is.
-struct Block {
+struct Block<'t> {
     levels: Vec<Level>,
+    /// The first word of a tag.
+    tag: Option<&'t str>,
+    is_tag: bool,
     /// Where the last sign ended, if an operand may end there.
     operand: Option<usize>,
-    /// Whether a value is assigned up to its end.
-    assigns: bool,
+    /// What that operand is.
+    is: Operand,
+    /// The sign before it.
+    before: char,
 }
 
 impl<'t> Scan<'t> {
@@ -197,132 +300,272 @@ impl<'t> Scan<'t> {
     /// Goes into the next block; `None` at the end of the text.
     fn enter_block(&mut self) -> Option<Kind> {
         loop {
-            self.at +=
-                self.rest().find("{{").into_iter().chain(self.rest().find("{%")).chain(self.rest().find("{#")).min()?;
-            let opening = self.rest().get(..2);
-            self.at += 2;
-            match opening {
-                Some("{#") => self.skip_past("#}"),
-                Some("{%") if is_tag(self.rest(), "raw") => return Some(Kind::Raw),
-                Some("{%") => return Some(Kind::Tag),
-                _ => return Some(Kind::Expression),
+            self.at += self.rest().find('{')? + 1;
+            let kind = match self.rest().chars().next() {
+                Some('{') => Some(Kind::Expression),
+                Some('%') => Some(Kind::Tag),
+                Some('#') => None,
+                _ => continue,
+            };
+            self.at += 1;
+            match kind {
+                None => self.skip_past("#}"),
+                Some(Kind::Tag) if is_whole_tag(self.rest(), "raw") => return Some(Kind::Raw),
+                kind => return kind,
             }
         }
     }
 
-    fn after_tag(&mut self, name: &str) {
-        while !self.rest().is_empty() && !is_tag(self.rest(), name) {
+    fn leave_raw(&mut self) {
+        while !self.rest().is_empty() && !is_whole_tag(self.rest(), "endraw") {
             self.skip_past("{%");
         }
     }
 
     /// Scans a block to its end.
-    fn block(&mut self) -> Result<(), usize> {
-        let is_set = is_tag(self.rest(), "set");
-        let mut block = Block { levels: vec![Level::default()], operand: None, assigns: false };
+    fn block(&mut self, is_tag: bool) -> Result<(), &'static str> {
+        let levels = vec![Level::default()];
+        let mut block = Block { levels, tag: None, is_tag, operand: None, is: Operand::Constant, before: ' ' };
+        if self.rest().starts_with(['-', '+']) {
+            self.at += 1;
+        }
         loop {
             let rest = self.rest();
             let ends = rest.trim_start_matches(['-', '+']);
             let Some(letter) = rest.chars().next() else { return Ok(()) };
-            let is_outside = block.levels.len() == 1;
-            if ends.starts_with("%}") || is_outside && ends.starts_with("}}") {
+            if ends.starts_with("%}") || block.levels.len() == 1 && ends.starts_with("}}") {
                 self.operand_ends(&mut block);
-                if block.assigns {
-                    self.edits.push((self.at, ASSIGNED));
-                }
+                let has_value = block.levels.first().is_some_and(|level| level.slot.is_some());
+                self.slot_ends(&mut block);
                 self.at += rest.len() - ends.len() + 2;
-                return Ok(());
-            }
-            if is_set && is_outside && letter == '=' && !block.assigns {
-                self.edits.push((self.at + 1, "("));
-                block.assigns = true;
+                return self.nested(block.tag.unwrap_or_default(), has_value);
             }
             self.token(letter, &mut block)?;
         }
     }
 
-    fn operand_ends(&mut self, block: &mut Block) {
-        let Some(level) = block.levels.last_mut() else { return };
-        if let Some(at) = block.operand.filter(|_| std::mem::take(&mut level.is_added)) {
-            self.edits.push((at, JOINED));
+    /// Counts the blocks that are open behind a tag.
+    fn nested(&mut self, tag: &str, has_value: bool) -> Result<(), &'static str> {
+        match tag {
+            "set" if has_value => {}
+            "if" | "for" | "with" | "filter" | "macro" | "call" | "autoescape" | "set" => self.open.push(0),
+            "elif" => self.open.iter_mut().next_back().into_iter().for_each(|count| *count += 1),
+            tag if tag.starts_with("end") => drop(self.open.pop()),
+            _ => {}
+        }
+        let is_deep = self.open.len() > MOST_NESTED || self.open.iter().sum::<usize>() > LONGEST;
+        if is_deep {
+            Err("blocks are nested too deeply, or have too many 'elif'; make several of them")
+        } else {
+            Ok(())
         }
     }
 
-    fn token(&mut self, letter: char, block: &mut Block) -> Result<(), usize> {
+    fn operand_ends(&mut self, block: &mut Block<'_>) {
+        let Some(level) = block.levels.last_mut() else { return };
+        let pending = level.pending.take();
+        if let (Some(at), Some(filter)) = (block.operand, pending)
+            && (filter != MEASURED || block.is > Operand::Constant)
+        {
+            self.edits.push((at, filter));
+        }
+    }
+
+    /// Ends a value that is handed over or assigned.
+    fn slot_ends(&mut self, block: &mut Block<'_>) {
+        let Some(level) = block.levels.last_mut() else { return };
+        if let Some(from) = level.slot.take().filter(|_| std::mem::take(&mut level.is_open)) {
+            self.edits.extend([(from, OPEN), (block.operand.unwrap_or(self.at), ASSIGNED)]);
+        }
+    }
+
+    fn token(&mut self, letter: char, block: &mut Block<'t>) -> Result<(), &'static str> {
         let rest = self.rest();
-        let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
         match letter {
             letter if letter.is_whitespace() => self.at += letter.len_utf8(),
-            letter if is_word(letter) => {
-                // A word behind an operand is an operator.
-                if block.operand.is_some() {
-                    self.operand_ends(block);
-                    self.operator(block)?;
-                }
-                let length = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
-                let word = rest.get(..length).unwrap_or_default();
-                self.at += length;
-                let is_operator =
-                    matches!(word, "and" | "or" | "not" | "in" | "is" | "if" | "else" | "set" | "elif" | "for");
-                block.operand = Some(self.at).filter(|_| !is_operator);
-            }
+            letter if is_word(letter) => self.word(letter, block)?,
             '"' | '\'' => {
                 self.at += text_length(rest, letter);
-                block.operand = Some(self.at);
+                (block.operand, block.is) = (Some(self.at), Operand::Constant);
             }
-            '(' | '[' | '{' => {
-                if block.operand.is_some() {
-                    self.operator(block)?;
-                }
-                self.at += 1;
-                block.levels.push(Level::default());
-                block.operand = None;
-            }
+            '(' | '[' | '{' => self.opens(letter, block)?,
             ')' | ']' | '}' => {
                 self.operand_ends(block);
-                block.levels.truncate((block.levels.len() - 1).max(1));
+                self.slot_ends(block);
+                if block.levels.len() > 1
+                    && let Some(mut level) = block.levels.pop()
+                    && let Some(outer) = block.levels.last_mut()
+                {
+                    level.next();
+                    outer.inner = outer.inner.max(level.most + 1);
+                }
                 self.at += 1;
-                block.operand = Some(self.at);
+                (block.operand, block.is) = (Some(self.at), Operand::Computed);
+                short(block)?;
             }
             '.' | '|' => {
-                self.operator(block)?;
+                let filter = rest.trim_start_matches('|').trim_start();
+                let is_deep = DEEP.iter().any(|name| filter.starts_with(name)) && block.is > Operand::Constant;
+                let is_measured = letter == '|' && (is_deep || block.is == Operand::Computed);
+                if let Some(at) = block.operand.filter(|_| is_measured) {
+                    self.edits.push((at, MEASURED));
+                }
+                operator(block)?;
                 self.at += 1;
-                block.operand = None;
+                (block.operand, block.before) = (None, letter);
             }
             _ => self.sign(letter, block)?,
         }
         Ok(())
     }
 
-    fn sign(&mut self, letter: char, block: &mut Block) -> Result<(), usize> {
-        let operand = block.operand;
-        self.operator(block)?;
-        if let (Some(at), Some(level)) = (operand, block.levels.last_mut()) {
-            let was_added = std::mem::replace(&mut level.is_added, letter == '+');
-            if was_added || letter == '+' {
-                self.edits.push((at, JOINED));
+    fn word(&mut self, letter: char, block: &mut Block<'t>) -> Result<(), &'static str> {
+        let rest = self.rest();
+        let word = rest.get(..rest.find(|letter| !is_word(letter)).unwrap_or(rest.len())).unwrap_or_default();
+        let is_first = block.is_tag && block.tag.is_none();
+        let is_outside = block.levels.len() == 1;
+        let is_attribute = matches!(block.before, '.' | '|') && block.operand.is_none();
+        let is_operator = is_first
+            || !is_attribute && matches!(word, "and" | "or" | "not" | "in" | "is" | "if" | "else" | "recursive");
+        // A word behind an operand is an operator.
+        if block.operand.is_some() || is_operator && !is_first {
+            let is_loop = is_outside && block.tag == Some("for");
+            let begins =
+                is_loop && word == "in" && block.levels.iter().all(|level| level.slot.is_none() && !level.has_slots);
+            let compares = (matches!(word, "in" | "not") || word == "is" && block.is == Operand::Computed) && !begins;
+            if let Some(level) = block.levels.last_mut().filter(|level| compares && level.pending.is_none()) {
+                level.pending = Some(MEASURED);
             }
-            if matches!(letter, ',' | ':' | '=') {
-                level.operators = 0;
+            self.operand_ends(block);
+            if is_loop && matches!(word, "if" | "recursive") {
+                self.slot_ends(block);
+            }
+            if let Some(level) = block.levels.last_mut() {
+                level.pending = Some(MEASURED).filter(|_| compares && word != "is");
+                if begins {
+                    // No other 'in' of this tag begins anything.
+                    (level.slot, level.has_slots) = (Some(self.at + word.len()), true);
+                }
+            }
+            operator(block)?;
+            if begins {
+                self.at += word.len();
+                (block.operand, block.before) = (None, ' ');
+                return Ok(());
             }
         }
-        self.at += letter.len_utf8();
-        block.operand = None;
+        self.at += word.len();
+        if is_first {
+            block.tag = Some(word);
+        }
+        if let Some(level) = block.levels.last_mut().filter(|_| !letter.is_ascii_digit()) {
+            level.is_open = true;
+        }
+        block.is = match block.before {
+            '|' => Operand::Computed,
+            '.' => block.is.max(Operand::Variable),
+            _ if letter.is_ascii_digit() => Operand::Constant,
+            _ => Operand::Variable,
+        };
+        (block.operand, block.before) = (Some(self.at).filter(|_| !is_operator), ' ');
         Ok(())
     }
 
-    fn operator(&self, block: &mut Block) -> Result<(), usize> {
-        let Some(level) = block.levels.last_mut() else { return Ok(()) };
-        level.operators += 1;
-        let line = || self.text.get(..self.at).unwrap_or_default().matches('\n').count() + 1;
-        if level.operators > LONGEST { Err(line()) } else { Ok(()) }
+    fn opens(&mut self, letter: char, block: &mut Block<'_>) -> Result<(), &'static str> {
+        if block.operand.is_some() {
+            operator(block)?;
+        }
+        self.at += 1;
+        if let Some(level) = block.levels.last_mut() {
+            level.is_open = true;
+        }
+        let is_declared = block.levels.len() == 1 && block.tag == Some("macro");
+        let is_call = letter == '(' && block.operand.is_some() && !is_declared;
+        block.levels.push(Level { slot: Some(self.at).filter(|_| is_call), has_slots: is_call, ..Level::default() });
+        (block.operand, block.before) = (None, ' ');
+        if block.levels.len() > MOST_NESTED {
+            Err("brackets are nested too deeply; assign parts of it first")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn sign(&mut self, letter: char, block: &mut Block<'_>) -> Result<(), &'static str> {
+        let rest = self.rest();
+        let compares = ["==", "!=", "<=", ">="].iter().any(|sign| rest.starts_with(sign));
+        let filter = match letter {
+            '+' => Some(JOINED),
+            '*' => Some(REPEATED),
+            '~' | '<' | '>' => Some(MEASURED),
+            _ => Some(MEASURED).filter(|_| compares),
+        };
+        operator(block)?;
+        let is_assigned = letter == '=' && !compares;
+        if let Some(level) = block.levels.last_mut().filter(|_| block.operand.is_some()) {
+            // The stricter one of those on both sides.
+            let both =
+                [REPEATED, JOINED, MEASURED].into_iter().find(|one| [level.pending, filter].contains(&Some(one)));
+            level.pending = both;
+        }
+        if block.operand.is_some() {
+            self.operand_ends(block);
+        }
+        if letter == ',' {
+            let is_set = block.levels.len() == 1 && block.tag == Some("set");
+            if !is_set {
+                self.slot_ends(block);
+            }
+        }
+        self.at += if compares { 2 } else { letter.len_utf8() };
+        let is_outside = block.levels.len() == 1;
+        let assigns = is_outside && matches!(block.tag, Some("set" | "with"));
+        if let Some(level) = block.levels.last_mut() {
+            if block.operand.is_some() {
+                level.pending = filter;
+            }
+            if is_assigned && (level.has_slots && !is_outside || assigns && level.slot.is_none())
+                || letter == ',' && level.has_slots && !is_outside
+                || letter == '*' && block.operand.is_none() && level.has_slots && !level.is_open
+            {
+                (level.slot, level.is_open) = (Some(self.at), false);
+            }
+            if is_assigned || matches!(letter, ',' | ':') {
+                level.next();
+            }
+        }
+        (block.operand, block.before) = (None, ' ');
+        Ok(())
     }
 }
 
-/// Whether the text behind '{%' is a tag of that name.
-fn is_tag(behind: &str, name: &str) -> bool {
-    let rest = behind.trim_start_matches(['-', '+']).trim_start().strip_prefix(name);
-    rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+fn operator(block: &mut Block<'_>) -> Result<(), &'static str> {
+    if let Some(level) = block.levels.last_mut() {
+        level.operators += 1;
+    }
+    short(block)
+}
+
+/// Refuses what recursion would go through too deeply.
+fn short(block: &Block<'_>) -> Result<(), &'static str> {
+    let around: usize = block.levels.iter().map(|level| level.operators).sum();
+    let inner = block.levels.last().map_or(0, |level| level.inner);
+    if around + inner > LONGEST {
+        Err("an expression has too many operators in a row; assign parts of it first")
+    } else {
+        Ok(())
+    }
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether the text behind '{%' is a tag of that name, and nothing else.
+fn is_whole_tag(behind: &str, name: &str) -> bool {
+    let space = |letter: char| letter.is_ascii_whitespace();
+    let rest = behind.strip_prefix(['-', '+']).unwrap_or(behind).trim_start_matches(space).strip_prefix(name);
+    let rest = rest.map(|rest| rest.trim_start_matches(space));
+    rest.is_some_and(|rest| rest.strip_prefix(['-', '+']).unwrap_or(rest).starts_with("%}"))
 }
 
 /// How long the text in quotes is with which something begins.
@@ -344,9 +587,14 @@ mod tests {
     use super::*;
 
     fn marked(text: &str) -> String {
-        let bounded = bounded(text).unwrap_or_else(|line| panic!("{text}: line {line}"));
-        assert_eq!(as_written(&bounded).replace("=(", "="), text);
-        bounded.replace(JOINED, "@").replace(ASSIGNED, ")!")
+        let bounded = bounded(text).unwrap_or_else(|problem| panic!("{text}: {problem:?}"));
+        assert_eq!(as_written(&bounded), text);
+        bounded
+            .replace(OPEN, "(")
+            .replace(REPEATED, "#")
+            .replace(MEASURED, "$")
+            .replace(JOINED, "@")
+            .replace(ASSIGNED, ")!")
     }
 
     #[test]
@@ -354,17 +602,29 @@ mod tests {
         for (text, expected) in [
             ("a + b {{ 'c' }}", "a + b {{ 'c' }}"),
             ("{{ a + b }}", "{{ a@ + b@ }}"),
-            ("{{a+b.c[0]|d(1+x)-e}}", "{{a@+b.c[0]|d(1@+x@)@-e}}"),
-            ("{{ [a + b, c] + (d + e) * f }}", "{{ [a@ + b@, c]@ + (d@ + e@)@ * f }}"),
+            ("{{a+b.c[0]|d(1+x)-e}}", "{{a@+b.c[0]$|d((1@+x@)!)@-e}}"),
+            ("{{ [a + b, c] + (d + e) * f }}", "{{ [a@ + b@, c]@ + (d@ + e@)# * f# }}"),
             ("{{ a + b if c else d + e }}", "{{ a@ + b@ if c else d@ + e@ }}"),
             ("{{ 'a + b' + \"\\\"+\" }}", "{{ 'a + b'@ + \"\\\"+\"@ }}"),
+            ("{{ 1 + 'a'if b }}", "{{ 1@ + 'a'@if b }}"),
             ("{{ -a + -b + 1.5 }}", "{{ -a@ + -b@ + 1.5@ }}"),
             ("{{ {'a': {'b': 1 + c}} }}", "{{ {'a': {'b': 1@ + c@}} }}"),
-            ("{%- set n.l = n.l + [1] -%}", "{%- set n.l =( n.l@ + [1]@ )!-%}"),
-            ("{% set a = b == c %}", "{% set a =( b == c )!%}"),
+            ("{%- set n.l = n.l + [1] -%}", "{%- set n.l =( n.l@ + [1]@)! -%}"),
+            ("{% set a = b == c %}", "{% set a =( b$ == c$)! %}"),
+            ("{% set a = 'b' %}", "{% set a = 'b' %}"),
             ("{% set a %}+{% endset %}", "{% set a %}+{% endset %}"),
-            ("{% for a in b + c if d %}", "{% for a in b@ + c@ if d %}"),
+            ("{% for a in b + c if d in e %}", "{% for a in( b@ + c@)! if d$ in e$ %}"),
+            ("{% for a in b recursive %}", "{% for a in( b)! recursive %}"),
+            ("{% with a = b, c = [d] %}", "{% with a =( b)!, c =( [d])! %}"),
+            ("{% macro f(a, b=c) %}{% call(d) f(*e, b=g) %}", "{% macro f(a, b=c) %}{% call(d) f(*(e)!, b=(g)!) %}"),
+            ("{{ f('a', 1, b='c') }}", "{{ f('a', 1, b='c') }}"),
+            ("{{ f(a) == g(b)|list }}", "{{ f((a)!)$ == g((b)!)$|list$ }}"),
+            ("{{ [a] in (b) and [c] is not in [d] }}", "{{ [a]$ in (b)$ and [c]$ is not in [d]$ }}"),
             ("{% raw %}{{ a + b }}{% endraw %}{{ c + d }}", "{% raw %}{{ a + b }}{% endraw %}{{ c@ + d@ }}"),
+            (
+                "{%- raw -%}{{ a + b }}{% endraw x %}{{ a + b }}{%+ endraw -%}{{ c + d }}",
+                "{%- raw -%}{{ a + b }}{% endraw x %}{{ a + b }}{%+ endraw -%}{{ c@ + d@ }}",
+            ),
             ("{# a {{ b + c #}{{+ a +}}", "{# a {{ b + c #}{{+ a +}}"),
             ("{{ a is defined and b + c }}", "{{ a is defined and b@ + c@ }}"),
             ("{{ 'ä' ~ ü + ö }}", "{{ 'ä' ~ ü@ + ö@ }}"),
@@ -376,8 +636,34 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_is_not_endless() {
-        assert_eq!(bounded(&format!("a\n{{{{ a{} }}}}", "|list".repeat(LONGEST + 1))), Err(2));
-        assert!(bounded(&format!("{{{{ [a{}] }}}}", ", b.c".repeat(10 * LONGEST))).is_ok());
+    fn what_recursion_goes_through_is_short() {
+        let refused = |text: &str| bounded(text).err().map(|(line, _)| line);
+        assert_eq!(refused(&format!("a\n{{{{ a{} }}}}", "|list".repeat(LONGEST + 1))), Some(2));
+        assert_eq!(refused(&format!("{{{{ [a{}] }}}}", ", b.c".repeat(10 * LONGEST))), None);
+        for depth in [MOST_NESTED - 1, 2 * MOST_NESTED] {
+            let is_refused = (depth > MOST_NESTED).then_some(1);
+            for (open, close) in [("dict(", ")"), ("x[", "]"), ("[", "]"), ("{1: ", "}"), ("1|default(", ")")] {
+                let text = format!("{{{{ {}x{} }}}}", open.repeat(depth), close.repeat(depth));
+                assert_eq!(refused(&text), is_refused, "{text}");
+            }
+            for (open, close) in [("if 0", "endif"), ("set a", "endset"), ("filter upper", "endfilter")] {
+                let (open, close) = (format!("{{% {open} %}}"), format!("{{% {close} %}}"));
+                let text = open.repeat(depth) + &close.repeat(depth);
+                assert_eq!(refused(&text), is_refused, "{text}");
+                assert_eq!(refused(&(open + &close).repeat(depth)), None);
+            }
+        }
+        let many = LONGEST + 1;
+        for text in [
+            format!("{{{{ {}1 }}}}", "not ".repeat(many)),
+            format!("{{{{ 1{} }}}}", " == 1".repeat(many)),
+            format!("{{{{ 1{} }}}}", " if 1 else 1".repeat(many)),
+            format!("{{{{ {}1{} }}}}", "(".repeat(40), " or 1 or 1 or 1 or 1 or 1 or 1)".repeat(40)),
+            format!("{{{{ {}1{} }}}}", "not not not not not not (".repeat(40), ")".repeat(40)),
+            format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(many)),
+            format!("{{% raw %}}{{% endraw x %}}{{{{ \"{{% endraw %}}{{{{ 1{} }}}}", "+1".repeat(many)),
+        ] {
+            assert_eq!(refused(&text), Some(1), "{text}");
+        }
     }
 }

@@ -40,7 +40,8 @@ const PROFILE: Profile = Profile {
 /// A file whose content is rendered from a template in the language of Jinja2, with its mode and owner. A variable that is
 /// not defined is an error. Nothing is escaped, a newline at the end is kept, and one behind a block tag is removed.
 /// Rendering takes at most a million steps and yields at most 16 MiB; values that are assigned are at most 100 levels deep, and lists
-/// that are joined have at most 20,000 elements each. Plans and results show the content, but only its size
+/// that are joined have at most 20,000 elements each. Brackets and blocks are nested at most 50 deep, and at most 200 operators, or
+/// 'elif', follow each other. Plans and results show the content, but only its size
 /// if a property holds a secret, and only size and digest where not everyone may read 'source' or the file that it replaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -172,6 +172,22 @@ fn an_answer_of_millions_of_values_is_refused() {
     assert!(output.stderr.contains("it holds more than 500000 values"), "{}", output.stderr);
 }
 
+/// Each of the templates is refused for that, or, where it is nothing, rendered or refused; within little memory.
+fn are_answered<const COUNT: usize>(what: &str, templates: [(String, &str); COUNT]) {
+    let place = Place::new();
+    place.write("f", "former");
+    let mut served = Served::start(&place);
+    for (template, expected) in templates {
+        let params = json!({ "type": "Stead/Template", "properties": { "path": "f", "template": template } });
+        let answer = served.ask(&json!({ "id": 2, "method": "test", "params": params }).to_string());
+        let shown = template.get(..200).unwrap_or(&template);
+        // What is not refused is rendered, or fails by itself.
+        let is_answered = serde_json::from_str::<Json>(&answer).is_ok_and(|answer| answer["id"] == 2);
+        assert!(is_answered && answer.contains(expected), "{shown}: {answer}");
+    }
+    served.ends_small(what);
+}
+
 /// Of what a template makes on its way, as of what it yields, only so much is made; and nothing is so deep or long that it ends the
 /// program.
 #[test]
@@ -202,24 +218,71 @@ fn templates_that_multiply_are_refused() {
         (written("{% set l = l + l %}"), "a list of more than"),
         ("{% macro f(l, n) %}{% if n %}{{ f(l + l, n - 1) }}{% else %}{{ l|length }}{% endif %}{% endmacro %}{{ f([1], 60) }}".to_owned(), ""),
         (format!("{{{{ [1]{} }}}}", "|list".repeat(50_000)), "too many operators"),
-        (format!("{{{{ {}1{} }}}}", "[".repeat(50_000), "]".repeat(50_000)), "template"),
         (format!("{{{{ 1{} }}}}", " + [1] * 1000000000".repeat(40)), "invalid operation"),
         ("{% set a %}{% for i in range(99999) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}".to_owned(), "steps"),
         ("{{ (range(99999) | join('x' * 100000)) | length }}".to_owned(), "steps"),
         ("{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}".to_owned(), "steps"),
     ];
-    let place = Place::new();
-    place.write("f", "former");
-    let mut served = Served::start(&place);
-    for (template, expected) in templates {
-        let params = json!({ "type": "Stead/Template", "properties": { "path": "f", "template": template } });
-        let answer = served.ask(&json!({ "id": 2, "method": "test", "params": params }).to_string());
-        let shown = template.get(..200).unwrap_or(&template);
-        // What is not refused is rendered, or fails by itself.
-        let is_answered = serde_json::from_str::<Json>(&answer).is_ok_and(|answer| answer["id"] == 2);
-        assert!(is_answered && answer.contains(expected), "{shown}: {answer}");
-    }
-    served.ends_small("templates");
+    are_answered("templates", templates);
+}
+
+/// Nothing in a template is so deep or long that recursion through it ends the program.
+#[test]
+fn templates_that_nest_are_refused() {
+    are_answered(
+        "templates that nest",
+        [
+            (format!("{{{{ {}1{} }}}}", "[".repeat(50_000), "]".repeat(50_000)), "nested too deeply"),
+            (format!("{{{{ {}1{} }}}}", "dict(".repeat(150), ")".repeat(150)), "nested too deeply"),
+            (format!("{{{{ {}1{} }}}}", "1|default(".repeat(150), ")".repeat(150)), "nested too deeply"),
+            (format!("{{{{ {}1{} }}}}", "x[".repeat(150), "]".repeat(150)), "nested too deeply"),
+            (format!("{{{{ {}1 }}}}", "not ".repeat(3000)), "too many operators"),
+            (format!("{{{{ 1{} }}}}", " == 1".repeat(9000)), "too many operators"),
+            (format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(1000)), "nested too deeply"),
+            (
+                format!("{{% raw %}}{{% endraw x %}}{{{{ \"{{% endraw %}}{{{{ 1{} }}}}", "+1".repeat(9000)),
+                "too many operators",
+            ),
+            (format!("{{% for a in [1] %}}{}1{}{{% endfor %}}", "{% if 1 %}".repeat(49), "{% endif %}".repeat(49)), ""),
+            (format!("{{{{ {}1{} }}}}", "1|default(".repeat(49), ")".repeat(49)), ""),
+            (
+                format!(
+                    "{{% macro f(n) %}}{{{{ {}f(n + 1){} }}}}{{% endmacro %}}{{{{ f(1) }}}}",
+                    "(".repeat(40),
+                    ")".repeat(40)
+                ),
+                "",
+            ),
+        ],
+    );
+}
+
+/// Values within values are counted as often as they occur, wherever they are handed over, gone through, compared or filled in.
+#[test]
+fn templates_with_shared_values_are_refused() {
+    are_answered("templates with shared values", [
+        ("{% macro f(x, n) %}{% if n > 0 %}{{ f([x, x], n - 1) }}{% else %}{{ x|string|length }}{% endif %}{% endmacro %}{{ f([1], 60) }}".to_owned(), "steps"),
+        ("{% macro f(x, y, n) %}{% if n > 0 %}{{ f([x, x], [y, y], n - 1) }}{% else %}{{ x == y }}{% endif %}{% endmacro %}{{ f([1], [1], 60) }}".to_owned(), "steps"),
+        ("{% macro f(x, n) %}{% if n > 0 %}{{ f(*[(x, x), n - 1]) }}{% else %}{{ x|string|length }}{% endif %}{% endmacro %}{{ f([1], 60) }}".to_owned(), "steps"),
+        (format!("{{% set a = [1] %}}{}{{{{ a|string|length }}}}{}", "{% with a = [a, a] %}".repeat(45), "{% endwith %}".repeat(45)), "steps"),
+        (format!("{{% set a = [1] %}}{}{{{{ a|string|length }}}}{}", "{% for a in [[a, a]] %}".repeat(45), "{% endfor %}".repeat(45)), "steps"),
+        ("{% for x in [[1]] recursive %}{{ loop([[x, x]]) if loop.depth < 60 else x|string|length }}{% endfor %}".to_owned(), "steps"),
+        (format!("{{{{ {}1{}|string|length }}}}", "[".repeat(45), "] * 2".repeat(45)), "many times"),
+        (format!("{{{{ {}1{}|string|length }}}}", "[none, none]|map('default', ".repeat(24), ", true)|list".repeat(24)), "steps"),
+        ("{% set x = range(50000)|list %}{{ ([none] * 50000)|map('default', x, true)|list|string|length }}".to_owned(), "steps"),
+        ("{% set x = range(50000)|list %}{{ ([x] * 50000)|string|length }}".to_owned(), "many times"),
+        ("{{ range(100000)|batch(1)|map('batch', 1000, 'x')|map('list')|list|length }}".to_owned(), "steps"),
+        ("{{ range(100000)|batch(1)|map('batch', 1000)|list|length }}".to_owned(), "steps"),
+        ("{{ range(100000)|batch(1)|map('slice', 1000, 'x')|list|length }}".to_owned(), "steps"),
+        ("{{ range(99999)|map('replace', '1', 'x' * 10000)|list|length }}".to_owned(), "steps"),
+        ("{{ (['a'] * 20000)|map('indent', 1000000, true)|list|length }}".to_owned(), "steps"),
+        ("{{ (['%100000s'] * 20000)|map('format', 'x')|list|length }}".to_owned(), ""),
+        ("{{ range(99999)|batch(2)|map('join', 'x' * 100000)|list|length }}".to_owned(), "steps"),
+        ("{% set a = 1 %}\n".repeat(20_000), ""),
+        ("{% set x = [range(50000)|list] %}{% set y = [range(50000)|list] %}{% for i in range(90000) %}{{ x == y }}{% endfor %}".to_owned(), "steps"),
+        ("{% set x = [range(50000)|list] %}{% set y = [range(50000)|list] %}{% for i in range(90000) %}{{ x in [y] }}{% endfor %}".to_owned(), "steps"),
+        ("{% set x = [range(50000)|list, range(50000)|list] %}{% for i in range(90000) %}{{ x|sort|length }}{% endfor %}".to_owned(), "steps"),
+    ]);
 }
 
 #[test]
