@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
+use stead_core::identity::DocumentIdentity;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
@@ -103,6 +104,9 @@ pub struct Generation {
     pub content: String,
     /// Where it came from.
     pub origin: String,
+    /// Which document it is, whatever its content; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<DocumentIdentity>,
     /// When it was accepted.
     pub accepted: Timestamp,
     /// The user who delivered it.

@@ -225,6 +225,11 @@ impl SessionCalls {
         paths.filter_map(|path| cx.source(path).ok()).collect()
     }
 
+    /// Returns what an instance with this desired state states of named things.
+    pub(crate) fn states_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Vec<Statement> {
+        self.providers.of(manifest).states(desired)
+    }
+
     /// Returns all that an instance with this desired state manages, creates, uses and states.
     pub(crate) fn managed_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Managed {
         self.providers.managed_by(manifest, desired, self.contexts.of(id))

@@ -150,7 +150,7 @@ impl Session {
         let states_of = |id: &NodeId| {
             let node = graph.node(*id);
             let desired = desired(*id).filter(|_| is_built_in(node) && !graph.is_asserted(*id))?;
-            Some((*id, calls.managed_by(*id, &node.manifest, &Plain::covered(desired)).states))
+            Some((*id, calls.states_of(&node.manifest, &Plain::covered(desired))))
         };
         graph.order.iter().filter_map(states_of).collect()
     }

@@ -198,15 +198,18 @@ fn properties(schema: &Json) -> BoxedStrategy<Json> {
     let names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let member = |name: String| {
-        // A timer without them is never accepted.
-        let is_timer = schema["properties"].get("onCalendar").is_some();
-        let is_needed =
-            is_timer && ["onCalendar", "command"].contains(&name.as_str()) || required.contains(&json!(name));
+        // A timer and a job of cron without them are never accepted.
+        let has = |name: &str| schema["properties"].get(name).is_some();
+        let is_timer = has("onCalendar");
+        let is_needed = is_timer && ["onCalendar", "command"].contains(&name.as_str())
+            || has("schedule") && ["schedule", "user", "command"].contains(&name.as_str())
+            || required.contains(&json!(name));
         let common = if is_needed { 0.95 } else { 0.15 };
         let known = match schema["properties"][&name]["enum"].as_array() {
             _ if name == "path" => prop_oneof![4 => select(vec![json!("p"), json!("/a")]), 1 => value()].boxed(),
             _ if name == "url" => prop_oneof![4 => Just(json!("file:///p")), 1 => value()].boxed(),
             Some(words) => prop_oneof![4 => select(words.clone()), 1 => value()].boxed(),
+            None if name == "schedule" => prop_oneof![4 => Just(json!("@daily")), 1 => value()].boxed(),
             None if name == "onCalendar" => prop_oneof![4 => Just(json!("daily")), 1 => value()].boxed(),
             None if is_timer && name == "command" => prop_oneof![4 => Just(json!("/a")), 1 => value()].boxed(),
             None if name == "type" => prop_oneof![4 => Just(json!("ssh-rsa")), 1 => value()].boxed(),

@@ -9,6 +9,7 @@ use stead_core::bundle::Bundle;
 use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
+use stead_core::identity::DocumentIdentity;
 use stead_core::text::{Source, Sources};
 use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as printed};
 
@@ -115,6 +116,7 @@ impl Agent {
         let generation = Generation {
             content: String::new(),
             origin: delivered.name.clone(),
+            identity: prepared.stated_identity().or_else(|| identity_of_file(&delivered)),
             accepted: Timestamp::now(),
             user,
             mode: document.and_then(|document| document.directives.configuration_mode.as_ref()).map(|mode| mode.value),
@@ -347,7 +349,7 @@ impl Agent {
         let former = self.lock().state.to_restore(generation);
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
         let valid = self.validate(self.document(&former.content)?, user)?;
-        let generation = Generation { origin: former.origin, ..valid.generation };
+        let generation = Generation { origin: former.origin, identity: former.identity, ..valid.generation };
         self.stage(Valid { generation, ..valid }, force, false)
     }
 
@@ -529,4 +531,10 @@ fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Answer
     let run = session.run(&prepared, Execution::new(mode, session.host().width()));
     let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
     Ok(printed::report(&run, &Summary::of(&run), began.elapsed()))
+}
+
+/// The identity of a document without a name, if it still lies where it came from.
+fn identity_of_file(delivered: &Delivered) -> Option<DocumentIdentity> {
+    let path = std::fs::canonicalize(delivered.root.join(&delivered.name)).ok()?;
+    path.is_file().then(|| DocumentIdentity::of_file(&path))
 }

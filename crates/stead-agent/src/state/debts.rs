@@ -3,22 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use stead_core::identity::DocumentIdentity;
 use stead_core::run::Owed;
 
 use super::State;
 
 /// What is owed, by the generation whose instances it is owed to: a document is the only one that can deliver it.
 ///
-/// What a document owed that is not worked on any more is owed by the one that is: the pending one, or else the current one.
-/// On its way to becoming current, the pending one owes what the current one does, too, whose place it takes.
+/// What a generation owed that is not worked on any more is owed by the one that is, the pending one or else the current one, if
+/// it is the same document. On its way to becoming current, the pending one owes what the current one does, too, whose place it
+/// takes. What another document owed waits until that is delivered again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Recorded")]
-pub struct Debts(BTreeMap<u64, Owed>);
+#[serde(from = "Recorded", rename_all = "camelCase")]
+pub struct Debts {
+    by_generation: BTreeMap<u64, Owed>,
+    waiting: BTreeMap<DocumentIdentity, Owed>,
+}
 
 /// What is owed, as records have it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Recorded {
+    #[serde(rename_all = "camelCase")]
+    ByDocument { by_generation: BTreeMap<String, Owed>, waiting: BTreeMap<DocumentIdentity, Owed> },
+    /// Of an older version: without those that wait.
     ByGeneration(BTreeMap<String, Owed>),
     /// Of an older version: by no generation.
     Together(Owed),
@@ -26,28 +34,30 @@ enum Recorded {
 
 impl From<Recorded> for Debts {
     fn from(recorded: Recorded) -> Self {
-        Self(match recorded {
-            Recorded::ByGeneration(owed) => {
-                owed.into_iter().map(|(number, owed)| (number.parse().unwrap_or_default(), owed)).collect()
-            }
-            Recorded::Together(owed) if owed.is_empty() => BTreeMap::new(),
-            Recorded::Together(owed) => BTreeMap::from([(0, owed)]),
-        })
+        let numbered = |owed: BTreeMap<String, Owed>| {
+            owed.into_iter().map(|(number, owed)| (number.parse().unwrap_or_default(), owed)).collect()
+        };
+        match recorded {
+            Recorded::ByDocument { by_generation, waiting } => Self { by_generation: numbered(by_generation), waiting },
+            Recorded::ByGeneration(owed) => Self { by_generation: numbered(owed), ..Self::default() },
+            Recorded::Together(owed) if owed.is_empty() => Self::default(),
+            Recorded::Together(owed) => Self { by_generation: BTreeMap::from([(0, owed)]), ..Self::default() },
+        }
     }
 }
 
 impl Debts {
-    /// All of it, by the paths of instances.
+    /// What the documents that are worked on owe, by the paths of instances.
     pub fn all(&self) -> Owed {
-        self.0.values().flatten().cloned().collect()
+        self.by_generation.values().flatten().cloned().collect()
     }
 
     fn of(&self, number: Option<u64>) -> impl Iterator<Item = &String> {
-        number.and_then(|number| self.0.get(&number)).into_iter().flatten()
+        number.and_then(|number| self.by_generation.get(&number)).into_iter().flatten()
     }
 
     fn settle(&mut self, number: u64, settled: Settled) {
-        let owed = self.0.entry(number).or_default();
+        let owed = self.by_generation.entry(number).or_default();
         owed.retain(|path| !settled.known.contains(path));
         owed.extend(settled.owed);
     }
@@ -65,13 +75,14 @@ pub struct Settled {
 impl State {
     /// What a job over a document must deliver, besides what it owes itself.
     pub fn owed_by(&self, number: u64) -> Owed {
-        let replaced = self.current.filter(|_| self.pending == Some(number));
+        let replaced =
+            self.current.filter(|current| self.pending == Some(number) && self.are_one_document(*current, number));
         self.owed.of(Some(number)).chain(self.owed.of(replaced)).cloned().collect()
     }
 
     /// Records what a document owes if the change that is about to be made is one.
     pub fn owes(&mut self, number: u64, owed: &Owed) {
-        self.owed.0.entry(number).or_default().extend(owed.iter().cloned());
+        self.owed.by_generation.entry(number).or_default().extend(owed.iter().cloned());
         self.hand_over();
     }
 
@@ -83,28 +94,54 @@ impl State {
         self.hand_over();
     }
 
-    /// Forgets what the current document owed, since the one that takes its place has delivered it.
+    /// Forgets what the current generation owed, since the one that takes its place has delivered it: as a newer one of the same
+    /// document.
     pub(super) fn is_delivered_by_the_next(&mut self) {
-        if let Some(current) = self.current {
-            self.owed.0.remove(&current);
+        if let (Some(current), Some(pending)) = (self.current, self.pending)
+            && self.are_one_document(current, pending)
+        {
+            self.owed.by_generation.remove(&current);
         }
     }
 
-    /// Has the document that is worked on owe what those owed that are not any more. Where there is none, the next one will.
+    /// Has the generation that is worked on owe what those of its document owed that are not any more. Where there is none, the
+    /// next one will.
     pub(super) fn hand_over(&mut self) {
         let worked_on: BTreeSet<u64> = self.pending.into_iter().chain(self.current).collect();
         if let Some(heir) = self.pending.or(self.current) {
-            let left = self.owed.0.extract_if(.., |number, _| !worked_on.contains(number));
-            let left: Vec<String> = left.flat_map(|(_, owed)| owed).collect();
-            self.owed.0.entry(heir).or_default().extend(left);
+            let left: Vec<(u64, Owed)> =
+                self.owed.by_generation.extract_if(.., |number, _| !worked_on.contains(number)).collect();
+            for (number, owed) in left {
+                match self.identity_of(number).cloned() {
+                    Some(identity) if !self.are_one_document(number, heir) => {
+                        self.owed.waiting.entry(identity).or_default().extend(owed);
+                    }
+                    _ => self.owed.by_generation.entry(heir).or_default().extend(owed),
+                }
+            }
+            let resumed = self.identity_of(heir).cloned().and_then(|identity| self.owed.waiting.remove(&identity));
+            self.owed.by_generation.entry(heir).or_default().extend(resumed.unwrap_or_default());
         }
-        self.owed.0.retain(|_, owed| !owed.is_empty());
+        self.owed.by_generation.retain(|_, owed| !owed.is_empty());
+        self.owed.waiting.retain(|_, owed| !owed.is_empty());
+    }
+
+    fn identity_of(&self, number: u64) -> Option<&DocumentIdentity> {
+        self.generations.get(&number)?.identity.as_ref()
+    }
+
+    /// Returns whether two generations are of one document, as far as that is known.
+    fn are_one_document(&self, one: u64, other: u64) -> bool {
+        self.identity_of(one).zip(self.identity_of(other)).is_none_or(|(one, other)| one == other)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::state::Generation;
 
     fn owed(paths: &[&str]) -> Owed {
         paths.iter().map(|path| (*path).to_owned()).collect()
@@ -117,6 +154,37 @@ mod tests {
         assert_eq!(state.owed_by(7), owed(&["a", "b"]));
         let again: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
         assert_eq!(again, state);
+    }
+
+    fn generation(name: &str) -> Generation {
+        Generation {
+            content: String::new(),
+            origin: String::new(),
+            identity: DocumentIdentity::of_name(name),
+            accepted: Timestamp::UNIX_EPOCH,
+            user: 0,
+            mode: None,
+            instance_modes: BTreeSet::new(),
+            converged: None,
+            ended: None,
+        }
+    }
+
+    #[test]
+    fn what_another_document_owes_waits_until_it_is_delivered_again() {
+        let generations = [(1, generation("web")), (2, generation("other")), (3, generation("web"))];
+        let mut state =
+            State { current: Some(1), pending: Some(2), generations: generations.into(), ..State::default() };
+        state.owes(1, &owed(&["reload"]));
+        assert_eq!(state.owed_by(2), owed(&[]), "it is not its document");
+        state.is_delivered_by_the_next();
+        (state.current, state.pending) = (Some(2), None);
+        state.hand_over();
+        assert_eq!((state.owed_by(2), state.owed.all()), (owed(&[]), owed(&[])));
+        let mut state: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        state.pending = Some(3);
+        state.hand_over();
+        assert_eq!(state.owed_by(3), owed(&["reload"]));
     }
 
     #[test]

@@ -152,7 +152,6 @@ impl State {
     /// Forgets crashes and restarts: an operator wants what is staged to be worked on.
     fn start_anew(&mut self) {
         self.crashes = Crashes::default();
-        self.withheld.clear();
         self.restarts = Restarts::default();
         self.apply_requested = false;
     }
@@ -215,6 +214,7 @@ impl State {
     pub fn use_existing(&mut self) -> Result<u64, Refusal> {
         let number = self.pending.or(self.current).ok_or(Refusal::Nothing(Stage::Pending))?;
         self.start_anew();
+        self.withheld.remove(&number);
         self.progress = Progress::default();
         self.overtake(true);
         self.apply_requested = self.pending.is_none();
@@ -349,6 +349,7 @@ impl State {
         (self.drift_found, self.failed_corrections) = (false, 0);
         self.checked = self.progress.last.take();
         self.pending = None;
+        self.hand_over();
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.converged = Some(now);
         }

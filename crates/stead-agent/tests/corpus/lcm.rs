@@ -141,6 +141,7 @@ impl Machine {
         let mut generation = Generation {
             content,
             origin: "case".to_owned(),
+            identity: None,
             accepted: self.now,
             user: 0,
             mode: None,

@@ -249,6 +249,7 @@ impl World {
         let generation = Generation {
             content,
             origin: String::new(),
+            identity: None,
             accepted: self.now(),
             user: 0,
             mode,

@@ -66,6 +66,7 @@ pub(crate) fn take<E>(
             let generation = Generation {
                 content: put(&document(number, length))?,
                 origin: format!("{number} {length}"),
+                identity: None,
                 accepted: at(number),
                 user: 0,
                 mode: None,

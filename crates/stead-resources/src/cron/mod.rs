@@ -64,8 +64,10 @@ struct Properties<'a> {
     /// are. In a crontab they are right in front of the job, and apply to the jobs below it, too.
     #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, CronValue<'a>>>,
-    /// Whether cron takes the file: it must belong to root, or the user whose table it is, and nobody else may write to it.
-    accepted: Option<ReadOnly<bool>>,
+    /// The mode of the file, where it is one for which cron ignores it: others may write to it.
+    mode: Option<ReadOnly<String>>,
+    /// The owner of the file, where it is one for whom cron ignores it: root, or the user whose table it is, must own it.
+    owner: Option<ReadOnly<String>>,
     /// Whether the job exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
@@ -98,7 +100,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 /// `Stead/Cron` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
     let built_in = PROFILE.built_in(Arc::new(Parts::<Cron>::new(locks)))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Some(BuiltIn { keys: &["name"], shown: &["mode", "owner"], ..built_in })
 }
 
 struct Cron;

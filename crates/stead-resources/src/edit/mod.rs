@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::fstat;
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, format_mode};
 use stead_host::lock::LockError;
 use stead_host::provider::{Context, Plain};
 
@@ -35,10 +35,18 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// Returns whether the reader of an existing file takes it, as far as owner and mode say; `None` where any will do.
-    pub(crate) fn accepts(self, file: &Status) -> Option<bool> {
-        let Self::Enforce { ownership, tolerated, .. } = self else { return None };
-        Some(file.mode & 0o7777 & !tolerated == 0 && ownership.uid.is_none_or(|uid| uid == file.uid))
+    /// What keeps the reader of an existing file from taking it, as properties with what they are and what they should be.
+    pub(crate) fn flaws(self, file: &Status) -> Vec<Flaw> {
+        let Self::Enforce { mode, ownership, tolerated } = self else { return Vec::new() };
+        let mut flaws = Vec::new();
+        if file.mode & 0o7777 & !tolerated != 0 {
+            flaws.push(Flaw { property: "mode", found: format_mode(file.mode), wanted: format_mode(mode) });
+        }
+        if let Some(uid) = ownership.uid.filter(|uid| *uid != file.uid) {
+            let shown = |uid: u32| if uid == 0 { "root".to_owned() } else { uid.to_string() };
+            flaws.push(Flaw { property: "owner", found: shown(file.uid), wanted: shown(uid) });
+        }
+        flaws
     }
 
     /// Limits a created file to its owner (mode 0600) if the properties hold a secret.
@@ -53,6 +61,13 @@ impl Missing {
     pub(crate) fn create_if(create: bool) -> Self {
         if create { Self::Create { mode: 0o644, ownership: Ownership::default() } } else { Self::Refuse }
     }
+}
+
+/// A property of a file for which its reader ignores it.
+pub(crate) struct Flaw {
+    pub(crate) property: &'static str,
+    pub(crate) found: String,
+    pub(crate) wanted: String,
 }
 
 /// What becomes of a file.
@@ -126,8 +141,7 @@ impl<T: Content> Files<T> {
     ) -> Result<bool, Failure> {
         let (former, mode, ownership) = match (text, missing) {
             (Some(text), Missing::Enforce { mode, ownership, .. }) => {
-                let is_tolerated = missing.accepts(&text.status) == Some(true);
-                let mode = if is_tolerated { text.status.mode } else { mode };
+                let mode = if missing.flaws(&text.status).is_empty() { text.status.mode } else { mode };
                 (Former::Unchanged(&text.status), mode, ownership.or(owner_of(&text.status)))
             }
             (Some(text), _) => (Former::Unchanged(&text.status), text.status.mode, owner_of(&text.status)),

@@ -12,7 +12,7 @@ use stead_host::provider::{Context, Plain};
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
-use crate::part::{Location, Override, Part, Parts, Stated, overridden, overridden_within};
+use crate::part::{Location, Override, Part, Parts, Stated, overridden, overridden_within, set_in};
 use crate::text::{LimitValue, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -190,9 +190,6 @@ impl<'a> Stated<'a> for Properties<'a> {
         // The files of the folder are read after the one that has no folder.
         let own = if self.path.0.0 == MAIN { AT_FIRST } else { self.path.0.0 };
         let own_line = |line: &str| self.is_own(line);
-        if let Some(found) = self.capped(cx, own)? {
-            return Ok(Some(found));
-        }
         for kind in self.kind.each() {
             // A line for both kinds counts for each of them.
             let value_of = |line: &str| {
@@ -209,7 +206,7 @@ impl<'a> Stated<'a> for Properties<'a> {
                 return Ok(Some(found));
             }
         }
-        Ok(None)
+        self.capped(cx)
     }
 
     fn identity(&self) -> Object {
@@ -250,22 +247,22 @@ impl<'a> Stated<'a> for Properties<'a> {
 }
 
 impl Properties<'_> {
-    /// A hard limit in a later file that is below the soft one that is stated: PAM lowers that with it.
-    fn capped(&self, cx: &Context, own: &str) -> Result<Option<Override>, Failure> {
-        let Some(wanted) = self.value.map(|value| number(value.0)).filter(|_| self.kind == Kind::Soft) else {
-            return Ok(None);
-        };
-        let found = overridden(cx, own, &[FOLDER], |line| {
+    /// The hard limit of the same domain that is in force and below the soft one that is stated, wherever it stands: PAM lowers
+    /// that with it.
+    fn capped(&self, cx: &Context) -> Result<Option<Override>, Failure> {
+        let wanted = self.value.and_then(|value| number(value.0)).filter(|_| self.kind == Kind::Soft);
+        let Some(wanted) = wanted else { return Ok(None) };
+        let hard = |line: &str| {
             let [domain, kind, item, value] = fields(line)?;
-            let is_hard = domain == self.domain.0 && item == self.item.word() && kind == Kind::Hard.word();
+            let is_hard = domain == self.domain.0 && item == self.item.word() && kind != Kind::Soft.word();
             is_hard.then(|| value.to_owned())
-        })?;
-        let is_below = |hard: Option<i64>| match (wanted, hard) {
-            (Some(UNLIMITED), Some(hard)) => hard != UNLIMITED,
-            (Some(soft), Some(hard)) => hard != UNLIMITED && hard < soft,
-            _ => false,
         };
-        Ok(found.filter(|found| is_below(found.value().and_then(number))))
+        let found = match overridden(cx, AT_FIRST, &[FOLDER], hard)? {
+            Some(found) => Some(found),
+            None => set_in(cx, MAIN, hard)?,
+        };
+        let is_below = |hard: i64| hard != UNLIMITED && (wanted == UNLIMITED || hard < wanted);
+        Ok(found.filter(|found| found.value().and_then(number).is_some_and(is_below)).map(Override::into_cap))
     }
 
     fn is_own(&self, line: &str) -> bool {

@@ -15,7 +15,7 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::edit::{self, Edit, FileLocks, Files, Missing, Text};
+use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text};
 use crate::input::{Properties, read, read_each, refused};
 use crate::{pending, reply};
 
@@ -24,7 +24,7 @@ mod live;
 mod overrides;
 
 pub(crate) use live::{Live, Setting};
-pub(crate) use overrides::{Override, overridden, overridden_within};
+pub(crate) use overrides::{Override, overridden, overridden_within, set_in};
 
 /// A kind of part.
 pub(crate) trait Part: Send + Sync + 'static {
@@ -184,9 +184,6 @@ impl Location<'_> {
     }
 }
 
-/// The property that says whether the reader of a file takes it with its owner and mode.
-const ACCEPTED: &str = "accepted";
-
 /// Carries out the resource of one kind of part.
 pub(crate) struct Parts<P> {
     files: Files<String>,
@@ -220,10 +217,10 @@ impl<P: Part> Provider for Parts<P> {
         let differing = names(&outcome.differing);
         // What is refused creates nothing.
         let is_refused = text.is_none() && matches!(desired.location.missing, Missing::Refuse);
-        let set = SetReply { effects, ..reply::set(desired.after(&outcome.differing), &differing, Vec::new()) };
+        let set = SetReply { effects, ..reply::set(desired.after(&outcome), &differing, Vec::new()) };
         let set = if is_refused { SetReply::default() } else { set };
         let found = outcome.found.map(|mut found| {
-            found.retain(|name, _| !desired.exist || name == ACCEPTED || desired.wanted.contains_key(name));
+            found.retain(|name, _| !desired.exist || differing.contains(&name) || desired.wanted.contains_key(name));
             found
         });
         if let Some(failure) = desired.overridden(cx)? {
@@ -238,19 +235,14 @@ impl<P: Part> Provider for Parts<P> {
             return Err(failure);
         }
         if execution == Execution::Actual {
-            let (differing, effects) = self.bring_about(cx, &desired)?;
-            return Ok(SetReply { effects, ..reply::set(desired.after(&differing), &names(&differing), Vec::new()) });
+            return self.bring_about(cx, &desired);
         }
         let text = self.look(&desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
         let what_if = effects.effect.map(|effect| intention::<P>(effect, text.is_some())).into_iter().collect();
         let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
-        Ok(SetReply {
-            presumed,
-            effects,
-            ..reply::set(desired.after(&outcome.differing), &names(&outcome.differing), what_if)
-        })
+        Ok(SetReply { presumed, effects, ..reply::set(desired.after(&outcome), &names(&outcome.differing), what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -295,11 +287,11 @@ impl<P: Part> Parts<P> {
         if location.absent.is_some() { Ok(None) } else { self.files.look(&location.path) }
     }
 
-    fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<(Vec<String>, Effects), Failure> {
+    fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<SetReply, Failure> {
         let Location { path, missing, absent, .. } = &desired.location;
         let place = if absent.is_some() { None } else { Place::find(path, &cx.writes)? };
         let (place, made) = match place {
-            None if !desired.exist => return Ok((Vec::new(), Effects::default())),
+            None if !desired.exist => return Ok(reply::set(state::<P>(&desired.stated, None), &[], Vec::new())),
             None => (desired.location.make_directory(cx)?, true),
             Some(place) => (place, false),
         };
@@ -311,7 +303,8 @@ impl<P: Part> Parts<P> {
         self.files.edit(cx, &place, *missing, |text| {
             let outcome = desired.compare(text, live.clone())?;
             let effects = desired.effects(&outcome, text, made);
-            let result = (outcome.differing, effects);
+            let done = reply::set(desired.after(&outcome), &names(&outcome.differing), Vec::new());
+            let result = SetReply { effects, ..done };
             let outcome = match outcome.edited {
                 None => edit::Outcome::Keep,
                 Some(_) if desired.stated.owns_file() && !desired.exist => edit::Outcome::Remove,
@@ -336,6 +329,8 @@ struct Outcome {
     differing: Vec<String>,
     /// The text afterwards; `None` where it stays as it is.
     edited: Option<String>,
+    /// Why the reader of the file ignores it.
+    flaws: Vec<Flaw>,
 }
 
 impl<'a, P: Part> Desired<'a, P> {
@@ -377,10 +372,12 @@ impl<'a, P: Part> Desired<'a, P> {
         let mut differing = self.differing(found.as_ref());
         let edited = (!differing.is_empty()).then(|| self.edited(content)).transpose()?;
         let mut edited = edited;
-        if let (true, Some(false), Some(found)) = (self.exist, self.accepted(text), &mut found) {
-            found.insert(ACCEPTED.to_owned(), Value::Bool(false));
-            differing.push(ACCEPTED.to_owned());
+        let flaws =
+            text.filter(|_| self.exist).map(|text| self.location.missing.flaws(&text.status)).unwrap_or_default();
+        if let (Some(found), false) = (&mut found, flaws.is_empty()) {
             edited = edited.or_else(|| Some(content.to_owned()));
+            differing.extend(flaws.iter().map(|flaw| flaw.property.to_owned()));
+            found.extend(flaws.iter().map(|flaw| (flaw.property.to_owned(), Value::from(flaw.found.as_str()))));
         }
         if let (Some(current), Some(Live { property, .. }), Some(found)) = (live, &self.live, &mut found) {
             let current = Some(current).filter(|current| !current.is_empty());
@@ -390,7 +387,7 @@ impl<'a, P: Part> Desired<'a, P> {
                 differing.push((*property).to_owned());
             }
         }
-        Ok(Outcome { found, differing, edited })
+        Ok(Outcome { found, differing, edited, flaws })
     }
 
     fn differing(&self, found: Option<&Object>) -> Vec<String> {
@@ -415,15 +412,10 @@ impl<'a, P: Part> Desired<'a, P> {
         Err(refused("path", format!("the {} in '{path}' is written in a form that cannot be edited", P::NOUN)))
     }
 
-    /// Whether the reader of the file takes it with its owner and mode; `None` where any will do.
-    fn accepted(&self, text: Option<&Text<String>>) -> Option<bool> {
-        text.and_then(|text| self.location.missing.accepts(&text.status))
-    }
-
-    fn after(&self, differing: &[String]) -> Object {
-        let accepted = differing.iter().any(|name| name == ACCEPTED);
-        let accepted = accepted.then(|| (ACCEPTED.to_owned(), Value::Bool(true)));
-        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(accepted).collect()))
+    /// The state after a set. Of what is differing, the wanted text of the file is not all.
+    fn after(&self, outcome: &Outcome) -> Object {
+        let fixed = outcome.flaws.iter().map(|flaw| (flaw.property.to_owned(), Value::from(flaw.wanted.as_str())));
+        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone().into_iter().chain(fixed).collect()))
     }
 
     fn effects(&self, outcome: &Outcome, text: Option<&Text<String>>, makes_directory: bool) -> Effects {

@@ -19,6 +19,8 @@ pub(crate) struct Override {
     path: String,
     /// The line, from 1, and the value that it sets; `None` where the file keeps that of the instance from being read.
     line: Option<(usize, String)>,
+    /// Whether it bounds the value of the instance, whatever comes later.
+    is_cap: bool,
 }
 
 impl Override {
@@ -27,10 +29,18 @@ impl Override {
         self.line.as_ref().map(|(_, value)| value.as_str())
     }
 
+    /// The same as a bound.
+    pub(crate) fn into_cap(self) -> Self {
+        Self { is_cap: true, ..self }
+    }
+
     /// The failure that what is asked for is not in force while that is there.
     pub(crate) fn failure(&self) -> Failure {
         let path = &self.path;
         let message = match &self.line {
+            Some((line, value)) if self.is_cap => {
+                format!("{path} limits it to {value} in line {line}. Raise that limit first")
+            }
             Some((line, value)) => {
                 let hint = "Remove that line, or state that file in 'path'";
                 format!("{path} sets it to {value} in line {line}, which is read later. {hint}")
@@ -57,7 +67,19 @@ pub(crate) fn overridden_within(
     let Some(own) = lines.iter().rposition(|line| is_own(line.text)) else { return Ok(None) };
     let later = lines.iter().enumerate().skip(own + 1);
     let found = later.filter_map(|(at, line)| Some((at + 1, value_of(line.text)?))).last();
-    Ok(found.map(|line| Override { path: format!("'{path}'"), line: Some(line) }))
+    Ok(found.map(|line| Override { path: format!("'{path}'"), line: Some(line), is_cap: false }))
+}
+
+/// The last line of a file that sets something.
+pub(crate) fn set_in(
+    cx: &Context,
+    path: &str,
+    value_of: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Override>, Failure> {
+    let Some(content) = cx.system_root.read(path, MAX_SIZE)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&content.bytes);
+    let found = lines(&text).iter().enumerate().filter_map(|(at, line)| Some((at + 1, value_of(line.text)?))).last();
+    Ok(found.map(|line| Override { path: format!("'{path}'"), line: Some(line), is_cap: false }))
 }
 
 /// The last line behind a file that sets the same; of the lines `value_of` says what they set, if it is the same.
@@ -80,7 +102,7 @@ pub(crate) fn overridden(
     };
     let namesakes = directories.iter().take(own_rank).map(|directory| Path::new(directory).join(own_name));
     if let Some(path) = namesakes.into_iter().find(|path| cx.system_root.at(path).status().is_some()) {
-        return Ok(Some(Override { path: shown(&path), line: None }));
+        return Ok(Some(Override { path: shown(&path), line: None, is_cap: false }));
     }
     let mut later: BTreeMap<std::ffi::OsString, &str> = BTreeMap::new();
     for directory in directories.iter().rev() {
@@ -96,7 +118,7 @@ pub(crate) fn overridden(
         let found =
             lines(&text).iter().enumerate().filter_map(|(at, line)| Some((at + 1, value_of(line.text)?))).last();
         if found.is_some() {
-            return Ok(Some(Override { path: shown(&path), line: found }));
+            return Ok(Some(Override { path: shown(&path), line: found, is_cap: false }));
         }
     }
     Ok(None)

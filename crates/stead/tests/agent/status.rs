@@ -203,6 +203,28 @@ fn a_wait_without_a_document_says_so() {
     machine.stop();
 }
 
+/// A document that is current for a while pays nobody else's debts, and does not make them forgotten.
+#[test]
+fn what_a_document_owes_outlives_another_one() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600", "SplaySecs=0"]);
+    let (fine, done) = (machine.path("fine").display().to_string(), machine.path("done").display().to_string());
+    let set = format!("test -e {fine} && touch {done}");
+    let handler = json!({"name": "h", "type": "Stead/Command", "properties": {"set": set},
+        "directives": {"onChanges": ["Stead/File:f"]}});
+    let web = json!([file(&machine, "f"), handler]);
+    machine.deliver("web", &web);
+    until(|| (machine.count("jobEnded", "") >= 1).then_some(()));
+    machine.deliver("other", &json!([file(&machine, "g")]));
+    machine.wait(0);
+    machine.write("fine", "");
+    machine.deliver("web", &web);
+    machine.wait(0);
+    assert!(machine.read("done").is_some(), "{}", machine.status());
+    machine.stop();
+}
+
 /// What a set that failed has left may look like the desired state: the next attempt does not take it for that.
 #[test]
 fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
