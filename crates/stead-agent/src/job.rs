@@ -321,7 +321,7 @@ impl JobSpec {
         (!self.job.only.is_empty()).then(|| ready.selection(ready.known(&self.job.only)))
     }
 
-    /// What is owed a notification afterwards, in this document.
+    /// Returns the paths of the instances of this document that are still owed a notification after the job.
     fn still_owed(&self, run: &Run) -> Owed {
         let graph = run.graph();
         match self.job.work {
@@ -330,7 +330,8 @@ impl JobSpec {
         }
     }
 
-    /// What the job came to in what it knew to be owed. A test delivers nothing.
+    /// Returns the notifications that the job settles: those that it knew of, and which of them are still owed. A test delivers
+    /// none: it settles only those whose instances the document does not have.
     fn settled(&self, owed: Owed) -> Settled {
         let mut known = self.owed.clone();
         match self.job.work {

@@ -51,16 +51,16 @@ pub struct Store {
     lock: File,
 }
 
-/// What was delivered, sealed.
+/// The store of delivered documents, which are sealed.
 pub(crate) struct Documents {
     folder: Folder,
     keys: Keys,
 }
 
 impl Documents {
-    /// What was stored under a name.
+    /// Returns the document that is stored under a name.
     ///
-    /// Guarantees: it is what was put there, to the last bit.
+    /// Guarantees: it is what was put there, to the last bit. Fails if it is missing or damaged, or cannot be read.
     pub(crate) fn get(&self, content: &str) -> Result<Delivered, StoreError> {
         let path = self.folder.path().join(content);
         let Some(sealed) = self.folder.read(content)? else { return Err(StoreError::NoDocument(path)) };

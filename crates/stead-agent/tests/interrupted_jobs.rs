@@ -105,7 +105,7 @@ struct Machine<'a> {
     folder: TempDir,
     host: &'a Host,
     text: String,
-    /// What is recorded as owed.
+    /// The notifications that are recorded as owed.
     owed: Rc<RefCell<Owed>>,
 }
 

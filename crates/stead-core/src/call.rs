@@ -115,7 +115,7 @@ pub struct Prediction {
     pub after: Arc<Value>,
     /// What it would create and destroy besides what the states show.
     pub effects: Effects,
-    /// The same in words, where no state shows it.
+    /// Descriptions of those effects that no state shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     /// The absolute paths of which one must be changed first; empty where a set would come to it as things are. With paths it

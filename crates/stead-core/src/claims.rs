@@ -53,7 +53,7 @@ impl Ties {
         self.provides.is_empty() && self.uses.is_empty()
     }
 
-    /// The same of an instance that uses what one of these packages brings, whichever of them there is.
+    /// Adds that the instance uses what these packages bring, whichever of them exist.
     #[must_use]
     pub fn and_packages<'p>(mut self, names: impl IntoIterator<Item = &'p str>) -> Self {
         self.uses.extend(names.into_iter().map(|name| Provision::Package(name.to_owned())));

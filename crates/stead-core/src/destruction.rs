@@ -62,7 +62,7 @@ impl Effects {
         self.effect.is_none() && self.creates.total() == 0 && self.destroys.total() == 0
     }
 
-    /// Whether packages are installed of which no version is known yet, because there are no package lists.
+    /// Returns whether packages are installed whose versions are not known yet, because there are no package lists.
     pub fn leaves_versions_open(&self) -> bool {
         self.creates.items().iter().any(|item| matches!(item.kind, ItemKind::Lists { updated: None }))
     }
@@ -313,7 +313,7 @@ impl ItemKind {
         }
     }
 
-    /// Whether something that was there before stays, and is another.
+    /// Returns whether the item takes the place of a former one: another version of a package, or newer package lists.
     pub fn is_replaced(&self) -> bool {
         matches!(self, Self::Package { former: Some(_), .. } | Self::Lists { .. })
     }

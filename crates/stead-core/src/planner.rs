@@ -347,7 +347,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What a test found to differ, as the beginning of a sentence; nothing where that is not known.
+    /// Describes up to three properties that the test found to differ, as the beginning of a sentence; empty if none are known.
     fn what_differs(&self) -> String {
         const MOST: usize = 3;
         let Some(tested) = &self.call.tested else { return String::new() };

@@ -41,7 +41,7 @@ pub(crate) struct Providers {
     marked: Mutex<Vec<(Arc<Manifest>, Arc<Manifest>)>>,
 }
 
-/// Whether only what carries a resource out knows its schema.
+/// Returns whether the schema of a resource can be obtained only from a program that carries the resource out.
 fn has_schema_elsewhere(manifest: &Manifest) -> bool {
     let printed = |resource: &CommandResource| matches!(resource.schema, Some(SchemaSource::Command { .. }));
     manifest.secret_places.is_none()

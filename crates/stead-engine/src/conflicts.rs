@@ -176,8 +176,8 @@ impl Session {
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
     }
 
-    /// The digest of every file and directory that the instances of a run read, by path, as far as their desired states are known.
-    /// What came in a bundle is not among them. What cannot be read has none, as what is not there.
+    /// The digest of every file and directory that the instances of a run read, by path, as far as their desired states are
+    /// known. Files of a bundle are not included. `None` for a path that does not exist or cannot be read.
     pub(crate) fn digests_of_reads(&self, run: &Run) -> BTreeMap<String, Option<String>> {
         let graph = run.graph();
         let calls = self.calls(graph);

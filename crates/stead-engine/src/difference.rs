@@ -33,7 +33,7 @@ impl Difference {
         Self::of_record(run.report().record(node), builtin_of(&run.graph().node(node).manifest))
     }
 
-    /// The same, from what is known of the instance and its resource, if that is built in.
+    /// Compares as [`Self::of`] does, from the record of an instance and its resource, if that is built in.
     pub fn of_record(record: &Record, built_in: Option<&BuiltIn>) -> Option<Self> {
         let (effect, schema) = (record.effect()?, built_in.map(BuiltIn::schema));
         let shown = built_in.map(|built_in| built_in.shown).unwrap_or_default();
@@ -61,7 +61,8 @@ impl Difference {
         Self::between((changed.effect(), shown), &changed.before, &changed.after, changed.changed.as_deref())
     }
 
-    /// What is shown besides what the resource names is what an instance is about, where that has another value.
+    /// Compares two states. Besides the properties that the resource names, those in `shown` are kept where they have another
+    /// value.
     fn between((effect, shown): (Effect, &[&str]), before: &Value, after: &Value, named: Option<&[String]>) -> Self {
         let known_before = if is_new(effect) { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
         let mut properties = changes(&known_before, after);
@@ -86,7 +87,7 @@ fn stated(schema: Option<&Json>, actual: &Value, desired: &Value) -> Value {
     overlaid(actual, desired, &rules)
 }
 
-/// What a set does, or would do, in the words of the resource.
+/// Describes what a set does, or would do, in the words of the resource; empty if it has none.
 pub fn words(run: &Run, node: NodeId) -> Vec<String> {
     let record = run.report().record(node);
     if let Some(changed) = record.changed() {
@@ -125,7 +126,7 @@ fn is_new(effect: Effect) -> bool {
     matches!(effect, Effect::Create | Effect::Replace)
 }
 
-/// What is absent has no properties, even if its state repeats what is desired; only its path and its names count.
+/// Returns the path and the names of an absent instance. It has no other properties, even if its state repeats the desired ones.
 fn identity(absent: &Value) -> Value {
     let mut members = absent.as_object().cloned().unwrap_or_default();
     members.retain(|name, _| matches!(name, "path" | "name" | "names"));

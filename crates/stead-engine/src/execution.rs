@@ -59,13 +59,13 @@ pub struct Execution<'a> {
     pub planned: Planned,
 }
 
-/// What a plan has shown of each instance: of one that it would change what that comes to, of one in its desired state nothing.
-/// An instance of which it could not tell is not in it.
+/// The predictions of a plan, by instance: the change, or `None` for an instance in its desired state. An instance without a
+/// prediction is not included.
 #[derive(Default)]
 pub struct Planned(HashMap<NodeId, Option<Arc<Changed>>>);
 
 impl Planned {
-    /// What a run in what-if has shown, for a run of the same document.
+    /// Takes the predictions of a what-if run, for a run of the same document.
     pub fn by(plan: &Run) -> Self {
         let shown = |id| {
             let record = plan.report().record(id);
@@ -78,7 +78,7 @@ impl Planned {
         Self(plan.graph().iter().filter_map(|(id, _)| shown(id)).collect())
     }
 
-    /// What the calls of an instance are bound to.
+    /// Returns how the plan binds the calls of an instance; [`Binding::None`] without a prediction.
     pub(crate) fn binding_of(&self, id: NodeId) -> Binding {
         self.0.get(&id).map_or(Binding::None, |shown| Binding::Plan(shown.clone()))
     }

@@ -194,8 +194,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Whether an instance may use something of packages that nobody names: a program, or a unit, of which no package has the
-    /// name, an account that the document does not have, a place below /etc.
+    /// Returns whether an instance may use something of packages that nobody names: a program or a unit after which no package is
+    /// named, an account that the document does not create, or a place below /etc.
     fn may_use_packages(&self, known: &Known, root: &Path) -> bool {
         let mut programs = known.uses().filter(|used| matches!(used, Provision::Package(_))).peekable();
         let lacks_program = programs.peek().is_some() && !programs.any(|used| self.providers.contains_key(used));
@@ -209,7 +209,7 @@ impl<'a> Index<'a> {
             || claimed().any(|path| is_configuration(path, root))
     }
 
-    /// Whether a path stands for an account, or what belongs to one, that no instance creates and not every system has.
+    /// Returns whether a path is, or lies in, the record of an account that no instance creates. Every system has root.
     fn lacks_account(&self, path: &Path, root: &Path) -> bool {
         let is_created = |record: &Path| {
             self.folders.contains_key(record.as_os_str()) || self.files.contains_key(record.as_os_str())
@@ -225,7 +225,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// What is below `etc` of a root.
+/// Returns the part of a path below `etc` of a root; `None` if it lies elsewhere.
 fn below_etc<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
     path.strip_prefix(root).ok()?.strip_prefix("etc").ok()
 }
@@ -241,7 +241,8 @@ fn account_of<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
     path.ancestors().nth(depth.checked_sub(2).filter(|_| is_record)?)
 }
 
-/// Whether it is a place for files that packages bring or change. Those of package managers are there before packages are.
+/// Returns whether a path is a place for files that packages create or change. The files of accounts and of package managers are
+/// not: they are there before packages are.
 fn is_configuration(path: &Path, root: &Path) -> bool {
     const OTHERS: [&str; 8] = ["passwd", "group", "shadow", "gshadow", "apt", "dnf", "yum", "yum.repos.d"];
     below_etc(path, root).is_some_and(|below| !OTHERS.iter().any(|other| below.starts_with(other)))

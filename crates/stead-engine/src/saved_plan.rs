@@ -64,7 +64,7 @@ pub struct SavedPlan {
     pub skip: Vec<String>,
     /// The SHA-256 of the texts that it was made of: the document, and those that it includes.
     pub documents: Vec<String>,
-    /// What is to be done with each instance, in the order of the run: all that is shown of the plan.
+    /// The planned outcome of each instance, in the order of the run: everything that is shown of the plan.
     pub instances: Vec<Json>,
     /// The digests of the files and directories that the instances read, by path; `None` where there was nothing to read.
     reads: BTreeMap<String, Option<String>>,
@@ -75,7 +75,7 @@ pub struct SavedPlan {
     states_secrets: bool,
 }
 
-/// What only the user who made a plan can read of it.
+/// The part of a plan that only the user who made it can read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SealedTexts {
     name: String,
@@ -99,7 +99,7 @@ impl SealedTexts {
 /// The form of the file that this program writes and reads.
 const FORM: u32 = 2;
 
-/// What stands between the form and the digest of the rest.
+/// The text between the number of the form and the digest of the rest.
 const DIGEST: &str = "\"sha256\":\"";
 
 /// The version of this program.
@@ -212,12 +212,12 @@ impl SavedPlan {
         Ok(Some(Arc::new(Bundle::decode(&bytes, Reach::Folder, None)?)))
     }
 
-    /// Whether it was made on a machine without an identity, so that nothing tells whether this one is that.
+    /// Returns whether the plan was made on a machine without an identity, so that it cannot be compared with this machine.
     pub fn is_of_unknown_machine(&self) -> bool {
         self.machine.is_none()
     }
 
-    /// Whether it was made on this machine.
+    /// Checks that the plan was made on this machine.
     ///
     /// # Errors
     /// When it was not.
@@ -225,8 +225,8 @@ impl SavedPlan {
         if self.machine == machine_identity() { Ok(()) } else { Err(PlanError::Machine) }
     }
 
-    /// What is written into a file. The digest is not a signature: it finds damage, and what is compared when the plan is applied
-    /// finds the rest.
+    /// Returns the text of the plan for a file. Its digest is not a signature: it detects damage; the comparisons made when the
+    /// plan is applied detect the rest.
     ///
     /// # Errors
     /// When it states secrets that cannot be sealed.
@@ -271,7 +271,7 @@ impl SavedPlan {
         totals
     }
 
-    /// Whether applying it changes anything.
+    /// Returns whether applying the plan changes anything, or may: what is unknown counts as a change.
     pub fn has_changes(&self) -> bool {
         let totals = self.totals();
         totals.changed + totals.drifted + totals.unknown > 0
@@ -373,7 +373,7 @@ fn shortened(text: &str) -> String {
     if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
 }
 
-/// Whether it is an instance, and not what holds others: only those have changes of their own.
+/// Returns whether an entry is an instance and not a container: only instances have changes of their own.
 pub fn is_single(instance: &Json) -> bool {
     !instance["changes"].is_null()
 }
@@ -428,8 +428,8 @@ fn parameters(prepared: &Prepared) -> (Map<String, Json>, Vec<String>) {
     (plain.into_iter().map(|(name, value)| (name.clone(), value.to_redacted_json())).collect(), needed)
 }
 
-/// Whether a property that is secret by its resource is stated at all: an expression may hold a part of it, or name a variable.
-/// Of a resource that is not there yet, each may be.
+/// Returns whether a property is stated that the resource marks as secret, even as an expression: that may hold a part of the
+/// secret, or name a variable. Any property of a resource that is not there yet may be secret.
 fn states_secrets(prepared: &Prepared) -> bool {
     let graph = &prepared.graph;
     graph.iter().any(|(id, node)| {

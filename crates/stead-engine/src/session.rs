@@ -623,7 +623,7 @@ pub struct NotFound {
 struct Known<'a> {
     discovery: &'a Discovery,
     expanding: Option<&'a Expanding<'a>>,
-    /// What asks programs for the marks of their schemas.
+    /// The providers that ask programs for the marks of their schemas, and the context of those calls.
     marks: (&'a Providers, &'a Context),
 }
 

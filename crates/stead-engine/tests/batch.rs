@@ -58,7 +58,7 @@ fn nothing_is_run_when_a_document_is_refused() {
     assert!(!is_there(&folder, "written"));
 }
 
-/// What acts on a change and failed is due in the next batch with the document.
+/// An instance that acts on a change and failed is due in the next batch with the document.
 #[test]
 fn what_a_batch_owes_is_delivered_by_a_later_one() {
     const TEST: &str = "what_a_batch_owes_is_delivered_by_a_later_one";

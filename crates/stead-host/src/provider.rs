@@ -121,8 +121,8 @@ pub trait Provider: Send + Sync {
         Ties::default()
     }
 
-    /// What an instance states of things that have a name, so that another one contradicts it that states something else of
-    /// the same thing. Claims say that of what has a path.
+    /// Returns what an instance states of things that have a name. Another instance that states something else of the same thing
+    /// is a conflict. Things that have a path are covered by claims.
     fn states(&self, _input: &Plain) -> Vec<Statement> {
         Vec::new()
     }
@@ -175,7 +175,7 @@ pub struct Prediction {
     pub after: State,
     /// What it would create and destroy besides what the states show.
     pub effects: Effects,
-    /// The same in words, where no state shows it.
+    /// Descriptions of those effects that no state shows.
     pub words: Vec<String>,
     /// The absolute paths of which one must be changed first, of an instance that is in its desired state as things are.
     pub once: Vec<PathBuf>,
@@ -279,15 +279,15 @@ impl Plain {
     }
 }
 
-/// What a call is bound to besides the desired state.
+/// A constraint on a call besides the desired state.
 #[derive(Clone, Default, Debug)]
 pub enum Binding {
     /// Nothing.
     #[default]
     None,
-    /// What a plan has shown of the instance; nothing where it has shown that the instance is in its desired state. A set does
-    /// that or fails. Guaranteed by a resource for what it takes from something that it asks anew, such as a version: that stays
-    /// as it was shown. What the machine itself has is read again.
+    /// The change that a plan has shown for the instance; `None` where it has shown the desired state. A set does exactly that or
+    /// fails. A resource guarantees this for what it queries from elsewhere, such as a version: that stays as it was shown. The
+    /// state of the machine itself is read again.
     Plan(Option<Arc<Changed>>),
 }
 
@@ -308,7 +308,7 @@ pub struct Context {
     pub verdict_suffices: bool,
     /// True if the method may change something, so that its program gets time to end when it is cancelled.
     pub changes: bool,
-    /// What the call is bound to besides the desired state.
+    /// The constraint on the call besides the desired state.
     pub binding: Binding,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,

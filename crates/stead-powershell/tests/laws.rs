@@ -226,7 +226,7 @@ fn nesting_ends_at_a_limit() {
     }
 }
 
-/// What stands side by side does not nest, however much of it there is.
+/// Elements side by side do not count as nesting, however many there are.
 #[test]
 fn chains_and_nesting_of_values_end_no_process() {
     let count = stead_testkit::times("STEAD_NESTING", 10_000);
@@ -253,7 +253,7 @@ fn chains_and_nesting_of_values_end_no_process() {
     assert!(table(&("1".to_owned() + &"?1:1".repeat(count))).unwrap_err().message.contains("too deep"));
 }
 
-/// What a property may be lies within as many levels as are read.
+/// A type of a property that nests deeper than the limit is reported as a problem.
 #[test]
 fn types_end_at_a_limit() {
     let count = stead_testkit::times("STEAD_NESTING", 10_000);

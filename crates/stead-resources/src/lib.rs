@@ -88,7 +88,7 @@ impl BuiltIn {
         &self.schema
     }
 
-    /// Whether a property only says what follows from others, such as the size of a content.
+    /// Returns whether a property only follows from others, such as the size of a content.
     pub fn is_derived(&self, property: &str) -> bool {
         let is_read_only = self.schema["properties"][property]["readOnly"] == true;
         is_read_only && !self.shown.contains(&property)

@@ -48,7 +48,7 @@ pub(crate) fn at(path: &SystemPath) -> Result<Option<Presumed>, Failure> {
         .map_or_else(|| Some(without_directory(path)), |place| not_writable(&place)))
 }
 
-/// What keeps what is at a path from being removed with everything in it.
+/// Returns what keeps a path from being removed with everything in it; `None` if it can be. Fails if this cannot be examined.
 pub(crate) fn not_removable(path: &SystemPath) -> Result<Option<Presumed>, Failure> {
     let Some(place) = Place::find(path, &Writes::unrecorded())? else { return Ok(None) };
     let presumed = |error: FsError| {

@@ -92,7 +92,7 @@ pub(crate) fn ties(input: &Plain) -> Ties {
     Ties { provides: Vec::new(), uses }
 }
 
-/// What an instance states of a thing: whether it is there, and of one that is to be there the properties of this list that
+/// Returns what an instance states of a thing: whether it exists and, unless it is to be removed, those of these properties that
 /// the instance has.
 pub(crate) fn states(thing: &str, input: &Plain, properties: &[&'static str]) -> Vec<Statement> {
     let exists = (Statement::EXISTENCE, Value::Bool(!is_removal(input)));
@@ -102,7 +102,8 @@ pub(crate) fn states(thing: &str, input: &Plain, properties: &[&'static str]) ->
     std::iter::once(exists).chain(properties).map(statement).collect()
 }
 
-/// What an instance states of the owners of what is at its `path`, by names: the same may be stated by number.
+/// Returns the owner and the group that an instance states by name for its `path`. Numbers are left out: a name may mean the
+/// same.
 pub(crate) fn owners(input: &Plain) -> Vec<Statement> {
     let state = |property| {
         let name = text(input, property).filter(|name| name.parse::<u32>().is_err() && !is_removal(input))?;

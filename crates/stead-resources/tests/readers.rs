@@ -80,7 +80,7 @@ fn accepted(format: &str, accepted: usize, tried: usize, percent: usize) {
     assert!(accepted >= least, "{format}: only {accepted} of {tried} values are accepted");
 }
 
-/// Whether a shell can have mounts of its own.
+/// Returns whether a shell can have mounts of its own. Reports the test as skipped if not.
 fn has_namespace(test: &str) -> bool {
     let probe = Command::new("unshare").args(["--mount", "true"]).output();
     let works = rustix::process::geteuid().is_root() && probe.is_ok_and(|output| output.status.success());
@@ -217,7 +217,7 @@ fn ini_is_read_as_it_was_meant() {
     accepted("Stead/Ini", files.len(), count, 15);
 }
 
-/// What cron hands to the shell, and to its standard input, of a command.
+/// Returns what cron makes of a command: the text for the shell, and its standard input.
 fn parts_of_job(command: &str) -> (String, String) {
     let (mut parts, mut escaped) = (vec![String::new()], false);
     for letter in command.chars() {
@@ -239,7 +239,8 @@ fn parts_of_job(command: &str) -> (String, String) {
     (parts.concat(), input.join("\n") + end)
 }
 
-/// What ran, by the number of the job: the command, a variable and the standard input.
+/// Runs cron until `count` jobs have run, or none has for 20 s. Returns what each was given, by its number: the command, a
+/// variable and the standard input.
 fn run_by_cron(root: &Path, results: &Path, count: usize) -> BTreeMap<usize, Vec<String>> {
     let script =
         "mount --bind \"$1/etc/cron.d\" /etc/cron.d; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/spool/cron

@@ -87,7 +87,7 @@ pub(crate) fn opened(session: &mut Session, bundle: &Arc<Bundle>, path: &Path) -
     })
 }
 
-/// What is given in place of a document.
+/// The input of a command: a document, or the bundle of one.
 pub(crate) enum Delivered {
     Document(Text),
     Bundle(Bundle),
@@ -131,7 +131,7 @@ pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What messages call a path.
+/// Returns the name of a path in messages, also for standard input.
 pub(crate) fn shown(path: &Path) -> String {
     if is_standard(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
 }
@@ -332,7 +332,7 @@ pub(crate) struct ParameterSources<'a> {
     pub(crate) single: &'a [(String, String)],
     /// The document, which declares what is text.
     pub(crate) document: Option<&'a Text>,
-    /// Whether the document took standard input.
+    /// True if the document was read from standard input.
     pub(crate) takes_input: bool,
 }
 

@@ -123,7 +123,7 @@ fn ended(
     (code, asked.elapsed())
 }
 
-/// Whether a process has handlers for what asks it to end.
+/// Returns whether a process has handlers for the signals that ask it to end, SIGTERM and SIGINT.
 fn heeds(stead: &Child) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", stead.id())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

@@ -9,7 +9,7 @@ use stead_host::journal::read;
 
 use super::is_system;
 
-/// What the journal of an interrupted job tells without its document.
+/// The state of an interrupted job, as far as its journal shows it without the document.
 #[derive(Default)]
 pub(crate) struct JournalSummary {
     /// The instances that were being worked on, by their paths.

@@ -23,13 +23,13 @@ pub(crate) struct ReadyDocument {
     index: OnceCell<Index>,
 }
 
-/// What is looked up in a document by a job over a part of it.
+/// Tables over a document, for jobs over a part of it.
 struct Index {
     by_path: HashMap<String, NodeId>,
     acting: BTreeMap<NodeId, BTreeSet<NodeId>>,
 }
 
-/// What the document of a job is made ready from.
+/// The origin of the document of a job, from which it is made ready.
 pub(crate) enum Source {
     /// It is ready.
     Kept(Box<ReadyDocument>),
@@ -37,7 +37,7 @@ pub(crate) enum Source {
     Stored(String),
 }
 
-/// What jobs of an agent have in common.
+/// The host, the stored documents and the document that was made ready last, which all jobs of an agent share.
 pub(crate) struct JobHost {
     pub(crate) host: Host,
     pub(crate) documents: Arc<Documents>,

@@ -369,7 +369,7 @@ impl Agent {
         compared(&(from.0, self.document(&from.1)?), &(to.0, self.document(&to.1)?))
     }
 
-    /// What was stored under a name, read and unsealed while others go on.
+    /// Reads and unseals a stored document without the lock of the agent. Refused if it is missing or damaged, or cannot be read.
     fn document(&self, content: &str) -> Result<Delivered, Refused> {
         self.job_host.documents.get(content).map_err(|error| unsaved(&error))
     }

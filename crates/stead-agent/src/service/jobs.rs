@@ -99,7 +99,7 @@ impl Agent {
         self.log.write(event, json!({ "job": id, "generation": generation, "type": kind, "work": work }));
     }
 
-    /// What a job is carried out by; `None` of a document that is not kept any more.
+    /// Returns the job with its rules, settings and document; `None` if that document is not kept any more.
     fn spec(&self, inner: &Inner, job: &Job, resumed: bool) -> Option<(JobSpec, Source)> {
         let generation = inner.state.generations.get(&job.generation)?;
         let source = self.job_host.source(job, &generation.content);
@@ -279,7 +279,7 @@ impl Observer for Agent {
     }
 }
 
-/// What tells a job from all others, and sorts by time.
+/// Returns a new id for a job: unique, and sorted by time to the millisecond.
 fn job_id(now: Timestamp) -> String {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(now.as_nanosecond());

@@ -8,11 +8,11 @@ use stead_core::run::Owed;
 
 use super::State;
 
-/// What is owed, by the generation whose instances it is owed to: a document is the only one that can deliver it.
+/// Owed notifications, by the generation whose instances they are owed to: only that document can deliver them.
 ///
-/// What a generation owed that is not worked on any more is owed by the one that is, the pending one or else the current one, if
-/// it is the same document. On its way to becoming current, the pending one owes what the current one does, too, whose place it
-/// takes. What another document owed waits until that is delivered again.
+/// The debts of a generation that is not worked on any more pass to the one that is, the pending one or else the current one, if
+/// it is the same document. On its way to becoming current, the pending one also owes what the current one does, whose place it
+/// takes. The debts of another document wait until that is delivered again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Recorded", rename_all = "camelCase")]
 pub struct Debts {
@@ -20,7 +20,7 @@ pub struct Debts {
     waiting: BTreeMap<DocumentIdentity, Owed>,
 }
 
-/// What is owed, as records have it.
+/// The form in which [`Debts`] are recorded.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Recorded {
@@ -47,7 +47,7 @@ impl From<Recorded> for Debts {
 }
 
 impl Debts {
-    /// What the documents that are worked on owe, by the paths of instances.
+    /// Returns the paths of all instances that the generations being worked on owe notifications.
     pub fn all(&self) -> Owed {
         self.by_generation.values().flatten().cloned().collect()
     }
@@ -63,17 +63,18 @@ impl Debts {
     }
 }
 
-/// What a job came to in the notifications of its document. What its document came to owe meanwhile is not among them.
+/// The result of a job for the notifications of its document. Those that its document came to owe meanwhile are not included.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settled {
-    /// What the job began with, and what it recorded itself.
+    /// The notifications that were owed when the job began, and those that it recorded itself.
     pub known: Owed,
-    /// What of that is still owed.
+    /// Those of them that are still owed.
     pub owed: Owed,
 }
 
 impl State {
-    /// What a job over a document must deliver, besides what it owes itself.
+    /// Returns the notifications from earlier jobs that a job over a generation must deliver: those of the generation and, if it
+    /// is pending, those of the current one if that is the same document.
     pub fn owed_by(&self, number: u64) -> Owed {
         let replaced =
             self.current.filter(|current| self.pending == Some(number) && self.are_one_document(*current, number));

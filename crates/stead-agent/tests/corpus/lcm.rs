@@ -254,7 +254,7 @@ impl Machine {
         self.state.end(outcome, self.now, Spread::NONE);
     }
 
-    /// Whether the job changes the machine.
+    /// Returns whether a job is under way that changes the machine.
     fn applies(&self) -> bool {
         self.state.job.as_ref().is_some_and(|job| job.work == Work::Apply)
     }

@@ -145,7 +145,7 @@ pub(crate) fn owed(state: &State, machine: &Machine) -> Law {
     law(lost.is_none(), || format!("generation {lost:?}: owed {:?}, known {:?}", machine.owed, state.owed))
 }
 
-/// What becomes current owes nothing.
+/// A document that becomes current owes nothing.
 pub(crate) fn promoted(undelivered: &std::collections::BTreeSet<String>) -> Law {
     law(undelivered.is_empty(), || format!("a document became current that owes {undelivered:?}"))
 }

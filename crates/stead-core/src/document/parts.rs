@@ -33,7 +33,7 @@ impl Reader<'_> {
         variables
     }
 
-    /// Whether a variable is the loop that ARM templates have for variables; reports it.
+    /// Returns whether a variable is the loop that ARM templates have for variables, and reports it as not supported.
     fn is_copy(&mut self, entry: &Entry) -> bool {
         let is_loop = |item: &Node| ["name", "count", "input"].iter().all(|key| item.get(key).is_some());
         let is_copy = match &entry.value.kind {

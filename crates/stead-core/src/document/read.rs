@@ -46,7 +46,7 @@ pub fn of_tree(
 /// How the file of a saved plan begins; no document does.
 pub const SAVED_PLAN: &str = "{\"steadPlan\":";
 
-/// What is said of a bundle instead of what is wrong with it as YAML.
+/// Returns the error for a bundle that is read as a document, in place of the errors in its YAML.
 fn is_bundle(source: SourceId) -> Diagnostic {
     let end = u32::try_from(bundle::BEGIN.trim_end().len()).unwrap_or_default();
     let finding =

@@ -30,7 +30,7 @@ pub struct UserFunction {
     pub output_type: Spanned<DataType>,
     /// The value it returns, usually an expression in which only `parameters()` is known.
     pub output: Template,
-    /// Whether the declaration can be read. If not, only the name is known.
+    /// True if the declaration can be read. If not, only the name is known.
     pub is_readable: bool,
 }
 

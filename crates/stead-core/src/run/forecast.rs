@@ -107,7 +107,7 @@ impl Forecast {
         self.writes.reach(footprint?)
     }
 
-    /// Whether what is at a path will be changed in front of an instance.
+    /// Returns whether a change in front of an instance is certain to alter what is at a path.
     pub(super) fn is_changed(&self, path: &Path) -> bool {
         self.writes.reach_path(path).is_some_and(|change| self.certain.contains(&change))
     }
@@ -144,8 +144,8 @@ impl Forecast {
     }
 }
 
-/// What comes directly before a node and may have an effect on it: what it needs, and what those need that hold it. What only
-/// makes sure that something is there, if it is needed, is left out.
+/// The nodes directly before a node that may have an effect on it: those that it needs, and those that its containers need. A
+/// need that only makes sure that something exists, in case it is used, is left out.
 fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     let is_loose = |instance: NodeId, need: &Need| {
         need.kind == NeedKind::Order && graph.implied.contains(&Implied { instance, needed: need.node })
@@ -153,7 +153,7 @@ fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     needs(graph, id).filter(move |(instance, need)| !is_loose(*instance, need)).map(|(_, need)| need.node)
 }
 
-/// What a node needs, and what those need that hold it.
+/// The needs of a node and of its containers, each with the node that has it.
 fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = (NodeId, &Need)> + '_ {
     let containers = std::iter::successors(Some(id), |id| graph.container(*id));
     containers.flat_map(|id| graph.node(id).needs.iter().map(move |need| (id, need)))

@@ -45,10 +45,10 @@ const RECREATE: &str = "stead changes the instance in place or lets its resource
 const USE: &str = "write the arguments of the other state out";
 const WITHOUT_EFFECT: &str = "Idem ignores it as well";
 
-/// What Idem takes for arguments of the function, though its documentation calls them requisites.
+/// The names that Idem takes for arguments of the function, though its documentation calls them requisites.
 const IGNORED: [&str; 6] = ["onfail_any", "onfail_all", "onfail_any_in", "onfail_all_in", "listen_in", "prereq_in"];
 
-/// Whether a requisite has no effect in Idem, and has one in the document.
+/// Returns whether a requisite has no effect in Idem, though it has one in the document.
 pub(super) fn is_ignored_by_idem(name: &str) -> bool {
     IGNORED.contains(&name)
 }

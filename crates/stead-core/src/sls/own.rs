@@ -10,7 +10,7 @@ const OWN: [(&str, &str, &str); 6] = [
     ("trigger", "build", "use 'onChanges' at what it triggers"),
 ];
 
-/// What to write in place of a state that means nothing outside of Idem; `None` of all others.
+/// Returns what to write in place of a state that means nothing outside of Idem; `None` for all others.
 pub(super) fn advice(module: &str, function: &str) -> Option<&'static str> {
     OWN.iter().find(|(own, called, _)| (*own, *called) == (module, function)).map(|(.., advice)| *advice)
 }

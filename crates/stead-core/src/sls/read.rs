@@ -56,7 +56,7 @@ type Arguments = (Vec<String>, Vec<Entry>);
 /// What stands behind a key such as `module.function`.
 type Function = (Spanned<String>, TypeName, Arguments);
 
-/// What a state is written for.
+/// The purpose of a state in its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// To be called.
@@ -409,7 +409,7 @@ impl Read {
 }
 
 impl Declaration {
-    /// What its key is as a whole, if it may be a module.
+    /// Returns the whole key, `MODULE.FUNCTION`, which may itself be the name of a module; `None` without a function.
     fn as_module(&self) -> Option<String> {
         self.functions.last().map(|function| format!("{}.{function}", self.module.value))
     }

@@ -29,13 +29,13 @@ const MOST_RESERVED: usize = 1024;
 /// How many values, or pieces of 64 bytes, an element may hold of a list that is repeated.
 const MOST_REPEATED: u64 = 100;
 
-/// What the filters are called. No template can name them by accident.
+/// The calls of the filters, as they are written into a template. No template has their names by accident.
 const JOINED: &str = "|__stead_joined ";
 const REPEATED: &str = "|__stead_repeated ";
 const MEASURED: &str = "|__stead_measured ";
 const ASSIGNED: &str = ")|__stead_assigned ";
 
-/// What opens the parenthesis that [`ASSIGNED`] closes: nobody writes it.
+/// The opening of the parenthesis that [`ASSIGNED`] closes. Nobody writes one with a form feed.
 const OPEN: &str = "(\x0c";
 
 /// How a message begins that is about these limits.
@@ -85,12 +85,12 @@ fn listed(state: &State<'_, '_>, value: &Value, most: usize) -> Result<Value, Er
     Ok(Value::from(elements))
 }
 
-/// What is beside a '+'.
+/// Checks an operand of '+', and computes it if it is a list. Fails for a list of more than [`MOST_JOINED`] elements.
 fn joined(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     if is_list(&value) { listed(state, &value, MOST_JOINED) } else { Ok(value) }
 }
 
-/// What is beside a '*'.
+/// Checks an operand of '*', and computes it if it is a list. Fails for a list that has too many or too large elements.
 fn repeated(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     let value = joined(state, value)?;
     if is_list(&value) || value.is_tuple() {
@@ -103,7 +103,8 @@ fn repeated(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// What is assigned, handed over, or gone through.
+/// Checks a value that is assigned, passed on or iterated over. Fails if it is nested too deep, or is a computed list of more
+/// than [`MOST_ASSIGNED`] elements.
 fn assigned(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     // A list that is computed when it is read would be computed through all from which it was.
     let value = if value.kind() == ValueKind::Iterable { listed(state, &value, MOST_ASSIGNED)? } else { value };
@@ -238,10 +239,10 @@ struct Scan<'t> {
     open: Vec<usize>,
 }
 
-/// What is between two brackets, or in no brackets.
+/// The state of the scan between two brackets, or outside of all brackets.
 #[derive(Default)]
 struct Level {
-    /// What an operand is led through that follows an operator.
+    /// The filter for the operand that follows an operator.
     pending: Option<&'static str>,
     /// How many operators follow each other, and how many of what is within brackets beside them.
     operators: usize,
@@ -250,9 +251,9 @@ struct Level {
     most: usize,
     /// Where a value begins that is handed over or assigned.
     slot: Option<usize>,
-    /// Whether it can be more than a number or a text.
+    /// True if that value can be more than a number or a text.
     is_open: bool,
-    /// Whether each comma begins another one.
+    /// True if each comma begins another such value.
     has_slots: bool,
 }
 
@@ -282,7 +283,7 @@ struct Block<'t> {
     is_tag: bool,
     /// Where the last sign ended, if an operand may end there.
     operand: Option<usize>,
-    /// What that operand is.
+    /// The kind of that operand.
     is: Operand,
     /// The sign before it.
     before: char,
@@ -560,7 +561,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether the text behind '{%' is a tag of that name, and nothing else.
+/// Returns whether the text behind '{%' is a tag of that name, without anything else in it.
 fn is_whole_tag(behind: &str, name: &str) -> bool {
     let space = |letter: char| letter.is_ascii_whitespace();
     let rest = behind.strip_prefix(['-', '+']).unwrap_or(behind).trim_start_matches(space).strip_prefix(name);

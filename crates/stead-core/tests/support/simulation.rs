@@ -47,7 +47,7 @@ pub(crate) struct Thing {
     pub(crate) extent: Extent,
     /// What must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
-    /// What it acts upon when that is changed, though it is in its desired state.
+    /// The path on whose change it acts, though it is in its desired state.
     pub(crate) once: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
     pub(crate) corrupts: Vec<String>,

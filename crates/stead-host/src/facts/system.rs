@@ -15,8 +15,8 @@ use stead_core::value::{Object, Value};
 use super::{release_field, text_of};
 use crate::fs::{Names, Subject, SystemRoot};
 
-/// What tells this machine from others, if it was given that: a digest of its id, which is not for others to see
-/// (machine-id(5)).
+/// Returns what distinguishes this machine from others: a digest of its id, which is itself confidential (machine-id(5)). `None`
+/// if it has no id.
 pub fn machine_identity() -> Option<String> {
     let id = std::fs::read_to_string("/etc/machine-id").ok()?;
     let is_set = id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()) && !id.trim().is_empty();

@@ -30,7 +30,7 @@ pub fn check_unmounted(place: &Place) -> Result<(), FsError> {
     first_mount(&directory, place.path())
 }
 
-/// The same of a directory that is open.
+/// Fails where something is mounted below an open directory, whose path is `path`.
 pub(super) fn first_mount(directory: &impl AsFd, path: &Path) -> Result<(), FsError> {
     match mounts_below(directory).into_iter().next() {
         Some(below) => Err(FsError::MountPoint(path.join(below))),
@@ -58,7 +58,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Whether a mount is what is at its path, and not below another one. Asks no file system that is somewhere else.
+/// Returns whether a mount is visible at its path, and not hidden by another one. Queries no remote file system.
 fn is_seen(id: u64, path: &Path) -> bool {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     let found = statx(CWD, path, flags, StatxFlags::MNT_ID);

@@ -98,7 +98,7 @@ impl Place {
         Err(self.failed("remove", Errno::PERM))
     }
 
-    /// Whether something is mounted at this name, a file included: nothing can take its place then.
+    /// Returns whether something is mounted at this name, even on a file: it cannot be replaced then.
     fn is_mount_point(&self) -> bool {
         let mount = |name: &OsStr, flags| {
             let found = statx(&self.directory, name, flags | AtFlags::NO_AUTOMOUNT, StatxFlags::MNT_ID).ok()?;

@@ -34,7 +34,7 @@ pub(crate) enum Expression {
     Chain(Box<Expression>, Vec<Link>),
 }
 
-/// What is done to the value before it.
+/// An operation on the value before it in a chain.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Link {
     /// The operator in lower case, without its dash, and its right side.

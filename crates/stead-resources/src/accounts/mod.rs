@@ -212,7 +212,8 @@ impl Databases {
         Ok(())
     }
 
-    /// What keeps one of those that were changed from being written: none is, then.
+    /// Returns what keeps one of the changed databases from being written: none of them is written then. `None` if all can be.
+    /// Fails if this cannot be examined.
     pub(crate) fn presumed(&self) -> Result<Option<Presumed>, Failure> {
         for database in self.all().into_iter().filter(|database| database.is_changed()) {
             if let Some(presumed) = pending::at(&database.path)? {

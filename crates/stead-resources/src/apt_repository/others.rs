@@ -44,11 +44,11 @@ impl Source {
     }
 }
 
-/// What was read of files with sources, by their paths: each instance looks at all of them, and they hardly change.
+/// A cache of what the files of sources say, by path: each instance looks at all of them, and they hardly change.
 #[derive(Default)]
 pub(super) struct Known(Mutex<BTreeMap<PathBuf, Read>>);
 
-/// What a file said, and which content of it that was.
+/// The sources in a file, and the identity of the content that they were read from.
 struct Read {
     of: Identity,
     sources: Arc<[Source]>,

@@ -258,7 +258,7 @@ impl Transfer<'_> {
         failure(kind, "url", format!("cannot download '{}': {reason}", credentials::without(self.request.url.as_str())))
     }
 
-    /// What another request would be answered in the same way.
+    /// Returns the refusal of a download that another request would meet as well.
     fn denied(&self, reason: &str) -> Broken {
         Broken::Refused(Failure { kind: FailureKind::Refused, ..self.failure(reason) })
     }

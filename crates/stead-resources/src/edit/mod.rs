@@ -29,13 +29,13 @@ pub(crate) enum Missing {
     Refuse,
     /// It is created so.
     Create { mode: u32, ownership: Ownership },
-    /// The same, and one that exists gets mode and owner as well when it is written. Its reader takes no file of another owner
-    /// or with other bits in its mode than those that are tolerated.
+    /// Like `Create`; an existing file, too, gets mode and owner when it is written. Its reader rejects a file of another owner,
+    /// or with other bits in its mode than the tolerated ones.
     Enforce { mode: u32, ownership: Ownership, tolerated: u32 },
 }
 
 impl Missing {
-    /// What keeps the reader of an existing file from taking it, as properties with what they are and what they should be.
+    /// Returns the properties for which the reader of an existing file rejects it, each with its found and its wanted value.
     pub(crate) fn flaws(self, file: &Status) -> Vec<Flaw> {
         let Self::Enforce { mode, ownership, tolerated } = self else { return Vec::new() };
         let mut flaws = Vec::new();

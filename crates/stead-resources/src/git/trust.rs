@@ -62,7 +62,7 @@ pub(super) fn check(git: &Git<'_>) -> Result<(), Presumed> {
     Ok(())
 }
 
-/// What the settings of a repository name, judged.
+/// Checks the paths that the settings of a repository name.
 struct Judgement<'g> {
     git: &'g Git<'g>,
     /// The directories that git, or a program of its, is in when it meets a relative path.
@@ -127,14 +127,14 @@ impl<'g> Judgement<'g> {
     }
 }
 
-/// Whether a setting has an address. Of what is on this machine git looks at the owner itself, and runs no program of it.
+/// Returns whether a setting has an address. Git checks the owner of one on this machine itself, and runs no program of it.
 fn is_address(key: &str) -> bool {
     let ends = |ends: &[&str]| ends.iter().any(|end| key.ends_with(end));
     (key.starts_with("remote.") || key.starts_with("submodule.")) && ends(&[".url", ".pushurl"])
         || key.starts_with("url.") && ends(&[".insteadof", ".pushinsteadof"])
 }
 
-/// What of a value keeps its paths from being known, as the end of a sentence.
+/// Returns the part of a value that keeps its paths from being known, as the end of a sentence; `None` if they are known.
 fn unclear(value: &str, is_path: bool) -> Option<&'static str> {
     let hint = "a path that only the shell completes. Write the whole path, or move the command to a script";
     let quoted = |at: usize| {
@@ -185,7 +185,8 @@ fn judge_alternates(objects: &Path) -> Result<(), Presumed> {
     Ok(())
 }
 
-/// What a directory of objects names as others.
+/// Returns the directories that `info/alternates` in a directory of objects names. Fails if that file is not trusted, or cannot
+/// be read.
 fn alternates(objects: &Path) -> Result<Vec<PathBuf>, Presumed> {
     let list = objects.join("info/alternates");
     let file = match TrustedFile::open(&list, Trust::Root).and_then(|file| file.read()) {

@@ -155,12 +155,12 @@ impl<'t> Options<'t> {
         Options::of(&all.join(",")).flags() | MountFlags::BIND
     }
 
-    /// Whether they are as good as none.
+    /// Returns whether there are no options that have an effect.
     pub(super) fn is_empty(&self) -> bool {
         self.effective.is_empty()
     }
 
-    /// Whether an option is stated, or another one that excludes it.
+    /// Returns whether an option is stated, or one that excludes it.
     fn states(&self, option: &str) -> bool {
         let group = OPPOSITES.iter().find(|group| group.contains(&option));
         group.map_or_else(|| self.has(option), |group| group.iter().any(|option| self.has(option)))
@@ -192,8 +192,8 @@ impl<'t> Options<'t> {
         options.join(",")
     }
 
-    /// Whether a mount that the kernel shows with these options has others than these. A bind mount has what it does not
-    /// state from elsewhere.
+    /// Returns whether the options that the kernel shows, for a mount and for its file system, differ from these. A bind mount
+    /// has those that it does not state from elsewhere.
     pub(super) fn differ_from(&self, fstype: &str, of_mount: &str, of_file_system: &str) -> bool {
         let (live, file_system) = (Options::of(of_mount), Options::of(of_file_system));
         let is_live = |option: &str| live.has(option) || (option == "ro" && file_system.has(option) && !self.is_bind());

@@ -33,7 +33,7 @@ pub(super) trait PackageManager: Send + Sync {
     /// Which versions of those of these packages that are known could be installed. Changes nothing.
     fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure>;
 
-    /// Whether it takes what is stated for this version of the lists.
+    /// Returns whether a stated version selects the version `known` of the package lists.
     fn names_version(&self, stated: &str, known: &str) -> bool {
         stated == known
     }
@@ -114,19 +114,19 @@ impl Lists {
         Self { updated: lists.filter_map(modified).max(), changed }
     }
 
-    /// Whether they are older than this, or than a repository that they are of.
+    /// Returns whether the lists are missing, older than `maximum`, or older than a change of their repositories.
     pub(super) fn are_stale(&self, maximum: Duration) -> bool {
         let Some(updated) = self.updated else { return true };
         let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
         is_old || self.changed.is_some_and(|changed| changed >= updated)
     }
 
-    /// Whether there are none yet.
+    /// Returns whether there are no lists yet.
     pub(super) fn are_missing(&self) -> bool {
         self.updated.is_none()
     }
 
-    /// What becomes of them in a set that gets them anew.
+    /// Returns the item for their update, as a set reports it.
     pub(super) fn item(&self) -> Item {
         let updated = self.updated.and_then(|updated| Timestamp::try_from(updated).ok());
         let updated = updated.map(|updated| updated.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
@@ -261,7 +261,7 @@ impl Transaction {
         !self.install.is_empty() || !self.remove.is_empty()
     }
 
-    /// The same of the versions that a plan has shown.
+    /// Pins the packages to install to the versions that a plan has shown of them.
     #[must_use]
     pub(super) fn pinned(mut self, shown: &Shown<'_>) -> Self {
         for (name, version) in &mut self.install {
@@ -271,7 +271,7 @@ impl Transaction {
     }
 }
 
-/// Whether a planned package is the stated one: package managers leave out the architecture of the system.
+/// Returns whether a planned package is the stated one: package managers omit the architecture of the system.
 pub(super) fn is_same(planned: &str, stated: &str) -> bool {
     planned == stated || stated.split_once(':').is_some_and(|(name, _)| name == planned)
 }

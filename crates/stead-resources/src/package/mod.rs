@@ -475,7 +475,7 @@ impl<'a> Properties<'a> {
         is_due.then_some(lists)
     }
 
-    /// What a plan has shown of it, if a set is bound to that.
+    /// Returns what a plan has shown for the packages, if a set is bound to it.
     fn shown<'c>(&self, cx: &'c Context) -> Option<Shown<'c>>
     where
         'a: 'c,
@@ -483,8 +483,8 @@ impl<'a> Properties<'a> {
         Shown::of(&cx.binding, self.name.map(|name| name.0))
     }
 
-    /// What a set does, decided without changing anything: the same for a what-if and for the set itself, which does just what
-    /// a plan has shown or fails.
+    /// Decides what a set does, without changing anything, for a what-if and for the set itself. Fails where the set would: if
+    /// the packages cannot be changed so, or it is bound to a plan that has shown something else.
     fn decide(&self, system: System<'_>, cx: &Context) -> Result<Change, Failure> {
         let differing = self.differing(&system);
         let installs = differing.iter().any(|name| ["_exist", "version"].contains(name));
@@ -613,8 +613,8 @@ impl<'a> Properties<'a> {
         Ok(self.reply(&change, &before, Vec::new(), lists.as_ref()))
     }
 
-    /// What a set does, decided with package lists that are not stale. They are updated as well where they do not have what is
-    /// needed: that is refused for good only once the lists are known to be complete.
+    /// Decides what a set does, with package lists that are not stale. They are also updated if they lack what is needed: a set
+    /// is refused for good only once the lists are known to be complete.
     fn settle(&self, system: System<'_>, cx: &Context, are_stale: bool) -> Result<Change, Failure> {
         let manager = system.manager;
         let former = self.decide(system, cx);
@@ -639,7 +639,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// What a test says that a set would come to, without the package lists: which of several packages are missing.
+    /// Returns what a test predicts of a set without the package lists: which of several packages are missing.
     fn expected(&self, system: &System<'_>, differing: &[&str]) -> SetReply {
         let mut effects = Effects::of(self.effect(differing));
         let differs = self.names().filter(|name| self.differing_of(system, name).contains(&"_exist"));

@@ -7,7 +7,7 @@ use stead_host::provider::Binding;
 
 use super::manager::{Installed, Plan, Presence, is_same};
 
-/// What a plan has shown of the packages of an instance.
+/// The installed and removed packages that a plan has shown for an instance.
 pub(super) struct Shown<'a> {
     /// Names and versions.
     installs: Vec<(&'a str, &'a str)>,
@@ -15,8 +15,8 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// What a set is bound to. `None` where that is nothing: there were no package lists to plan with. `name` is the package of
-    /// an instance that states just one, whose version is among its properties.
+    /// Returns what a set is bound to; `None` if it is not bound: there is no plan, or there were no package lists to plan with.
+    /// `name` is the package of an instance that states just one, whose version is among its properties.
     pub(super) fn of(binding: &'a Binding, name: Option<&'a str>) -> Option<Self> {
         let Binding::Plan(changed) = binding else { return None };
         let Some(changed) = changed.as_deref() else {
@@ -45,8 +45,8 @@ impl<'a> Shown<'a> {
         found.map(|(_, version)| *version)
     }
 
-    /// What a plan does and was not shown, or was shown and is left to be done without it, if there is any of that. What
-    /// another instance, or a former try, has done already is not left.
+    /// Describes the first deviation of `plan` from what was shown: a change that was not shown, or one that was and is missing.
+    /// `None` if there is none. A change that another instance, or an earlier attempt, has already made is not missing.
     pub(super) fn deviation(&self, plan: &Plan, installed: &Installed) -> Option<String> {
         let is_there = |name: &str| installed.find(name).is_some_and(|found| found.presence == Presence::Installed);
         let is_new = |name: &str| plan.installs.iter().any(|new| is_same(&new.name, name) || is_same(name, &new.name));

@@ -58,7 +58,7 @@ pub(crate) trait Part: Send + Sync + 'static {
         Some(Claims::path(text("path").or(Self::PATH)?, Extent::Part { line: None, key }))
     }
 
-    /// What an instance states of a thing that has a name of its own, whatever file says it; see [`Provider::states`].
+    /// Returns what an instance states of a thing that has a name of its own, whatever file holds it; see [`Provider::states`].
     fn states(_input: &Plain) -> Vec<Statement> {
         Vec::new()
     }

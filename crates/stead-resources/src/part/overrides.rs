@@ -13,13 +13,13 @@ use crate::input::impossible;
 /// More than such files have, with all their comments.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// What is in force in place of the line of an instance.
+/// The setting that is in force in place of the line of an instance.
 pub(crate) struct Override {
     /// The file, as messages name it.
     path: String,
     /// The line, from 1, and the value that it sets; `None` where the file keeps that of the instance from being read.
     line: Option<(usize, String)>,
-    /// Whether it bounds the value of the instance, whatever comes later.
+    /// True if it bounds the value of the instance, whatever comes later.
     is_cap: bool,
 }
 
@@ -29,7 +29,7 @@ impl Override {
         self.line.as_ref().map(|(_, value)| value.as_str())
     }
 
-    /// The same as a bound.
+    /// Turns it into a bound of the value of the instance.
     pub(crate) fn into_cap(self) -> Self {
         Self { is_cap: true, ..self }
     }

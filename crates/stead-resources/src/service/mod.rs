@@ -398,7 +398,7 @@ struct Found {
     is_running: Option<bool>,
     /// Whether it neither runs nor is about to.
     is_stopped: bool,
-    /// What it reads at its start and was changed after that.
+    /// A file that it reads at its start and that was changed after that.
     outdated_by: Option<SystemPath>,
     /// The content of the drop-ins that are stated.
     drop_ins: Vec<Option<String>>,
@@ -538,7 +538,8 @@ impl Properties<'_> {
         (is_service && is_to_run).then(|| Duration::from_secs(self.stable_for.into()))
     }
 
-    /// What a set would come to; of a unit in the desired state, once a file is changed that it reads at its start.
+    /// Predicts the outcome of a set. A unit in its desired state is restarted once a file is changed that it reads at its start;
+    /// `None` if no such change can restart it.
     fn predicted(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
         let after = Plain::new(state.clone());
         if !differs {

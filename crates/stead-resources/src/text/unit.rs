@@ -84,7 +84,7 @@ impl<'a> Text<'a> for UnitLine<'a> {
     }
 }
 
-/// What stands behind '%' in the specifiers of systemd.unit(5), and in a literal '%'.
+/// The letters that follow '%' in the specifiers of systemd.unit(5), and the second '%' of a literal one.
 const SPECIFIERS: &str = "aAbBCdDEfgGhHiIjJlLmMnNopPqrRsStTuUvVwWyY%";
 
 /// Returns whether a '%' begins something that is not a specifier: systemd ignores such a setting.

@@ -121,7 +121,7 @@ fn plant(root: &Path, at: &Path, real: &Path, target: &Path) {
 struct Planted {
     built_in: &'static BuiltIn,
     at: PathBuf,
-    /// Whether it leads by its path, or by one of whoever follows it.
+    /// The beginning of its target: empty, or a magic link, which leads to the root of the process that follows it.
     magic: &'static str,
 }
 

@@ -55,7 +55,7 @@ pub(super) fn waited(answer: &Json) -> String {
     }
 }
 
-/// What is waited for; of attempts that failed, how many did.
+/// Says how many attempts failed, or `why` the agent waits if that is not counted.
 fn attempts(answer: &Json, why: &str) -> String {
     match answer["failures"].as_u64() {
         Some(1) => "1 attempt failed".to_owned(),
@@ -175,7 +175,7 @@ pub(super) fn looked(answer: &Json) -> String {
     out
 }
 
-/// What is said of an instance besides its status, which the sentence may begin with as well.
+/// Returns the message about an instance behind a colon, without the status that it may begin with; empty if nothing is left.
 fn message(instance: &Json, name: &str) -> String {
     let status = text(instance, "status");
     let message = text(instance, name);

@@ -308,7 +308,7 @@ impl Printer {
     }
 }
 
-/// What an earlier run owes to instances that this one leaves out.
+/// Lists what an earlier run owes to instances that this one leaves out, one line for each.
 fn still_due(run: &Run) -> String {
     let left_out = run.graph().order.iter().filter(|id| !run.report().is_selected(**id));
     let due = left_out.filter_map(|id| Some((run.graph().label(*id), run.due(*id)?)));
@@ -325,7 +325,7 @@ pub(super) fn heading(instance: &InstancePath, desired: Option<&Value>) -> Strin
     heading_of(instance.type_name().as_str(), &names, path)
 }
 
-/// The same, from the names of what holds an instance and its own.
+/// Formats what [`heading`] does, from the names of the containers and of the instance, outermost first.
 pub(super) fn heading_of(type_name: &str, names: &[&str], path: Option<&str>) -> String {
     let name = names.join(" / ");
     let tells = |path: &str| name.split_whitespace().any(|word| word == path);

@@ -110,7 +110,7 @@ struct UnderWay {
 #[derive(Default)]
 struct State {
     greeted: bool,
-    /// Whether it was said that sets only report.
+    /// True once the note was written that sets only report.
     noted: bool,
     /// Whether nobody reads answers any more.
     unread: bool,

@@ -164,7 +164,8 @@ fn damage_is_shown_until_it_is_acknowledged() {
     machine.stop();
 }
 
-/// What a condition leaves out, with all that it holds and what would act on it, is not wrong: nothing is tried again for it.
+/// Containers that a condition leaves out, with all that they hold and what would act on them, are not failures: nothing is
+/// retried.
 #[test]
 fn containers_that_are_left_out_are_no_failure() {
     let mut machine = Machine::new();
@@ -225,7 +226,7 @@ fn what_a_document_owes_outlives_another_one() {
     machine.stop();
 }
 
-/// What a set that failed has left may look like the desired state: the next attempt does not take it for that.
+/// A set that failed may leave behind what looks like the desired state: the next attempt does not take it for that.
 #[test]
 fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
     let mut machine = Machine::new();
@@ -252,7 +253,7 @@ fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
     machine.stop();
 }
 
-/// What happened and cannot be saved is shown with the reason, and nothing is begun until it can be.
+/// An event that cannot be saved is shown with the reason, and nothing is begun until it can be.
 #[test]
 fn a_state_that_cannot_be_saved_is_shown_until_it_can_be() {
     let mut machine = Machine::new();

@@ -147,7 +147,7 @@ fn a_job_that_waits_for_another_run_says_so() {
     machine.stop();
 }
 
-/// What changes nothing is not waited for when the agent is to end; what it tests is tested again by the next one.
+/// An agent that is to end does not wait for a call that changes nothing; the next agent tests again.
 #[test]
 fn an_agent_that_waits_for_a_test_ends_at_once() {
     let mut machine = Machine::new();

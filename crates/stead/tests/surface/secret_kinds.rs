@@ -277,7 +277,7 @@ fn printf_q(secret: &str) -> String {
     })
 }
 
-/// What is done with a document, in this order.
+/// The commands that are run with a document, in this order.
 const COMMANDS: [&[&str]; 19] = [
     &["lint", "d.json"],
     &["graph", "d.json"],

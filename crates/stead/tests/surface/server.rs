@@ -222,7 +222,7 @@ fn what_is_under_way_ends_when_the_caller_goes() {
     assert!(!std::path::Path::new("/proc").join(process.trim()).exists(), "the resource was left behind");
 }
 
-/// What acts on a change and failed is due in the next call with the document.
+/// An instance that acts on a change and failed is due in the next call with the document.
 #[test]
 fn what_a_call_owes_is_delivered_by_a_later_one() {
     let place = Place::new();

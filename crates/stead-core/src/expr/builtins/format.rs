@@ -96,7 +96,7 @@ fn not_a_number(index: &str) -> Wrong {
     ))
 }
 
-/// What stands for a format of numbers in .NET, such as `D4`, behind the colon here.
+/// Translates a number format of .NET, such as `D4`, into what follows the colon here; `None` if there is no counterpart.
 fn format_of_numbers(text: &str) -> Option<String> {
     let (kind, digits) = (text.chars().next()?, text.get(1..)?);
     let digits: usize = if digits.is_empty() { 0 } else { digits.parse().ok()? };

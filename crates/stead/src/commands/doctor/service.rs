@@ -9,7 +9,7 @@ use super::{Line, Verdict};
 
 const UNIT: &str = "stead-agent.service";
 
-/// What systemd gives to services where nothing else is set.
+/// The `PATH` and the umask that systemd gives to services where nothing else is set.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DEFAULT_UMASK: &str = "0022";
 
@@ -27,7 +27,7 @@ pub(super) fn lines() -> Vec<Line> {
     }
 }
 
-/// What a service gets that nobody has configured. Its limits are not known.
+/// Returns the conditions of a service that nobody has configured. Its limits are not known: those of this process are used.
 fn usual(own: &Conditions) -> Conditions {
     let of_account =
         ["HOME", "USER", "LOGNAME"].into_iter().filter_map(|name| Some((name, own.variables.get(name)?.as_str())));

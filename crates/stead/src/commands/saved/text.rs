@@ -41,7 +41,7 @@ fn heading(instance: &Json) -> String {
     heading_of(&text_of(instance, "type"), &names, instance["desired"]["path"].as_str())
 }
 
-/// What stands below it.
+/// Returns the lines below the headline; empty for an instance that does not change.
 fn body(instance: &Json) -> String {
     if instance["status"] != "changed" {
         return String::new();
