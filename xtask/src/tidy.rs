@@ -17,7 +17,6 @@ const LAYERS: &[&str] = &[
     "stead-powershell",
     "stead-engine",
     "stead-agent",
-    "stead-server",
     "stead-puppet",
     "stead-lsp",
     "stead",

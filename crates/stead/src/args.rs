@@ -243,7 +243,6 @@ pub(crate) enum Command {
     /// Help an editor with documents, by the Language Server Protocol on standard input and output
     Lsp,
     /// Serve the Model Context Protocol on standard input and output
-    #[cfg(feature = "server")]
     #[command(visible_alias = "mcp")]
     Server,
     /// Print a script that completes commands in a shell

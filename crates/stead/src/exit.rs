@@ -36,7 +36,6 @@ pub(crate) enum Exit {
     /// As dsc: what is asserted is not so.
     DscAssertion,
     /// As dsc: the server failed.
-    #[cfg(feature = "server")]
     DscServer,
 }
 
@@ -51,7 +50,6 @@ impl From<Exit> for ExitCode {
             Exit::Cancelled | Exit::Held => 6,
             Exit::DscNotFound => 7,
             Exit::DscAssertion => 8,
-            #[cfg(feature = "server")]
             Exit::DscServer => 9,
             Exit::Output => 10,
             Exit::ClosedPipe => 141,

@@ -9,14 +9,14 @@ mod exit;
 mod input;
 mod interrupt;
 mod manual;
+mod mcp;
 mod output;
 mod process_env;
 #[cfg(test)]
 mod rights;
+mod rpc;
 mod schemas;
 mod serve;
-#[cfg(feature = "server")]
-mod server;
 mod trace;
 
 use std::ffi::OsString;
@@ -152,8 +152,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
                 Exit::Failed
             }
         },
-        #[cfg(feature = "server")]
-        Command::Server => server::serve(env),
+        Command::Server => mcp::serve(env),
         Command::Completer { shell } => completion::script(shell, program),
         Command::Manual { command } => manual::manual(&command),
     }

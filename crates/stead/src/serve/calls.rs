@@ -19,8 +19,9 @@ use stead_host::executor::Inline;
 use stead_host::provider::{Cancel, TraceLevel};
 use stead_resources::builtin_of;
 
-use super::protocol::{self, Initialize, Problem, Request, ResourceParams, VERSION, object};
+use super::protocol::{Initialize, ResourceParams, VERSION};
 use crate::output::print_now;
+use crate::rpc::{self, Problem, Request, Work, object};
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
 pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, Problem> {
@@ -41,13 +42,8 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
 /// Carries out a request. Messages of the resource are printed meanwhile.
 ///
 /// Calls of microseconds are made on this thread: whoever has the watch answers for a request that hangs.
-pub(super) fn carry_out(
-    base: &Session,
-    id: &Json,
-    request: &Request,
-    cancel: Cancel,
-    watch: &Arc<RunWatch>,
-) -> Result<Json, Problem> {
+pub(super) fn carry_out(base: &Session, work: Work<'_>) -> Result<Json, Problem> {
+    let Work { id, request, cancel, watch } = work;
     let operation = match request.method.as_str() {
         "get" | "schema" => Operation::Get,
         "test" => Operation::Test,
@@ -97,7 +93,7 @@ fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) ->
             TraceLevel::Debug | TraceLevel::Trace => return,
         };
         // That nobody reads it any more is seen with the answer.
-        print_now(&protocol::log(&id, level, message));
+        print_now(&rpc::log(&id, level, message));
     }));
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
     found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {

@@ -10,12 +10,11 @@ mod extensions;
 mod guide;
 mod lsp;
 mod manual;
+mod mcp;
 mod new;
 mod proxies;
 mod schemas;
 mod secret_kinds;
-#[cfg(feature = "server")]
-mod server;
 mod settings;
 #[path = "../support/terminal.rs"]
 mod terminal;

@@ -1,28 +1,25 @@
 //! The tools as callers see them. Their names and arguments are those of DSC v3; `what_if` is an addition.
 
-use std::sync::Arc;
-
-use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// What callers learn about the server.
-pub(crate) const INSTRUCTIONS: &str = "\
+/// The instructions to callers.
+pub(super) const INSTRUCTIONS: &str = "\
 stead brings machines into the state that a document says. Look with get and test first; set and delete change the \
 machine that this server runs on, with the rights that it runs with. what_if says what set would change.";
 
-/// Whether a tool may change the machine.
+/// The most that a tool does to the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Looks,
     Changes,
 }
 
-/// Every tool.
-pub(crate) fn all() -> Vec<Tool> {
+/// Every tool, as `tools/list` has it.
+pub(super) fn all() -> Vec<Value> {
     invoking().into_iter().chain(looking()).collect()
 }
 
-fn invoking() -> [Tool; 4] {
+fn invoking() -> [Value; 4] {
     [
         tool(
             "invoke_dsc_config",
@@ -64,7 +61,7 @@ fn invoking() -> [Tool; 4] {
     ]
 }
 
-fn looking() -> [Tool; 4] {
+fn looking() -> [Value; 4] {
     [
         tool(
             "list_dsc_functions",
@@ -97,17 +94,18 @@ fn looking() -> [Tool; 4] {
     ]
 }
 
-fn tool(name: &'static str, description: &'static str, effect: Effect, arguments: &[(&str, Value, bool)]) -> Tool {
+fn tool(name: &str, description: &str, effect: Effect, arguments: &[(&str, Value, bool)]) -> Value {
     let properties: Map<_, _> = arguments.iter().map(|(key, schema, _)| ((*key).to_owned(), schema.clone())).collect();
     let required: Vec<_> = arguments.iter().filter(|(_, _, needed)| *needed).map(|(key, _, _)| *key).collect();
-    let mut schema = Map::new();
-    schema.insert("type".to_owned(), json!("object"));
-    schema.insert("properties".to_owned(), Value::Object(properties));
-    schema.insert("required".to_owned(), json!(required));
-    schema.insert("additionalProperties".to_owned(), json!(false));
     let looks = effect == Effect::Looks;
-    let hints = ToolAnnotations::new().read_only(looks).destructive(!looks).open_world(!looks);
-    Tool::new(name, description, Arc::new(schema)).with_annotations(hints)
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        },
+        "annotations": { "readOnlyHint": looks, "destructiveHint": !looks, "openWorldHint": !looks },
+    })
 }
 
 fn text(description: &str) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// What may be done with a document or a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
+pub(super) enum Operation {
     /// Say how it is.
     Get,
     /// Reach the desired state.
@@ -19,9 +19,9 @@ pub enum Operation {
     Export,
 }
 
-/// One call.
+/// A call of a tool.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Request {
+pub(super) enum ToolCall {
     /// Carry out a document.
     Config {
         /// What to do.
@@ -69,9 +69,9 @@ pub enum Request {
     ShowSchema(String),
 }
 
-impl Request {
+impl ToolCall {
     /// Reads a call; what is wrong with it is said in words.
-    pub(crate) fn parse(tool: &str, arguments: Map<String, Value>) -> Result<Self, String> {
+    pub(super) fn parse(tool: &str, arguments: Map<String, Value>) -> Result<Self, String> {
         let mut from = Arguments(arguments);
         let request = match tool {
             "invoke_dsc_config" => Self::Config {
@@ -102,7 +102,7 @@ impl Request {
     }
 
     /// Whether it may change the machine.
-    pub(crate) fn changes(&self) -> bool {
+    pub(super) fn changes(&self) -> bool {
         match self {
             Self::Config { operation, .. } | Self::Resource { operation, .. } => {
                 matches!(operation, Operation::Set | Operation::Delete)
@@ -182,9 +182,9 @@ mod tests {
 
     use super::*;
 
-    fn parse(tool: &str, arguments: Value) -> Result<Request, String> {
+    fn parse(tool: &str, arguments: Value) -> Result<ToolCall, String> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-        Request::parse(tool, arguments)
+        ToolCall::parse(tool, arguments)
     }
 
     #[test]
@@ -220,20 +220,21 @@ mod tests {
 
     #[test]
     fn every_tool_is_read_and_takes_what_its_schema_says() {
-        for tool in crate::tools::all() {
-            let properties = tool.input_schema["properties"].as_object().unwrap();
+        for tool in crate::mcp::tools::all() {
+            let name = tool["name"].as_str().unwrap();
+            let properties = tool["inputSchema"]["properties"].as_object().unwrap();
             let value = |schema: &Value| match schema["type"].as_str().unwrap() {
                 "boolean" => json!(false),
                 "array" => json!([1]),
                 _ => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
             };
             let arguments: Map<_, _> = properties.iter().map(|(key, schema)| (key.clone(), value(schema))).collect();
-            Request::parse(&tool.name, arguments.clone()).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
-            let required = tool.input_schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            ToolCall::parse(name, arguments.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let required = tool["inputSchema"]["required"].as_array().cloned().unwrap_or_default();
             for key in properties.keys() {
                 let without: Map<_, _> = arguments.clone().into_iter().filter(|(each, _)| each != key).collect();
-                let refused = Request::parse(&tool.name, without).is_err();
-                assert_eq!(refused, required.contains(&json!(key)), "{} without {key}", tool.name);
+                let refused = ToolCall::parse(name, without).is_err();
+                assert_eq!(refused, required.contains(&json!(key)), "{name} without {key}");
             }
         }
     }

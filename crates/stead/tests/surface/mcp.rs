@@ -1,9 +1,10 @@
-//! The server over a real pipe.
+//! The Model Context Protocol over a real pipe, and the conversations of `corpus/mcp`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value as Json, json};
+use stead_testkit::{Case, Computed, Suite};
 
 use super::Place;
 
@@ -23,6 +24,10 @@ impl Caller {
 
     fn with(place: Place) -> Self {
         let resources = stead_testkit::repository().join("corpus/compat/extensions");
+        Self::starting(place, &resources)
+    }
+
+    fn starting(place: Place, resources: &std::path::Path) -> Self {
         let mut command = place.command(&["server"]);
         command.env("DSC_RESOURCE_PATH", resources).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -77,6 +82,43 @@ impl Caller {
         self.to = None;
         self.child.wait().unwrap().code()
     }
+}
+
+#[test]
+fn conversations_go_as_recorded() {
+    stead_testkit::check_all(&Suite { folder: "mcp", run: conversation });
+}
+
+/// Sends the lines of a case, each request once the one before it is answered.
+fn conversation(case: &Case) -> Result<Computed, String> {
+    let place = Place::new();
+    let mut child = place.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut lines = from.lines().map(|line| line.map_err(|error| error.to_string()));
+    let mut answers = Vec::new();
+    for line in case.section("conversation").lines() {
+        writeln!(to, "{line}").map_err(|error| error.to_string())?;
+        let sent: Json = serde_json::from_str(line).unwrap_or_default();
+        let is_request = sent["method"].is_string() && (sent["id"].is_string() || sent["id"].is_number());
+        while is_request && answers.last().is_none_or(|answer: &Json| answer["id"] != sent["id"]) {
+            let line = lines.next().ok_or("the server has gone")??;
+            answers.push(serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?);
+        }
+    }
+    drop(to);
+    for line in lines {
+        answers.push(serde_json::from_str(&line?).map_err(|error| error.to_string())?);
+    }
+    if child.wait().unwrap().code() != Some(0) {
+        return Err("the server did not end in order".to_owned());
+    }
+    let shown = |mut answer: Json| {
+        if let Some(tools) = answer.pointer_mut("/result/tools") {
+            *tools = tools.as_array().into_iter().flatten().map(|tool| tool["name"].clone()).collect();
+        }
+        answer.to_string().replace(env!("CARGO_PKG_VERSION"), "VERSION") + "\n"
+    };
+    Ok(vec![("answers", answers.into_iter().map(shown).collect())])
 }
 
 #[test]
@@ -194,13 +236,43 @@ fn schemas_are_shown() {
 const SLOW: &str = r#"{"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Slow",
     "version": "1.0.0", "get": {"executable": "./slow.sh"}, "schema": {"embedded": {}}}"#;
 
-#[test]
-fn what_is_under_way_ends_when_the_caller_goes() {
+/// A folder with that resource, and the file in which it writes its process.
+fn slow() -> (Place, std::path::PathBuf) {
     let place = Place::new();
     place.write("slow.dsc.resource.json", SLOW);
     let begun = place.path().join("begun");
     let script = place.write("slow.sh", &format!("#!/bin/sh\necho $$ > '{}'\nexec sleep 600\n", begun.display()));
     std::fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (place, begun)
+}
+
+/// The process of that resource, once it has begun.
+fn process_of(begun: &std::path::Path) -> std::path::PathBuf {
+    let written = stead_testkit::until(|| std::fs::read_to_string(begun).ok().filter(|text| text.ends_with('\n')));
+    std::path::Path::new("/proc").join(written.trim())
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_and_has_no_answer() {
+    let (place, begun) = slow();
+    let folder = place.path().to_owned();
+    let mut caller = Caller::starting(place, &folder);
+    let arguments = json!({ "operation": "get", "resource_type": "Test/Slow" });
+    let call = json!({ "name": "invoke_dsc_resource", "arguments": arguments });
+    caller.send(&json!({ "jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": call }));
+    let process = process_of(&begun);
+    let cancel = json!({ "requestId": "slow", "reason": "no longer needed" });
+    caller.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }));
+    stead_testkit::until(|| (!process.exists()).then_some(()));
+    // Its id is free again once it has ended, and the next line that is read is not about it.
+    assert_eq!(caller.ask("ping", &json!({}))["result"], json!({}));
+    caller.to = None;
+    assert_eq!(caller.from.lines().count(), 0);
+}
+
+#[test]
+fn what_is_under_way_ends_when_the_caller_goes() {
+    let (place, begun) = slow();
     let mut command = place.command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut to = child.stdin.take().unwrap();
@@ -211,15 +283,10 @@ fn what_is_under_way_ends_when_the_caller_goes() {
     let call =
         json!({ "name": "invoke_dsc_resource", "arguments": { "operation": "get", "resource_type": "Test/Slow" } });
     writeln!(to, "{}", json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).unwrap();
-    let process = loop {
-        match std::fs::read_to_string(&begun) {
-            Ok(process) if process.ends_with('\n') => break process,
-            _ => std::thread::sleep(std::time::Duration::from_millis(5)),
-        }
-    };
+    let process = process_of(&begun);
     drop(to);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert!(!std::path::Path::new("/proc").join(process.trim()).exists(), "the resource was left behind");
+    assert!(!process.exists(), "the resource was left behind");
 }
 
 /// An instance that acts on a change and failed is due in the next call with the document.

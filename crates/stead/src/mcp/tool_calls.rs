@@ -1,12 +1,7 @@
-//! `server`: the engine, as callers of the server reach it.
-//!
-//! Each call is a session of its own. So it sees the resources that there are now, and keeps no secret of the one before;
-//! the index of the search makes it cheap.
+//! What tools do. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of the one
+//! before; the index of the search makes that cheap.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
@@ -18,71 +13,44 @@ use stead_core::manifest::listing;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
-use stead_server::{Engine, Operation, Request};
 
+use super::call::{Operation, ToolCall};
 use crate::args;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
-use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
-use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::schemas;
 use stead_engine::{Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line, set_mode};
 
-/// Serves until standard input ends, or a signal asks for the end.
-pub(crate) fn serve(env: ProcessEnv) -> Exit {
-    let stop = Cancel::default();
-    let notice = match interrupt::notice(&stop) {
-        Ok(notice) => notice,
-        Err(error) => {
-            tracing::error!("cannot serve: {error}");
-            return Exit::DscServer;
-        }
-    };
-    let until_signal = move || {
-        interrupt::ends_before_input(&notice, None);
-    };
-    let calls = Calls { width: env.host.width(), env };
-    match stead_server::serve(env!("CARGO_PKG_VERSION"), calls, until_signal) {
-        Ok(()) => interrupt::exit(&stop, Exit::Success),
-        Err(error) => {
-            tracing::error!("{error}");
-            Exit::DscServer
-        }
-    }
+/// Carries out calls of tools.
+pub(super) struct Tools {
+    pub(super) env: ProcessEnv,
 }
 
-struct Calls {
-    env: ProcessEnv,
-    width: NonZeroUsize,
-}
-
-impl Engine for Calls {
-    fn answer(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Json, String> {
-        let cancel = Cancel::from(Arc::clone(cancel));
+impl Tools {
+    /// Carries out one call: an object, or in words why there is none.
+    pub(super) fn call(&self, call: ToolCall, cancel: Cancel) -> Result<Json, String> {
         let session = self.env.host.session_with(input::current_folder(), cancel);
-        match request {
-            Request::Config { operation, document, parameters } => {
+        match call {
+            ToolCall::Config { operation, document, parameters } => {
                 self.config(session, operation, &document, parameters.as_deref())
             }
-            Request::Resource { operation, type_name, properties } => {
+            ToolCall::Resource { operation, type_name, properties } => {
                 resource(session, operation, &type_name, properties)
             }
-            Request::Expression(text) => evaluate(&session, &text),
-            Request::Function { name, parameters } => call(&session, &name, &parameters),
-            Request::ListFunctions { name, category, description } => {
+            ToolCall::Expression(text) => evaluate(&session, &text),
+            ToolCall::Function { name, parameters } => call_function(&session, &name, &parameters),
+            ToolCall::ListFunctions { name, category, description } => {
                 let categories: Vec<String> =
                     category.iter().map(|each| args::category(each)).collect::<Result<_, _>>()?;
                 Ok(json!({ "functions": functions_like(name.as_deref(), &categories, description.as_deref()) }))
             }
-            Request::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),
-            Request::ShowResource(type_name) => show(session, &type_name),
-            Request::ShowSchema(type_name) => schema(&type_name),
+            ToolCall::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),
+            ToolCall::ShowResource(type_name) => show(session, &type_name),
+            ToolCall::ShowSchema(type_name) => schema(&type_name),
         }
     }
-}
 
-impl Calls {
     fn config(
         &self,
         mut session: Session,
@@ -112,7 +80,7 @@ impl Calls {
             return Err(lines(&wrong, &prepared.sources));
         }
         let run =
-            session.run(&prepared, Plan::new(mode(operation), self.width)).map_err(|error| error_chain(&error))?;
+            session.run(&prepared, Plan::new(mode(operation), self.env.host.width())).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
         Ok(json!({ "result": session.result_document(&run) }))
     }
@@ -208,7 +176,7 @@ fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
     }
 }
 
-fn call(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, String> {
+fn call_function(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, String> {
     let known = || expr::functions().iter().map(|function| function.name);
     if !known().any(|each| each.eq_ignore_ascii_case(name)) {
         let help = nearest(name, known()).map(|near| format!("; {}", did_you_mean(near))).unwrap_or_default();

@@ -1,0 +1,242 @@
+//! `mcp`: lets programs call the engine by the Model Context Protocol.
+//!
+//! Two ways of beginning are understood: the handshake of the versions up to 2025-11-25, and requests that name their version
+//! themselves, as since 2026-07-28 (<https://modelcontextprotocol.io/specification>). `corpus/mcp` has recorded conversations.
+//!
+//! Guarantees: a call that changes the machine has it for itself: no other is carried out meanwhile. When the caller goes or
+//! the server is stopped, what is under way is cancelled, and has some seconds to end in order.
+
+mod call;
+mod tool_calls;
+mod tools;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use stead_host::provider::Cancel;
+
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::process_env::ProcessEnv;
+use crate::rpc::{Problem, Protocol, Request, Server, Turn, Work, object};
+use call::ToolCall;
+use tool_calls::Tools;
+
+/// The versions of the protocol, from the oldest on.
+const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// The newest one that begins with `initialize`.
+const NEWEST_WITH_HANDSHAKE: &str = "2025-11-25";
+
+/// The members of `_meta` in a request that names its version itself.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// The error for a version that is not spoken.
+const UNSUPPORTED_VERSION: i32 = -32022;
+
+/// Serves until standard input ends, or a signal asks for the end.
+pub(crate) fn serve(env: ProcessEnv) -> Exit {
+    let stop = Cancel::default();
+    let host = env.host.clone();
+    let protocol = ModelContext { tools: Tools { env }, turn: RwLock::default(), greeted: AtomicBool::default() };
+    match Server::new(host, protocol).converse(&stop) {
+        Ok(()) => interrupt::exit(&stop, Exit::Success),
+        Err(error) => {
+            tracing::error!("{error}");
+            Exit::DscServer
+        }
+    }
+}
+
+struct ModelContext {
+    tools: Tools,
+    /// Keeps calls that change the machine apart from all others.
+    turn: RwLock<()>,
+    /// True once the caller has been greeted by `initialize`: its requests then need not name their version.
+    greeted: AtomicBool,
+}
+
+/// The form of a result, which depends on the version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// The members that the method has.
+    Plain,
+    /// Besides, that the result is a whole one; since 2026-07-28.
+    Typed,
+}
+
+impl Form {
+    /// The members that come before those of the method.
+    fn begin(self) -> Map<String, Json> {
+        match self {
+            Self::Plain => Map::new(),
+            Self::Typed => Map::from_iter([("resultType".to_owned(), "complete".into())]),
+        }
+    }
+
+    /// A result that callers could keep, had we said for how long.
+    fn listing<const N: usize>(self, members: [(&str, Json); N]) -> Json {
+        let mut result = self.begin();
+        if self == Self::Typed {
+            result.extend([("ttlMs".to_owned(), 0.into()), ("cacheScope".to_owned(), "private".into())]);
+        }
+        result.extend(members.map(|(name, value)| (name.to_owned(), value)));
+        result.into()
+    }
+}
+
+impl ModelContext {
+    /// The form of the result of a request, as its version asks.
+    fn form(&self, request: &Request) -> Result<Form, Problem> {
+        let meta = request.params.get("_meta");
+        let stated = meta.and_then(|meta| meta.get(VERSION)).and_then(Json::as_str);
+        if let Some(unknown) = stated.filter(|stated| !VERSIONS.contains(stated)) {
+            let problem = Problem::new(UNSUPPORTED_VERSION, "Unsupported protocol version");
+            return Err(problem.with("requested", unknown).with("supported", VERSIONS.to_vec()));
+        }
+        let is_newer = stated.is_some_and(|stated| stated > NEWEST_WITH_HANDSHAKE);
+        // Without a handshake there is nothing else to go by.
+        if is_newer || request.method == "server/discover" || !self.greeted.load(Ordering::Relaxed) {
+            let has_capabilities = meta.and_then(|meta| meta.get(CAPABILITIES)).is_some_and(Json::is_object);
+            let needed = [(VERSION, stated.is_some()), (CAPABILITIES, has_capabilities)];
+            let missing: Vec<&str> = needed.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name).collect();
+            if !missing.is_empty() {
+                let names = missing.join(", ");
+                let message = format!("'_meta' lacks {names}, which a request without 'initialize' before it must have");
+                return Err(Problem::new(Problem::PARAMS, message));
+            }
+        }
+        Ok(if is_newer { Form::Typed } else { Form::Plain })
+    }
+
+    fn answer_now(&self, request: &Request) -> Result<Json, Problem> {
+        match request.method.as_str() {
+            "initialize" => return self.initialize(request),
+            // A caller may ask whether anybody is there before it says who it is.
+            "ping" if request.params.get("_meta").is_none_or(|meta| meta.get(VERSION).is_none()) => {
+                return Ok(json!({}));
+            }
+            _ => {}
+        }
+        let form = self.form(request)?;
+        match request.method.as_str() {
+            "server/discover" => Ok(discovery()),
+            "tools/list" => Ok(form.listing([("tools", tools::all().into())])),
+            // There are none, and callers ask all the same.
+            "resources/list" => Ok(form.listing([("resources", json!([]))])),
+            "resources/templates/list" => Ok(form.listing([("resourceTemplates", json!([]))])),
+            "prompts/list" => Ok(form.listing([("prompts", json!([]))])),
+            other => Err(Problem::new(Problem::METHOD, format!("there is no method '{other}'"))),
+        }
+    }
+
+    fn initialize(&self, request: &Request) -> Result<Json, Problem> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Initialize {
+            protocol_version: String,
+        }
+        let asked = request.params::<Initialize>()?.protocol_version;
+        let is_spoken = VERSIONS.contains(&asked.as_str()) && asked.as_str() <= NEWEST_WITH_HANDSHAKE;
+        let version = if is_spoken { asked.as_str() } else { NEWEST_WITH_HANDSHAKE };
+        self.greeted.store(true, Ordering::Relaxed);
+        Ok(json!({
+            "protocolVersion": version,
+            "capabilities": { "tools": {} },
+            "serverInfo": server_info(),
+            "instructions": tools::INSTRUCTIONS,
+        }))
+    }
+
+    fn call(&self, call: ToolCall, cancel: Cancel) -> Result<Json, String> {
+        let carry_out = |call| match cancel.is_cancelled() {
+            // It was cancelled while it waited for its turn.
+            true => Err("cancelled".to_owned()),
+            false => self.tools.call(call, cancel.clone()),
+        };
+        if call.changes() {
+            let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+            carry_out(call)
+        } else {
+            let _turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
+            carry_out(call)
+        }
+    }
+}
+
+fn server_info() -> Json {
+    json!({ "name": "stead", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The answer to callers that ask for versions before anything else.
+fn discovery() -> Json {
+    let mut result = Form::Typed.begin();
+    result.extend(
+        [
+            ("supportedVersions", json!(VERSIONS)),
+            ("capabilities", json!({ "tools": {} })),
+            ("instructions", tools::INSTRUCTIONS.into()),
+            ("ttlMs", 0.into()),
+            ("cacheScope", "private".into()),
+            ("_meta", json!({ "io.modelcontextprotocol/serverInfo": server_info() })),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    );
+    result.into()
+}
+
+impl Protocol for ModelContext {
+    const WITHOUT_ID: Option<Json> = None;
+    const ANSWERS_CANCELLED: bool = false;
+    const GRACE: Option<Duration> = Some(Duration::from_secs(10));
+
+    fn turn(&self, request: &mut Request) -> Turn {
+        if request.method == "tools/call" {
+            Turn::Beside("a tool".to_owned())
+        } else {
+            Turn::Now(self.answer_now(request))
+        }
+    }
+
+    fn carry_out(&self, work: Work<'_>) -> Result<Json, Problem> {
+        #[derive(Deserialize)]
+        #[serde(expecting = "an object with 'name' and 'arguments'")]
+        struct Called {
+            name: String,
+            #[serde(default)]
+            arguments: Option<Map<String, Json>>,
+        }
+        let form = self.form(work.request)?;
+        let Called { name, arguments } = work.request.params()?;
+        let call = ToolCall::parse(&name, arguments.unwrap_or_default())
+            .map_err(|message| Problem::new(Problem::PARAMS, message))?;
+        let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
+        let members = match self.call(call, work.cancel) {
+            // The text is for callers that cannot read structured content.
+            Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
+            Err(message) => object([content(message), ("isError", true.into())]),
+        };
+        let mut result = form.begin();
+        if let Json::Object(members) = members {
+            result.extend(members);
+        }
+        Ok(result.into())
+    }
+
+    fn cancelled(&self, notification: &Request) -> Option<Json> {
+        let is_cancel = notification.method == "notifications/cancelled";
+        notification.params.get("requestId").filter(|_| is_cancel).cloned()
+    }
+
+    fn hung(&self, subject: &str) -> Problem {
+        Problem::new(Problem::DEADLINE, format!("{subject} hangs in a call of the system"))
+    }
+
+    fn finish(&self) -> Result<Json, Problem> {
+        Ok(Json::Null)
+    }
+}
