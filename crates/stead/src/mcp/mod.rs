@@ -106,7 +106,8 @@ impl ModelContext {
             let missing: Vec<&str> = needed.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name).collect();
             if !missing.is_empty() {
                 let names = missing.join(", ");
-                let message = format!("'_meta' lacks {names}, which a request without 'initialize' before it must have");
+                let message =
+                    format!("'_meta' lacks {names}, which a request without 'initialize' before it must have");
                 return Err(Problem::new(Problem::PARAMS, message));
             }
         }
@@ -152,11 +153,10 @@ impl ModelContext {
         }))
     }
 
-    fn call(&self, call: ToolCall, cancel: Cancel) -> Result<Json, String> {
-        let carry_out = |call| match cancel.is_cancelled() {
-            // It was cancelled while it waited for its turn.
-            true => Err("cancelled".to_owned()),
-            false => self.tools.call(call, cancel.clone()),
+    fn call(&self, call: ToolCall, cancel: &Cancel) -> Result<Json, String> {
+        let carry_out = |call| {
+            // It may have been cancelled while it waited for its turn.
+            if cancel.is_cancelled() { Err("cancelled".to_owned()) } else { self.tools.call(call, cancel.clone()) }
         };
         if call.changes() {
             let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +215,7 @@ impl Protocol for ModelContext {
         let call = ToolCall::parse(&name, arguments.unwrap_or_default())
             .map_err(|message| Problem::new(Problem::PARAMS, message))?;
         let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
-        let members = match self.call(call, work.cancel) {
+        let members = match self.call(call, &work.cancel) {
             // The text is for callers that cannot read structured content.
             Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
             Err(message) => object([content(message), ("isError", true.into())]),

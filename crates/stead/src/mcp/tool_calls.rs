@@ -79,8 +79,9 @@ impl Tools {
         if !wrong.is_empty() {
             return Err(lines(&wrong, &prepared.sources));
         }
-        let run =
-            session.run(&prepared, Plan::new(mode(operation), self.env.host.width())).map_err(|error| error_chain(&error))?;
+        let run = session
+            .run(&prepared, Plan::new(mode(operation), self.env.host.width()))
+            .map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
         Ok(json!({ "result": session.result_document(&run) }))
     }

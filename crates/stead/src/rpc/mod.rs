@@ -26,8 +26,8 @@ use stead_host::provider::Cancel;
 use crate::input;
 use crate::interrupt;
 use crate::output::print_now;
-pub(crate) use message::{Problem, Request, log, object};
 use message::answer;
+pub(crate) use message::{Problem, Request, log, object};
 
 /// How many requests may be under way at once.
 const MOST_UNDER_WAY: usize = 256;
@@ -155,9 +155,7 @@ impl<P: Protocol> Server<P> {
 
     /// Answers the requests on standard input until it ends, the last one came, or a signal asks for the end (`stop`).
     pub(crate) fn converse(self: &Arc<Self>, stop: &Cancel) -> Result<(), String> {
-        self.until_ended(stop, |notice| {
-            self.read(BufReader::with_capacity(INPUT_BUFFER, Requests { notice }))
-        })
+        self.until_ended(stop, |notice| self.read(BufReader::with_capacity(INPUT_BUFFER, Requests { notice })))
     }
 
     /// Carries out the requests of a file, each after the one before.
@@ -350,11 +348,10 @@ impl<P: Protocol> Server<P> {
     fn wait(&self, longest: Option<Duration>) {
         let state = self.state();
         let is_busy = |state: &mut State| state.requests > 0;
-        match longest {
-            None => drop(self.ended.wait_while(state, is_busy).unwrap_or_else(PoisonError::into_inner)),
-            Some(longest) => drop(
-                self.ended.wait_timeout_while(state, longest, is_busy).unwrap_or_else(PoisonError::into_inner),
-            ),
+        if let Some(longest) = longest {
+            drop(self.ended.wait_timeout_while(state, longest, is_busy).unwrap_or_else(PoisonError::into_inner));
+        } else {
+            drop(self.ended.wait_while(state, is_busy).unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
