@@ -12,6 +12,7 @@ use crate::repository::{Finding, Package, Repository, array, has_extension, stri
 /// What ships, from the bottom up: each may need those in front of it only.
 const LAYERS: &[&str] = &[
     "stead-core",
+    "stead-system",
     "stead-host",
     "stead-resources",
     "stead-powershell",

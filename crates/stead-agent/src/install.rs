@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use stead_host::fs::{
+use stead_system::fs::{
     Durability, Former, FsError, OpenError, Ownership, Place, Replacement, SystemPath, Writes, judge,
 };
-use stead_host::process::{Environment, Executable};
+use stead_system::process::{Environment, Executable};
 
 use crate::programs::run_command;
 

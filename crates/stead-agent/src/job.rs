@@ -27,9 +27,9 @@ use stead_core::run::{Exceptions, Owed, Run};
 use stead_core::wait::{Curve, Wait};
 use stead_engine::{Execution, ReconcileOptions, ResumeError, Session, error_chain};
 use stead_host::journal::{FileJournal, Journal, OpenJournalError};
-use stead_host::process::own_unit;
-use stead_host::provider::Cancel;
-use stead_host::watch::Watched;
+use stead_system::Cancel;
+use stead_system::process::own_unit;
+use stead_system::watch::Watched;
 
 use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use stead_host::process::{Environment, Executable, Exit, Limits, Program, run};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{Environment, Executable, Exit, Limits, Program, run};
 
 /// Runs a program with arguments, found in the PATH of this process. An error is a sentence.
 pub(crate) fn run_command(command: &[String]) -> Result<(), String> {

@@ -17,7 +17,7 @@ use redb::{
     WriteTransaction,
 };
 use serde_json::Value as Json;
-use stead_host::store::{Folder, StoreError};
+use stead_system::folder::{Folder, FolderError};
 
 use crate::store::{Damage, Repair, Store};
 
@@ -54,7 +54,10 @@ pub struct Reports {
 pub enum ReportsError {
     /// The file cannot be opened.
     #[error("cannot open the reports")]
-    Open(#[from] StoreError),
+    Open(#[from] FolderError),
+    /// A report cannot be encoded.
+    #[error("cannot encode a report")]
+    Encode(#[source] serde_json::Error),
     /// The database failed.
     #[error("cannot use the reports '{}'", path.display())]
     Database {
@@ -98,7 +101,7 @@ impl Reports {
     /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets. The oldest ones are
     /// removed when all together would be too large.
     pub fn append(&self, at: Timestamp, job: &str, report: &Json) -> Result<(), ReportsError> {
-        let report = serde_json::to_vec(report).map_err(StoreError::Encode)?;
+        let report = serde_json::to_vec(report).map_err(ReportsError::Encode)?;
         self.with(|database| {
             let write = database.begin_write()?;
             {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::json;
 use stead_engine::{Host, error_chain};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::boot::{SCHEDULED, boot_id, scheduled_shutdown};
 use crate::control::Listener;
@@ -36,8 +36,8 @@ use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
 use feed::Feed;
 use running::Running;
-use stead_host::fs::LocalZone;
-use stead_host::watch::Watcher;
+use stead_system::watch::Watcher;
+use stead_system::zone::LocalZone;
 use upkeep::{Program, Upkeep, WallClock, Why};
 
 /// How an agent is run.

@@ -31,7 +31,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_host::store::record::{self, Found, Undecodable};
-use stead_host::store::{self, Folder, Keys, LostKey, Purpose};
+use stead_host::store::{self, Keys, LostKey, Purpose};
+use stead_system::folder::{Folder, FolderError};
 
 use crate::state::State;
 pub use delivered::Delivered;
@@ -74,6 +75,9 @@ pub enum StoreError {
     /// The private store cannot be used.
     #[error(transparent)]
     Private(#[from] store::StoreError),
+    /// Its folder, or a file in it, cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// Another agent has it.
     #[error("another agent is using '{}'", .0.display())]
     InUse(PathBuf),

@@ -327,7 +327,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use stead_core::bundle::Entry;
-    use stead_host::provider::Cancel;
+    use stead_system::Cancel;
 
     use super::*;
     use crate::host::{Host, HostOptions};

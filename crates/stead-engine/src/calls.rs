@@ -19,11 +19,12 @@ use stead_host::bundle::FilesWithin;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
-use stead_host::fs::SystemPath;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Review, TraceLevel};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
+use stead_system::Cancel;
+use stead_system::fs::SystemPath;
 
 use crate::execution::Planned;
 use crate::host::Host;

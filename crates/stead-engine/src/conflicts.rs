@@ -186,7 +186,7 @@ impl Session {
             let node = graph.node(*id);
             let Some(desired) = run.report().record(*id).desired.as_ref().or(node.stated.as_ref()) else { continue };
             for path in calls.read_by(*id, &node.manifest, &Plain::covered(desired)) {
-                let digest = || stead_host::fs::digest(&path).ok().flatten();
+                let digest = || stead_system::fs::digest(&path).ok().flatten();
                 found.entry(path.display().to_string()).or_insert_with(digest);
             }
         }

@@ -13,10 +13,10 @@ use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
-use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
-use stead_host::process::is_ancestor;
 use stead_host::provider::Binding;
 use stead_host::store::StoreError;
+use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
+use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
 use crate::memory::{Ledger, changes};
@@ -363,7 +363,7 @@ mod tests {
 
     use stead_core::call::{Execution as Effect, Operation};
     use stead_core::value::{Object, Value};
-    use stead_host::provider::Cancel;
+    use stead_system::Cancel;
 
     use super::*;
     use crate::host::{Host, HostOptions};

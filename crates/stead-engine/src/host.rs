@@ -7,12 +7,13 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use stead_core::manifest::Catalog;
-use stead_host::catalog::{Search, SearchEnvironment, User};
-use stead_host::provider::Cancel;
+use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
 use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
 use stead_resources::builtins;
+use stead_system::Cancel;
+use stead_system::fs::User;
 
 use crate::session::Session;
 

@@ -12,8 +12,9 @@ use stead_core::identity::DocumentIdentity;
 use stead_core::instance_path::InstancePath;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
+use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Reading, Slot};
-use stead_host::store::{self, StoreError};
+use stead_system::places;
 
 use crate::resource::error_chain;
 
@@ -44,7 +45,7 @@ impl Memory {
     /// The memory of a document on a root of the operating system.
     pub(crate) fn of(root: &Path, document: &DocumentIdentity) -> Self {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
-        let slot = store::directory().map(|store| Slot::of(&store, &root, document));
+        let slot = places::store().map(|store| Slot::of(&store, &root, document));
         Self { slot, document: document.clone() }
     }
 

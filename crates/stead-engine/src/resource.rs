@@ -78,7 +78,7 @@ impl From<RunError> for Refusal {
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
-        Some(refused) => stead_host::fs::reason(refused),
+        Some(refused) => stead_system::fs::reason(refused),
         None => cause.to_string(),
     };
     std::iter::once(error.to_string()).chain(causes.map(said)).collect::<Vec<_>>().join(": ")

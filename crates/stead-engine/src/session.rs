@@ -28,13 +28,14 @@ use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
-use stead_host::fs::{FsError, SystemRoot, Writes};
-use stead_host::lock::Locks;
-use stead_host::provider::{Cancel, Context, Provider, Trace};
+use stead_host::provider::{Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters, module_search};
 use stead_powershell::index::Inventory;
+use stead_system::Cancel;
+use stead_system::fs::{FsError, SystemRoot, Writes};
+use stead_system::lock::Locks;
 
 use crate::bundle::OpenedFiles;
 use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};

@@ -10,7 +10,7 @@ use stead_core::id::NodeId;
 use stead_core::run::KnownInstance;
 use stead_host::executor::Watch;
 use stead_host::provider::Plain;
-use stead_host::watch::{Drift, Watched, Watcher};
+use stead_system::watch::{Drift, Watched, Watcher};
 
 use crate::calls::{Contexts, Providers};
 

@@ -15,9 +15,9 @@ use serde_json::{Value as Json, json};
 use stand_in::failure_of;
 use stead_core::value::{Object, Value};
 use stead_engine::{Host, HostOptions, InvokeError, Invoked, Method, ResourceCall, ResourceSpecification};
-use stead_host::catalog::User;
-use stead_host::process::Environment;
 use stead_powershell::adapter::Options;
+use stead_system::fs::User;
+use stead_system::process::Environment;
 
 const TEST: &str = "invoked_resources_fail_with_the_recorded_ids";
 

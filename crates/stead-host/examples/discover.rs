@@ -11,8 +11,9 @@ use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::FactKey;
 use stead_core::manifest::{Extension, Manifest};
 use stead_core::value::Value;
-use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User};
+use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment};
 use stead_host::settings::ResourcePath;
+use stead_system::fs::User;
 
 struct NoPrograms;
 

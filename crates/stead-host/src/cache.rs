@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 
-use crate::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, TrustedDirectory, User};
 
 /// Identity and times of a file or directory.
 ///

@@ -22,9 +22,10 @@ use stead_core::run::{KnownInstance, ReplayError, Room, Run};
 use stead_core::value::Value;
 
 use crate::journal::{Journal, JournalError};
-use crate::provider::{Cancel, Cost, Review};
+use crate::provider::{Cost, Review};
 use crate::worker_pool::WorkerPool;
 use lanes::{Finished, Lanes};
+use stead_system::Cancel;
 use waking::Waking;
 
 /// What an executor needs of the machine.

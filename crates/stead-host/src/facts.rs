@@ -16,7 +16,7 @@ use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
 use crate::bundle::Files;
-use crate::fs::SystemRoot;
+use stead_system::fs::SystemRoot;
 
 /// The largest document that can be included. A document is written by users; what is larger is something else.
 const LARGEST_DOCUMENT: u64 = 16 * 1024 * 1024;
@@ -143,7 +143,7 @@ impl Machine {
                 }
             }
         }
-        let cannot = |error: io::Error| format!("cannot read '{path}': {}", crate::fs::reason(&error));
+        let cannot = |error: io::Error| format!("cannot read '{path}': {}", stead_system::fs::reason(&error));
         let file = open(&self.root.join(place)).map_err(cannot)?;
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err(format!("cannot read '{path}': it is not a file"));

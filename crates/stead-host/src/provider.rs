@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -15,7 +14,8 @@ use stead_core::statements::Statement;
 use stead_core::value::Value;
 
 use crate::bundle::{FilesWithin, Source};
-use crate::fs::{SystemPath, SystemRoot, Writes};
+use stead_system::Cancel;
+use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -357,6 +357,11 @@ impl Context {
         }
     }
 
+    /// How long work on files may go on: as long as the call may take, from now on.
+    pub fn patience(&self) -> Patience {
+        Patience::new(&self.cancel, self.deadline)
+    }
+
     /// Whether the system that is managed is the one that runs, so that what its kernel and its services have counts.
     pub fn manages_running_system(&self) -> bool {
         self.system_root.is_running()
@@ -447,45 +452,6 @@ pub enum TraceLevel {
     Debug,
     /// For the author of the resource, in detail.
     Trace,
-}
-
-/// A flag that ends what is under way; clones share it.
-#[derive(Clone, Default, Debug)]
-pub struct Cancel(Arc<Flags>);
-
-#[derive(Default, Debug)]
-struct Flags {
-    own: Arc<AtomicBool>,
-    other: Option<Cancel>,
-}
-
-impl From<Arc<AtomicBool>> for Cancel {
-    fn from(own: Arc<AtomicBool>) -> Self {
-        Self(Arc::new(Flags { own, other: None }))
-    }
-}
-
-impl Cancel {
-    /// Asks for the end.
-    pub fn cancel(&self) {
-        self.0.own.store(true, Ordering::SeqCst);
-    }
-
-    /// The flag itself, for whoever can only set one, such as a signal handler.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0.own)
-    }
-
-    /// Whether the end was asked for.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.own.load(Ordering::SeqCst) || self.0.other.as_ref().is_some_and(Self::is_cancelled)
-    }
-
-    /// This one, which is cancelled as well when the other is.
-    #[must_use]
-    pub fn or(&self, other: &Self) -> Self {
-        Self(Arc::new(Flags { own: self.flag(), other: Some(other.clone()) }))
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::event::Verify;
 use stead_core::text::{Kind, Limits, Node, Source, SourceId, Sources, read};
 
-use crate::fs::{OpenError, Trust, TrustedFile, Untrusted, User};
+use stead_system::fs::{OpenError, Trust, TrustedFile, Untrusted, User};
 
 pub use crate::provider::TraceLevel;
 
@@ -231,7 +231,7 @@ pub struct UnusableFile {
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// The system refused to read it, or it is not a regular file.
-    #[error("{}", crate::fs::reason(.0))]
+    #[error("{}", stead_system::fs::reason(.0))]
     Unreadable(io::Error),
     /// Others could change it.
     #[error(transparent)]

@@ -20,7 +20,8 @@ use stead_core::manifest::{
     Catalog, Extension, Implementation, Manifest, NotFound, Version, VersionRequirement, listing,
 };
 use stead_core::value::Value;
-use stead_host::catalog::{Discovery, Programs, Reason, Search, User, Wanted};
+use stead_host::catalog::{Discovery, Programs, Reason, Search, Wanted};
+use stead_system::fs::User;
 
 /// Programs that answer from tables and count how often they were run.
 #[derive(Default)]

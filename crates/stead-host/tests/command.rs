@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, code};
 use stead_core::diag::any_error;
 use stead_core::manifest::{Declaration, Extension, Form, Manifest, parse, unplaced};
-use stead_host::catalog::User;
 use stead_host::command::extension::{discover, import, secret};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
-use stead_host::process::Environment;
 use stead_host::provider::{Context, Plain, Provider};
+use stead_system::fs::User;
+use stead_system::process::Environment;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

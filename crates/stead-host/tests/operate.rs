@@ -19,8 +19,9 @@ use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, 
 use stead_core::schema::Schema;
 use stead_core::value::{Recipe, Seal, Sensitive, Value};
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::{MemoryVault, Vault, VaultError};
+use stead_system::Cancel;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

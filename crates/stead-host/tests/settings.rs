@@ -3,8 +3,8 @@
 use std::process::{Command, ExitCode};
 
 use stead_core::text::{Source, Sources};
-use stead_host::fs::Trust;
 use stead_host::settings::{Layers, Place, Stated, UnusableFile, read_file, read_layer, resolve};
+use stead_system::fs::Trust;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

@@ -18,9 +18,9 @@ use stead_core::manifest::{
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::cache::Stamp;
-use stead_host::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
-use stead_host::process::Environment;
 use stead_host::provider::Provider;
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::process::Environment;
 
 use crate::class::File;
 use crate::composite::{self, Installed};

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use stead_host::cache::{CacheFile, Part, Parted, Stamp, Unusable};
-use stead_host::fs::{OpenError, Trust, TrustedDirectory, User};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 
 use crate::manifest::same;
 use crate::module::{Environment, Files, Found, Module, Modules, Names, Stamped, find};

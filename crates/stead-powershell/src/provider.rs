@@ -8,8 +8,8 @@ use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
-use stead_host::fs::OpenError;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_system::fs::OpenError;
 
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{Kind, Resource};

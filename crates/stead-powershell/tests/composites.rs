@@ -12,10 +12,10 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Manifest, parse_listed};
 use stead_core::text::Sources;
 use stead_core::value::Value;
-use stead_host::fs::User;
-use stead_host::process::Environment;
 use stead_powershell::adapter::{ADAPTERS, Options, PowerShell, adapters};
 use stead_powershell::index::Inventory;
+use stead_system::fs::User;
+use stead_system::process::Environment;
 
 /// The resources of modules, as one piece of work sees them.
 struct Installed {

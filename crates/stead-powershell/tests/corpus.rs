@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use stead_host::process::Environment;
-use stead_host::provider::Cancel;
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
 use stead_powershell::resource::{Kind, Property, Rule};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_system::Cancel;
+use stead_system::process::Environment;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

@@ -15,10 +15,10 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, FailureKind};
 use stead_core::id::TypeName;
 use stead_core::manifest::AdaptedResource;
-use stead_host::fs::User;
-use stead_host::process::Environment;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::adapter::{ADAPTERS, Options, PowerShell};
+use stead_system::fs::User;
+use stead_system::process::Environment;
 
 fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "-Command") {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use stead_host::fs::Trust;
-use stead_host::process::Environment;
 use stead_powershell::class::File;
 use stead_powershell::manifest::{self, Context, Value};
 use stead_powershell::module::{Disk, Modules};
 use stead_powershell::script::{Function, Parameter, Scope};
+use stead_system::fs::Trust;
+use stead_system::process::Environment;
 
 const EXPORTED: [&str; 2] = ["Get-DscResource", "Invoke-DscResource"];
 

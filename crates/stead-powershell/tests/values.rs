@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use stead_host::process::Environment;
-use stead_host::provider::Cancel;
 use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
 use stead_powershell::resource::{Kind, Rule};
 use stead_powershell::types::Type;
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_system::Cancel;
+use stead_system::process::Environment;
 
 use declared::{declared, property};
 

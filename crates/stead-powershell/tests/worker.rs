@@ -22,8 +22,7 @@ use libtest_mimic::{Arguments, Failed as TestFailed, Trial};
 use serde_json::{Value as Json, json};
 use stand_in::{failure_of, leaves_early};
 use stead_core::call::{Execution, FailureKind, restarts};
-use stead_host::process::{Environment, Exit};
-use stead_host::provider::{Cancel, Context, Plain, Provider};
+use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::resource::{Kind, Methods, Property, Resource};
@@ -31,6 +30,8 @@ use stead_powershell::text::Place;
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Reply, Settings, Stream,
 };
+use stead_system::Cancel;
+use stead_system::process::{Environment, Exit};
 
 const SOON: Duration = Duration::from_mins(1);
 

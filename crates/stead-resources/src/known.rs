@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
-use stead_host::fs::{Identity, SystemPath};
+use stead_system::fs::{Identity, SystemPath};
 
 /// What was last read, and from which files.
 pub(crate) struct Known<T>(Mutex<Option<(Stamp, Arc<T>)>>);

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind, Listing};
-use stead_host::fs::{self, FsError, Ownership, Place, SystemPath, Writes};
+use stead_system::fs::{self, FsError, Ownership, Place, SystemPath, Writes};
 
 use crate::input::refused;
 use crate::pending;

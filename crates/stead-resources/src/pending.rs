@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{IFlags, OFlags, ioctl_getflags};
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{self, FsError, Ownership, Place, Status, SystemPath, Writes};
+use stead_system::fs::{self, FsError, Ownership, Place, Status, SystemPath, Writes};
 
 use crate::input::{cannot, impossible, refused};
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use stead_core::call::{Failure, Presumed};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
 use stead_host::provider::Context;
+use stead_system::fs::{Ownership, Status, format_mode};
+use stead_system::user::{Names, Subject};
 
 use crate::accounts::record_path;
 use crate::input::{Mode, refused};
@@ -145,7 +146,7 @@ pub(crate) fn report_accounts(status: &Status, names: &Names, state: &mut Object
 impl<'a> Account<'a> {
     fn find(text: &'a str, names: &Names, subject: Subject, property: &str) -> Result<Self, Failure> {
         let unknown = |error: io::Error| {
-            let reason = stead_host::fs::reason(&error);
+            let reason = stead_system::fs::reason(&error);
             refused(property, format!("cannot look up the {}: {reason}", subject.word()))
         };
         Ok(Self { text, id: names.id(subject, text).map_err(unknown)? })

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::SystemPath;
-use stead_host::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
 use stead_host::provider::{Context, TraceLevel};
+use stead_system::fs::SystemPath;
+use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
 
 /// What a document says of a program.
 pub(crate) struct Invocation {

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use stead_core::call::Failure;
 use stead_core::destruction::{Entries, Item, ItemKind};
-use stead_host::fs::{self, Coverage, FsError, Kind, Patience, Place};
+use stead_system::fs::{self, Coverage, FsError, Kind, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
 ///

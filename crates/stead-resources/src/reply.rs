@@ -3,8 +3,8 @@
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::parse_mode;
 use stead_host::provider::{Cost, Plain, Prediction, SetReply, TestReply};
+use stead_system::fs::parse_mode;
 
 use crate::accounts::record_path;
 

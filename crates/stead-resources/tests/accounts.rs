@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain};
+use stead_system::fs::SystemRoot;
 use support::{World, provider};
 
 /// The databases of a system: who is in them, and with what.
@@ -203,7 +203,7 @@ file home/bob/f 0644 "f"
 fn set(root: &std::path::Path, type_name: &str, state: &str) -> Result<(), String> {
     let cx = stead_host::provider::Context {
         system_root: SystemRoot::below(root),
-        writes: stead_host::fs::Writes::default(),
+        writes: stead_system::fs::Writes::default(),
         ..stead_host::provider::Context::new(root.to_owned())
     };
     let done = provider(type_name).set(&cx, &support::plain(state), Execution::Actual);

@@ -729,13 +729,13 @@ fn drift_that_keeps_size_and_time_is_found() {
 #[test]
 fn nobody_else_can_read_content_before_it_has_its_mode() {
     let world = World::build("dir d 0755\n");
-    let place = stead_host::fs::Place::find(
-        &stead_host::fs::SystemPath::here(world.root.path().join("d/f")),
-        &stead_host::fs::Writes::default(),
+    let place = stead_system::fs::Place::find(
+        &stead_system::fs::SystemPath::here(world.root.path().join("d/f")),
+        &stead_system::fs::Writes::default(),
     )
     .unwrap()
     .unwrap();
-    let replacement = stead_host::fs::Replacement::begin(&place, stead_host::fs::Former::Any).unwrap();
+    let replacement = stead_system::fs::Replacement::begin(&place, stead_system::fs::Former::Any).unwrap();
     replacement.write(b"secret").unwrap();
     let (tree, metadata) = (world.tree(), replacement.file().metadata().unwrap());
     assert_eq!(std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777, 0o600);

@@ -218,9 +218,9 @@ const APPLIERS: usize = 20;
 
 /// Adds a line to a file that is locked against other processes, with a provider of its own.
 fn add_line(directory: &Path, line: &str) {
-    let locks = stead_host::lock::Locks::in_directory(&directory.join("locks"));
+    let locks = stead_system::lock::Locks::in_directory(&directory.join("locks"));
     let world = World::build("");
-    let writes = stead_host::fs::Writes::default().with_locks(locks);
+    let writes = stead_system::fs::Writes::default().with_locks(locks);
     let cx = stead_host::provider::Context { writes, ..world.context() };
     let state = Plain::new(serde_json::json!({"path": directory.join("file"), "line": line, "create": true}));
     provider("Stead/Line").set(&cx, &state, Execution::Actual).map_err(|failure| failure.message).unwrap();

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use stead_host::process::{self, Environment, Executable, Limits, Program};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{self, Environment, Executable, Limits, Program};
 
 const ROUNDS: u32 = 1000;
 

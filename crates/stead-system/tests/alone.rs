@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
-use stead_host::process::{self, Environment, Executable, Finished, Limits, ProcessError, Program};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{self, Environment, Executable, Finished, Limits, ProcessError, Program};
 use stead_testkit::{skip, times};
 
 /// How long a flood takes that is cut off, on a busy machine. By itself it takes a fraction of a second.

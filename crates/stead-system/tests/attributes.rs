@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;
-use stead_host::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
+use stead_system::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
 
 const LIST: &str = "system.posix_acl_access";
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 use stead_core::call::Failure;
-use stead_host::fs::{Durability, FlushTarget, Former, FsError, Ownership, Place, Replacement, SystemPath, Writes};
+use stead_system::fs::{Durability, FlushTarget, Former, FsError, Ownership, Place, Replacement, SystemPath, Writes};
 use stead_testkit::skip;
 use tempfile::TempDir;
 
@@ -134,7 +134,7 @@ fn the_system_can_flush_what_is_given_to_it() {
         let writes = Writes::new(durability);
         write(directory.path(), "f", &writes);
         // Opened only to be looked up in, and without the right to read it.
-        let opened = stead_host::fs::open_directory(&SystemPath::here(directory.path())).unwrap().unwrap();
+        let opened = stead_system::fs::open_directory(&SystemPath::here(directory.path())).unwrap().unwrap();
         writes.changed(&opened.as_fd(), directory.path()).unwrap();
         writes.flush().unwrap();
     }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
-use stead_host::process::{self, Environment, Executable, Exit, Finished, Limits, ProcessError, Program};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{self, Environment, Executable, Exit, Finished, Limits, ProcessError, Program};
 use stead_testkit::times;
 
 /// Far more than anything here needs, and far less than a hang.

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use stead_host::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
+use stead_system::fs::{Former, Ownership, Place, Replacement, SystemPath, Writes};
 use stead_testkit::times;
 use tempfile::TempDir;
 

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use stead_host::lock::{Lock, LockError, Locks, Owner, Wait};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::lock::{Lock, LockError, Locks, Owner, Wait};
 use tempfile::TempDir;
 
 /// The directory of the locks and the root, in the environment of the process that takes one.

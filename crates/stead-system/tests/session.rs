@@ -5,8 +5,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use stead_host::process::{ConversationError, Environment, Executable, Exit, Heard, Program, Session};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{ConversationError, Environment, Executable, Exit, Heard, Program, Session};
 
 const SOON: Duration = Duration::from_mins(1);
 

@@ -13,9 +13,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use stead_host::lock::{Lock, Locks, Wait};
-use stead_host::process::{self, Environment, Executable, Limits, Program};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::lock::{Lock, Locks, Wait};
+use stead_system::process::{self, Environment, Executable, Limits, Program};
 
 /// How long the supervisor may take on a busy machine.
 const SOON: Duration = Duration::from_secs(20);

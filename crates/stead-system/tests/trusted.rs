@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, XattrFlags, setxattr};
-use stead_host::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 use stead_testkit::is_root;
 
 const EVE: u32 = 12345;

@@ -15,7 +15,7 @@ use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::args;
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
@@ -33,7 +33,7 @@ const STANDARD_INPUT: &str = "<stdin>";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The file is not there, or not to be read.
-    #[error("cannot read {path}: {}", stead_host::fs::reason(source))]
+    #[error("cannot read {path}: {}", stead_system::fs::reason(source))]
     File { path: PathBuf, source: io::Error },
     /// It may have no end, or nobody who writes it.
     #[error("cannot read {path}: not a regular file")]

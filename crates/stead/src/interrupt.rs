@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
-use stead_host::process::{self, Supervision};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{self, Supervision};
 
 use crate::exit::Exit;
 use stead_engine::Session;

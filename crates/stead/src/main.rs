@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == interrupt::SUPERVISE) {
-        let supervised = stead_host::process::supervise(&words.next().unwrap_or_default());
+        let supervised = stead_system::process::supervise(&words.next().unwrap_or_default());
         return if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(exit) = completion::answer() {

@@ -132,7 +132,7 @@ pub(crate) fn finish(exit: Exit) -> Exit {
     };
     match failed {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("error: cannot write standard output: {}", stead_host::fs::reason(&error)));
+            complain(&format!("error: cannot write standard output: {}", stead_system::fs::reason(&error)));
             Exit::Output
         }
         // The reader stopped early, which is not an error; an error of the command still counts.

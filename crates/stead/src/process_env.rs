@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use stead_engine::{Host, HostOptions, PowerShellSearch};
-use stead_host::catalog::{Search, SearchEnvironment, User};
-use stead_host::process::Environment;
+use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::settings::{
     self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
 };
 use stead_powershell::adapter::Options as PowerShellOptions;
 use stead_powershell::module::module_path;
+use stead_system::fs::User;
+use stead_system::process::Environment;
 
 use crate::args::{self, Arguments};
 

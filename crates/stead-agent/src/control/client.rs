@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stead_host::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, TrustedDirectory, User};
 
 use super::{Request, Response, SOCKET};
 use crate::store::LOCK;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
-use stead_host::fs::{TrustedDirectory, User};
+use stead_system::fs::{TrustedDirectory, User};
 
 use super::{MOST_BYTES, Request, Response, SOCKET};
 

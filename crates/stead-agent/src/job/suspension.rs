@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 /// Stops a job so that it can be resumed. The first reason counts. Clones stop the same job.
 #[derive(Clone, Default)]

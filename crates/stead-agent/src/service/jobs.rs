@@ -12,8 +12,8 @@ use serde_json::json;
 use stead_core::event::Event;
 use stead_core::run::Owed;
 use stead_engine::error_chain;
-use stead_host::provider::Cancel;
-use stead_host::watch::{Drift, Watch, Watched};
+use stead_system::Cancel;
+use stead_system::watch::{Drift, Watch, Watched};
 
 use super::running::Running;
 use super::upkeep::Why;

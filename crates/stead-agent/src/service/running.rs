@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use stead_core::event::{Event, EventKind, Problem, Status};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::job::Suspension;
 use crate::state::{Job, Trouble, TroubleKind};

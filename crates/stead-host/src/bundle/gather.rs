@@ -12,7 +12,7 @@ use stead_core::bundle::path::normal;
 use stead_core::bundle::{Entry, MOST_BYTES, MOST_ENTRIES};
 
 use crate::facts::open;
-use crate::fs::reason;
+use stead_system::fs::reason;
 
 /// The files and folders of a bundle, as they are read.
 #[derive(Default)]

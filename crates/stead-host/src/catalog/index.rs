@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::cache::{CacheFile, Stamp, Unusable};
-use crate::fs::User;
+use stead_system::fs::User;
 
 /// Directories by path.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

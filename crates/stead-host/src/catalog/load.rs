@@ -16,7 +16,7 @@ use stead_core::value::Value;
 
 use super::scan::{Scan, below, scan, single};
 use super::{Discovered, Problem, Programs, Reason, Search, is_reserved};
-use crate::fs::{OpenError, TrustedFile, User};
+use stead_system::fs::{OpenError, TrustedFile, User};
 
 /// What the manifest files of the search declare, as far as its conditions hold.
 pub(super) struct Files {

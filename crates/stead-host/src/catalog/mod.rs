@@ -23,7 +23,6 @@ use stead_core::manifest::{
 };
 use stead_core::value::Value;
 
-pub use crate::fs::{Untrusted, User};
 pub use problem::{Problem, Reason};
 pub use search::{Search, SearchEnvironment};
 

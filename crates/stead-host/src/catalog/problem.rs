@@ -10,7 +10,7 @@ use stead_core::diag::{Diagnostic, Severity, any_error};
 use stead_core::id::TypeName;
 use stead_core::text::{Limits, Node, Source, SourceId, Sources, Span, read};
 
-use crate::fs::Untrusted;
+use stead_system::fs::Untrusted;
 
 /// Something that was left out of the catalog, or is suspicious, and why.
 #[derive(Clone, Debug)]

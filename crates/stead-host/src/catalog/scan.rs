@@ -15,7 +15,7 @@ use stead_core::text::{Limits, Source, SourceId, read};
 use super::index::{Content, Directory, Entry, Index};
 use super::{Problem, Reason, Search};
 use crate::cache::Stamp;
-use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 
 /// The manifests that were found, in the order of the search and of names.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::fs::{Trust, User};
 use crate::settings::ResourcePath;
+use stead_system::fs::{Trust, User};
 
 /// Where to look, on whose behalf, and where to remember what was found.
 #[derive(Clone, PartialEq, Eq, Debug)]

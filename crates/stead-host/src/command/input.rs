@@ -9,7 +9,7 @@ use stead_core::manifest::{Argument, Input, Method};
 use stead_core::value::pointer;
 
 use super::secrets::Secrets;
-use crate::process::LONGEST_ARGUMENT;
+use stead_system::process::LONGEST_ARGUMENT;
 
 /// What a program is called about, for the arguments that say so.
 #[derive(Clone, Debug)]

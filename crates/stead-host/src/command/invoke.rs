@@ -12,8 +12,8 @@ use super::input::Prepared;
 use super::output::{self, Expected, Garbage, Problem};
 use super::secrets::Secrets;
 use super::stderr::Listener;
-use crate::process::{self, Environment, Executable, Exit, Limits, ProcessError, Program};
 use crate::provider::Context;
+use stead_system::process::{self, Environment, Executable, Exit, Limits, ProcessError, Program};
 
 /// What the programs of resources are run with, besides what each call says.
 #[derive(Clone)]

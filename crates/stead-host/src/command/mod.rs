@@ -1,7 +1,7 @@
 //! Resources that are programs: their own, or carried out by an adapter.
 //!
 //! A manifest says which program an operation is and how it gets its input. Everything else is the same for
-//! all of them: [`input`] makes the call, [`crate::process`] runs it, [`output`] and [`stderr`] read the answer.
+//! all of them: [`input`] makes the call, [`stead_system::process`] runs it, [`output`] and [`stderr`] read the answer.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

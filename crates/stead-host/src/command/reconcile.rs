@@ -13,8 +13,8 @@ use super::invoke::{Settings, with_causes, with_words};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::catalog::Search;
-use crate::process::{Conversation, ConversationError, Executable, ProcessError, Program, Refused, is_program};
 use crate::provider::Context;
+use stead_system::process::{Conversation, ConversationError, Executable, ProcessError, Program, Refused, is_program};
 
 /// How long a program may take to answer, unless programs of resources have less time.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);

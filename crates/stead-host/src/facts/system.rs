@@ -13,7 +13,8 @@ use stead_core::digest::sha256;
 use stead_core::value::{Object, Value};
 
 use super::{release_field, text_of};
-use crate::fs::{Names, Subject, SystemRoot};
+use stead_system::fs::SystemRoot;
+use stead_system::user::{Names, Subject};
 
 /// Returns what distinguishes this machine from others: a digest of its id, which is itself confidential (machine-id(5)). `None`
 /// if it has no id.

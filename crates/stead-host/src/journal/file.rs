@@ -11,7 +11,7 @@ use stead_core::event::Event;
 
 use super::format::{Chain, Contents, ReadError, contents};
 use super::{Journal, JournalError};
-use crate::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, TrustedDirectory, User};
 
 /// A journal in a file that one process at a time writes to.
 ///

@@ -15,7 +15,7 @@ use stead_core::event::Event;
 
 use super::file::{FileJournal, OpenJournalError, system};
 use super::format::{ReadError, read};
-use crate::fs::{TrustedDirectory, User};
+use stead_system::fs::{TrustedDirectory, User};
 
 /// The name of a recorded run, such as `20261122T154500Z-001`: when it began in UTC, and which one of that second it was.
 ///

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 use stead_core::identity::DocumentIdentity;
 
+use super::StoreError;
 use super::record::{self, Found, Undecodable};
-use super::{Folder, StoreError};
+use stead_system::folder::Folder;
 
 /// The form of a record that this program reads and writes.
 pub const FORM: u32 = 1;
@@ -104,7 +105,7 @@ impl Slot {
     pub fn prepare(&self) -> Result<(), StoreError> {
         let folder = Folder::create(&self.folder)?;
         folder.replace(TRIAL, b"")?;
-        folder.remove_unflushed(TRIAL)
+        Ok(folder.remove_unflushed(TRIAL)?)
     }
 
     /// Changes what is kept. One process at a time does; what is damaged is set aside first, and taken for `Kept::default()`.
@@ -128,10 +129,10 @@ impl Slot {
             return Ok(());
         }
         if kept == Kept::default() {
-            return folder.remove(&self.file);
+            return Ok(folder.remove(&self.file)?);
         }
         let record = Record { owner: self.owner.clone(), kept };
-        folder.replace(&self.file, &record::encode(FORM, &record)?)
+        Ok(folder.replace(&self.file, &record::encode(FORM, &record)?)?)
     }
 
     fn read_in(&self, folder: &Folder) -> Result<Reading, StoreError> {

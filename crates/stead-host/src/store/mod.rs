@@ -15,47 +15,22 @@
 //! - Directories are 0700 and files 0600 from their creation, opened below directories that nobody else can exchange.
 //! - Damage is found, and an error of the system is never taken for damage.
 
-mod folder;
 pub mod kept;
 pub mod record;
 mod sealing;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use rustix::process::geteuid;
-
-use crate::fs::{FsError, OpenError};
-pub use folder::Folder;
 pub use sealing::{Keys, LostKey, Purpose};
-
-/// The folder that the variable `STEAD_STATE` names, as an absolute path; `None` where it is not set.
-pub fn stated_directory() -> Option<PathBuf> {
-    let stated = std::env::var_os("STEAD_STATE").filter(|path| !path.is_empty())?;
-    std::path::absolute(stated).ok()
-}
-
-/// The folder of the store of this user: the one that `STEAD_STATE` names, or else `/var/lib/stead` for root and
-/// `stead` in the state directory of others. `None` for a user without a home.
-pub fn directory() -> Option<PathBuf> {
-    if let Some(stated) = stated_directory() {
-        return Some(stated);
-    }
-    if geteuid().is_root() {
-        // Never below HOME, which may be that of another user.
-        return Some(PathBuf::from("/var/lib/stead"));
-    }
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
-    Some(state.join("stead"))
-}
+use stead_system::folder::{Folder, FolderError};
+use stead_system::places;
 
 /// The keys of the store of this user, made if there are none yet; `None` for a user without a store.
 pub fn keys() -> Result<Option<Keys>, StoreError> {
     const LOCK: &str = "key.lock";
     const PATIENCE: Duration = Duration::from_secs(30);
-    let Some(path) = directory() else { return Ok(None) };
+    let Some(path) = places::store() else { return Ok(None) };
     let folder = Folder::create(&path)?;
     // Of two processes that made a key at once, one would seal with what is replaced.
     let _lock = folder.lock(LOCK, PATIENCE)?.ok_or(StoreError::Busy(path))?;
@@ -65,29 +40,9 @@ pub fn keys() -> Result<Option<Keys>, StoreError> {
 /// Why the store cannot be used, or something in it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A directory cannot be used.
-    #[error("cannot use the directory '{}'", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: OpenError,
-    },
-    /// File work failed.
+    /// The folder, or something in it, cannot be used.
     #[error(transparent)]
-    Files(#[from] FsError),
-    /// The system refused something.
-    #[error("cannot {doing} '{}'", path.display())]
-    System {
-        /// The action that failed, as in "cannot …".
-        doing: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
+    Folder(#[from] FolderError),
     /// A newer version of stead wrote a record.
     #[error("'{}' was written by a newer version of stead: it has form {found}, and this one reads form {reads}", path.display())]
     Newer {
@@ -110,8 +65,4 @@ pub enum StoreError {
     /// The system has no random numbers, or the text is too long to be sealed.
     #[error("cannot seal the document")]
     Seal,
-}
-
-fn failed(doing: &'static str, path: &Path, source: io::Error) -> StoreError {
-    StoreError::System { doing, path: path.to_owned(), source }
 }

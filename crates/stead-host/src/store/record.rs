@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 
-use super::{Folder, StoreError};
+use super::StoreError;
+use stead_system::folder::Folder;
 
 /// What a file says.
 #[derive(Debug)]

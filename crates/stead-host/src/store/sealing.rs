@@ -17,8 +17,10 @@ use sha2::{Digest, Sha256};
 use stead_core::digest::hex;
 use zeroize::Zeroizing;
 
-use super::{Folder, StoreError};
-use crate::fs::{TrustedFile, User};
+use stead_system::folder::{Folder, FolderError};
+
+use super::StoreError;
+use stead_system::fs::{TrustedFile, User};
 
 const KEY: &str = "key";
 
@@ -177,10 +179,10 @@ fn create(folder: &Folder) -> Result<Key, StoreError> {
 
 fn from_credential(directory: &Path) -> Result<Option<Key>, StoreError> {
     let path = directory.join(CREDENTIAL);
-    let failed = |source| StoreError::System { doing: "read the credential", path: path.clone(), source };
+    let failed = |source| FolderError::System { doing: "read the credential", path: path.clone(), source };
     let file = match TrustedFile::open(&path, User::current().trust()).and_then(|file| file.read()) {
         Err(error) if error.is_not_found() => return Ok(None),
-        opened => opened.map_err(|source| StoreError::Directory { path: path.clone(), source })?,
+        opened => opened.map_err(|source| FolderError::Directory { path: path.clone(), source })?,
     };
     let mut secret = Zeroizing::new(Vec::new());
     file.take(MAX_CREDENTIAL).read_to_end(&mut secret).map_err(failed)?;

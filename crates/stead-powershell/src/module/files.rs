@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, RawDir};
 use stead_host::cache::Stamp;
-use stead_host::fs::{OpenError, Trust, TrustedDirectory};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory};
 
 /// What a directory holds: whether each name may be that of a directory, and whether of a file.
 pub type Names = BTreeMap<String, Entry>;

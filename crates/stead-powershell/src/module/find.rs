@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stead_host::fs::OpenError;
+use stead_system::fs::OpenError;
 
 use super::Version;
 use super::files::{Files, Names};

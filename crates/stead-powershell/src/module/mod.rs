@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stead_host::fs::OpenError;
+use stead_system::fs::OpenError;
 
 pub use files::{Disk, Entry, Files, Names, Stamped};
 pub use find::{Found, find, module_path};

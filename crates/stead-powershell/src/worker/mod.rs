@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
-use stead_host::process::{ConversationError, Exit, Heard, ProcessError, Session};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
+use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Session};
 
 pub use outcome::{CallError, Record, Reply};
 pub use pool::{Lease, Pool, Settings};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use stead_host::process::Environment;
+use stead_system::process::Environment;
 
 use super::{Call, Failed, Limits, Module, Record, Reply, Worker, start};
 

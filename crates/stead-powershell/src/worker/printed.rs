@@ -2,7 +2,7 @@
 //!
 //! Only whole lines are handed on: of a line that is cut, the part of a secret could not be recognized.
 
-use stead_host::process::Stream;
+use stead_system::process::Stream;
 
 /// How much is handed on of one call. The line that goes beyond it and what is behind that are read and counted.
 const MOST: usize = 1 << 20;

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
-use stead_host::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User};
-use stead_host::process::{ConversationError, Executable, Heard, Program, Refused, Session};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User};
+use stead_system::process::{ConversationError, Executable, Heard, Program, Refused, Session};
 
 use super::printed::Printed;
 use super::protocol::{Line, Message, VERSION};

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_host::fs::OpenError;
 use stead_powershell::finding::Finding;
 use stead_powershell::module::{Entry, Files, Module, Modules, Names, Stamped};
 use stead_powershell::{mof, schema};
+use stead_system::fs::OpenError;
 use stead_testkit::{Case, Computed, Suite, check_all};
 
 #[test]

@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use stead_host::fs::{Trust, User};
 use stead_powershell::index::Index;
 use stead_powershell::module::{Disk, Module, Modules};
+use stead_system::fs::{Trust, User};
 
 struct Machine {
     folder: tempfile::TempDir,

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_core::diag::Severity;
-use stead_host::fs::Trust;
 use stead_powershell::module::{Disk, Exports, Module, Modules};
 use stead_powershell::resource::Kind;
+use stead_system::fs::Trust;
 
 /// The modules by the folder of their case.
 fn modules() -> BTreeMap<String, Vec<Module>> {

@@ -2,8 +2,8 @@
 
 use nix::unistd::User;
 use stead_core::call::Failure;
-use stead_host::fs::{self, Ownership};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Ownership};
 
 use super::{Databases, Table};
 use crate::input::refused;

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
 
 use crate::edit::{Cache, Content, Text};
 use crate::input::{cannot, refused};

@@ -10,8 +10,8 @@ use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::{Capabilities, SecretForm};
 use stead_core::value::{Object, REDACTED, Value};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use crate::accounts::path;
 use crate::input::{read, read_each, refused, required};
@@ -450,7 +450,7 @@ impl Properties<'_> {
                 continue;
             };
             what_if.push(format!("remove '{shown}'"));
-            effects.destroys.extend(removal::item(&place, shown, &fs::Patience::of(cx))?);
+            effects.destroys.extend(removal::item(&place, shown, &cx.patience())?);
             steps.push(Step { path: file.path.clone(), former: Some(*status), content: None });
         }
         Ok(Change { differing, what_if, effects, after: None, steps })

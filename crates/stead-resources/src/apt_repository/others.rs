@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stead_core::call::Failure;
-use stead_host::fs::Identity;
 use stead_host::provider::Context;
+use stead_system::fs::Identity;
 
 use super::{MAX_SIZE, SOURCES, is_yes};
 use crate::edit::files_in;

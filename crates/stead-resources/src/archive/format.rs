@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use stead_core::call::Failure;
-use stead_host::fs::Patience;
+use stead_system::fs::Patience;
 use tar::EntryType;
 use zip::{System, ZipArchive};
 

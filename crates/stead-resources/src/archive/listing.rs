@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::Sha256;
 use stead_core::call::Failure;
-use stead_host::fs::Patience;
+use stead_system::fs::Patience;
 
 use super::format::{self, MAX_ENTRIES, RawEntry, RawKind, Source, not_unpacked, too_many};
 use super::reading::unreadable;

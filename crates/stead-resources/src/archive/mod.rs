@@ -15,10 +15,9 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{
-    self, FsError, Identity, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath,
-};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, FsError, Identity, Kind, Ownership, Patience, Place, Status, SystemPath};
+use stead_system::user::{Names, NamesByRoot};
 
 use crate::checksum::Checksum;
 use crate::directory::Drift;
@@ -130,17 +129,17 @@ struct Archives {
 
 impl Provider for Archives {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         desired.selection.check()
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         self.look(cx, &desired).map(|look| Plain::new(desired.actual(&look)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         let look = self.look(cx, &desired)?;
         let differing = desired.differing(&look);
         let (actual, created) = (desired.actual(&look), look.top.is_none());
@@ -148,7 +147,7 @@ impl Provider for Archives {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         let look = match self.look(cx, &desired) {
             Err(failure) if execution == Execution::WhatIf && open_source(&desired.source).is_err() => {
                 return desired.without_source(failure);
@@ -170,7 +169,7 @@ impl Provider for Archives {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names.of(cx))? };
+        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names.of(&cx.system_root))? };
         let look = self.look(cx, &desired)?;
         if desired.differing(&look).is_empty() {
             return Ok(Vec::new());
@@ -467,7 +466,7 @@ impl Listings {
         if let Some(known) = kept().iter().find(|known| is_same(known)) {
             return Ok(Arc::clone(&known.listing));
         }
-        let listing = Arc::new(desired.read_listing(archive, &Patience::of(cx))?);
+        let listing = Arc::new(desired.read_listing(archive, &cx.patience())?);
         let now = fstat(archive).map(Status::from).map_err(|errno| cannot("examine", &desired.source, errno))?;
         if now.identity != identity {
             return Err(changed_meanwhile());

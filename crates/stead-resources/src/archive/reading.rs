@@ -10,7 +10,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use sha2::{Digest, Sha256};
 use stead_core::call::Failure;
-use stead_host::fs::{FsError, Patience};
+use stead_system::fs::{FsError, Patience};
 
 use crate::checksum::{CHUNK, Checksum};
 use crate::input::refused;
@@ -264,7 +264,7 @@ pub(super) fn unreadable(error: impl Into<io::Error>) -> Failure {
     let reason = match error.kind() {
         io::ErrorKind::UnexpectedEof => "it is truncated".to_owned(),
         io::ErrorKind::OutOfMemory => format!("it takes more than {} MiB of memory", MAX_WINDOW >> 20),
-        _ => stead_host::fs::reason(&error),
+        _ => stead_system::fs::reason(&error),
     };
     refused("source", format!("cannot read the archive: {reason}"))
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     fn patience() -> Patience {
-        Patience::of(&Context::new(Path::new("/")))
+        Context::new(Path::new("/")).patience()
     }
 
     #[test]

@@ -12,8 +12,8 @@ use sha2::Sha256;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Entries, Item, ItemKind};
 use stead_core::digest::hex;
-use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Former, Kind, Ownership, Place, Replacement, Status, Writes};
 
 use super::format;
 use super::listing::{Content, Entry, Listing};
@@ -69,7 +69,7 @@ impl Tree<'_> {
     /// A directory gets its mode and owner as it is made: one that is there is never touched again.
     pub(super) fn compare(&self, top: Option<&OwnedFd>, execution: Execution) -> Result<Comparison, Failure> {
         let mut comparison = Comparison::default();
-        let patience = Patience::of(self.cx);
+        let patience = self.cx.patience();
         let top = top.map(OwnedFd::try_clone).transpose().map_err(|error| cannot("open", self.path, error))?;
         let mut levels = vec![Level { below: Path::new(""), directory: top }];
         for (below, entry) in self.listing.iter() {
@@ -171,7 +171,7 @@ impl Tree<'_> {
     /// Notes what is lost at a place.
     fn replaces(&self, place: Option<&Place>, below: &Path, comparison: &mut Comparison) -> Result<(), Failure> {
         let Some(place) = place else { return Ok(()) };
-        let lost = removal::item(place, self.shown(below), &Patience::of(self.cx))?;
+        let lost = removal::item(place, self.shown(below), &self.cx.patience())?;
         comparison.drift.effects.destroys.extend(lost);
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Tree<'_> {
     ) -> Result<(), Failure> {
         let mut files = std::mem::take(&mut comparison.files);
         if !files.is_empty() {
-            format::for_each(&mut &*archive, &Patience::of(self.cx), &mut |number, _, content| {
+            format::for_each(&mut &*archive, &self.cx.patience(), &mut |number, _, content| {
                 let paths = files.remove(&number).unwrap_or_default();
                 self.write(top, &paths, content)
             })?;
@@ -279,7 +279,7 @@ impl Tree<'_> {
         execution: Execution,
         drift: &mut Drift,
     ) -> Result<(), Failure> {
-        let patience = Patience::of(self.cx);
+        let patience = self.cx.patience();
         for (name, kind) in fs::entries(directory, &self.path.join(below))? {
             patience.check()?;
             let path = below.join(&name);

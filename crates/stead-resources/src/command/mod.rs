@@ -14,8 +14,8 @@ use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::fs::SystemPath;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::SystemPath;
 
 use crate::input::{NonEmpty, PathText, ReadOnly, read, required};
 use crate::program::{self, Ended, Invocation, SearchPath};

@@ -13,8 +13,9 @@ use serde::Deserialize;
 use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status, Writes};
 use stead_host::provider::{Context, Plain, TraceLevel};
+use stead_system::fs::{self, FsError, Kind, Patience, Place, Status, Writes};
+use stead_system::user::Names;
 
 use crate::file::content::read_all;
 use crate::input::{PathText, cannot, invalid, read_each, refused};
@@ -52,7 +53,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
     let missing = || refused("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
-    let (patience, purge) = (Patience::of(cx), filter.purge);
+    let (patience, purge) = (cx.patience(), filter.purge);
     let mut export = Export { cx, names, patience, found: Vec::new(), containing: Vec::new(), purge };
     export.directory(&directory, &path, &shown)?;
     Ok(export.found)

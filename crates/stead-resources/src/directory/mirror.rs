@@ -13,10 +13,10 @@ use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind};
-use stead_host::fs::{
+use stead_host::provider::{Context, TraceLevel};
+use stead_system::fs::{
     self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
 };
-use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
 use crate::input::{cannot, refused};
@@ -113,7 +113,7 @@ pub(super) struct Mirror<'a> {
 
 impl<'a> Mirror<'a> {
     pub(super) fn new(cx: &'a Context, execution: Execution, purge: bool, stated: &'a str) -> Self {
-        let (patience, drift) = (Patience::of(cx), Drift::default());
+        let (patience, drift) = (cx.patience(), Drift::default());
         Self { cx, execution, purge, stated, patience, drift, top: None }
     }
 

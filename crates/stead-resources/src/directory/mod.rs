@@ -15,8 +15,9 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, FsError, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::user::{Names, NamesByRoot};
 
 use crate::file::set_mode;
 use crate::input::{EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
@@ -121,16 +122,16 @@ pub struct Directories {
 
 impl Provider for Directories {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, input, &self.names.of(cx)).map(|_| ())
+        Desired::read(cx, input, &self.names.of(&cx.system_root)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         let Some(current) = desired.look()? else {
             return Ok(Plain::new(reply::state(desired.path_text, false)));
         };
         let mut state = reply::state(desired.path_text, true);
-        report_all(&current.status, &self.names.of(cx), &mut state);
+        report_all(&current.status, &self.names.of(&cx.system_root), &mut state);
         if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
             desired.report(&drift, &mut state);
         }
@@ -138,7 +139,7 @@ impl Provider for Directories {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         let current = desired.look()?;
         let mut state = reply::state(desired.path_text, current.is_some());
         let mut differing = desired.differing(current.as_ref());
@@ -148,7 +149,7 @@ impl Provider for Directories {
                 if let Some(drift) = &drift {
                     desired.report(drift, &mut state);
                 }
-                desired.permissions.report(&current.status, &self.names.of(cx), &mut state);
+                desired.permissions.report(&current.status, &self.names.of(&cx.system_root), &mut state);
                 let own = differing.clone();
                 differing.extend(drift.iter().flat_map(Drift::properties));
                 Some(desired.done(own, false, drift, Vec::new()))
@@ -161,7 +162,7 @@ impl Provider for Directories {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         if !desired.exist {
@@ -182,12 +183,12 @@ impl Provider for Directories {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired::read(cx, input, &self.names.of(cx))?;
+        let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         if desired.look()?.is_none() { Ok(Vec::new()) } else { desired.remove(cx, execution) }
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
-        export::tree(cx, input, &self.names.of(cx))
+        export::tree(cx, input, &self.names.of(&cx.system_root))
     }
 
     fn cost(&self, desired: &Value) -> Cost {
@@ -360,7 +361,7 @@ impl<'a> Desired<'a> {
         }
         let mut effects = Effects::of(Effect::Remove);
         if let Some(place) = Place::find(&self.path, &cx.writes)? {
-            let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
+            let lost = removal::item(&place, self.path_text.to_owned(), &cx.patience())?;
             effects.destroys.extend(lost);
         }
         let what_if = self.remove(cx, execution)?;
@@ -429,7 +430,7 @@ impl<'a> Desired<'a> {
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(Vec::new()) };
         match (self.recurse, execution) {
             (true, Execution::Actual) => {
-                fs::remove_tree(&place, &Patience::of(cx))?;
+                fs::remove_tree(&place, &cx.patience())?;
                 Ok(Vec::new())
             }
             (true, Execution::WhatIf) => Ok(vec!["remove the directory with everything in it".to_owned()]),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs;
 use stead_host::provider::Context;
+use stead_system::fs;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};

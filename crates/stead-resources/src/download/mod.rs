@@ -15,8 +15,9 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{NamesByRoot, Replacement, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{Replacement, Status, SystemPath};
+use stead_system::user::NamesByRoot;
 use url::Url;
 
 use crate::checksum::Checksum;
@@ -163,12 +164,12 @@ impl Provider for Downloads {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        self.desired(cx, read_each(input)?)?.get(&self.names.of(cx))
+        self.desired(cx, read_each(input)?)?.get(&self.names.of(&cx.system_root))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = self.desired(cx, read(input)?)?;
-        let mut reply = desired.test(cx, &self.names.of(cx))?;
+        let mut reply = desired.test(cx, &self.names.of(&cx.system_root))?;
         if let Some(predicted) = &mut reply.predicted {
             desired.content.pin_effects(desired.exist, &mut predicted.effects);
         }
@@ -235,7 +236,8 @@ impl Downloads {
             max_size: stated.max_size,
             received: RefCell::default(),
         };
-        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(cx))?;
+        let permissions =
+            Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(&cx.system_root))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, Backup::No);
         desired.exist = stated.exist;
         Ok(desired)

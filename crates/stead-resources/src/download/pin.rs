@@ -10,8 +10,8 @@ use std::path::Path;
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 
 use crate::checksum::Checksum;
 use crate::input::refused;

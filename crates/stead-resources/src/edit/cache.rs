@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_host::fs::{self, FsError, Place, Status, SystemPath};
+use stead_system::fs::{self, FsError, Place, Status, SystemPath};
 
 use crate::input::refused;
 

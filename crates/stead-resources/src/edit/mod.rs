@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use rustix::fs::fstat;
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, format_mode};
-use stead_host::lock::LockError;
 use stead_host::provider::{Context, Plain};
+use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, format_mode};
+use stead_system::lock::LockError;
 
 use crate::input::{cannot, refused};
 use crate::pending;

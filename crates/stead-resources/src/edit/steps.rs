@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{Place, SystemPath};
 
 use super::{Edit, Files, Missing, Outcome, Text, presumed};
 use crate::pending;

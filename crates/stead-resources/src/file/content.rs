@@ -13,8 +13,8 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Replacement, Status, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Kind, Replacement, Status, SystemPath};
 
 use super::{Current, Properties};
 use crate::checksum::digest;

@@ -16,10 +16,9 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{
-    self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status, SystemPath,
-};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath};
+use stead_system::user::{Names, NamesByRoot};
 
 use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
 use crate::parents::Parents;
@@ -131,25 +130,25 @@ pub struct Files {
 
 impl Provider for Files {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, input, &self.names.of(cx)).map(|_| ())
+        Desired::read(cx, input, &self.names.of(&cx.system_root)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let names = self.names.of(cx);
+        let names = self.names.of(&cx.system_root);
         Desired::read(cx, input, &names)?.get(&names)
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let names = self.names.of(cx);
+        let names = self.names.of(&cx.system_root);
         Desired::read(cx, input, &names)?.test(cx, &names)
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        Desired::read(cx, input, &self.names.of(cx))?.set(cx, execution)
+        Desired::read(cx, input, &self.names.of(&cx.system_root))?.set(cx, execution)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        Desired::read(cx, input, &self.names.of(cx))?.delete(cx, execution)
+        Desired::read(cx, input, &self.names.of(&cx.system_root))?.delete(cx, execution)
     }
 
     fn cost(&self, desired: &Value) -> Cost {

@@ -1,8 +1,8 @@
 //! Carrying a plan out: `init`, `fetch`, `checkout` and `update-ref`, each of which can be repeated.
 
 use stead_core::call::Failure;
-use stead_host::fs::{self, Patience, Place};
 use stead_host::provider::{Binding, Context};
+use stead_system::fs::{self, Place};
 
 use super::losses::{self, Losses};
 use super::program::Git;
@@ -19,7 +19,7 @@ impl Desired<'_> {
     pub(super) fn carry_out(&self, cx: &Context, plan: &Plan) -> Result<(), Failure> {
         if !self.exist {
             let place = Place::find(&self.path, &cx.writes)?;
-            return place.map_or(Ok(()), |place| Ok(fs::remove_tree(&place, &Patience::of(cx)).map(|_| ())?));
+            return place.map_or(Ok(()), |place| Ok(fs::remove_tree(&place, &cx.patience()).map(|_| ())?));
         }
         let git = self.git(cx);
         if plan.creates {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{Kind, Patience, Place, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{Kind, Place, SystemPath};
 
 use super::program::Git;
 use crate::input::refused;
@@ -62,7 +62,7 @@ impl Losses {
 
     /// The files of a working tree, which the instance states like that, whose content is discarded.
     pub(super) fn items(&self, cx: &Context, tree: &SystemPath, stated: &str) -> Result<Vec<Item>, Failure> {
-        let patience = Patience::of(cx);
+        let patience = cx.patience();
         let names: BTreeSet<&String> = self.modified.iter().chain(&self.untracked).collect();
         let item = |name: &String| {
             let Some(place) = Place::find(&tree.join(name), &cx.writes)? else { return Ok(None) };

@@ -12,8 +12,8 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Patience, Place, SystemPath};
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, Kind, Place, SystemPath};
 
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
 use crate::text::NewAccountName;
@@ -429,7 +429,7 @@ impl<'a> Desired<'a> {
         });
         if !self.exist {
             if let Some(place) = Place::find(&self.path, &cx.writes)? {
-                effects.destroys.extend(removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?);
+                effects.destroys.extend(removal::item(&place, self.path_text.to_owned(), &cx.patience())?);
             }
         } else if self.discards(plan) {
             effects.destroys.extend(plan.losses.items(cx, &self.path, self.path_text)?);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use stead_core::call::Failure;
-use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
 use url::Url;
 
 use super::repository::CHECKED_OUT;

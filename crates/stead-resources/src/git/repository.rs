@@ -2,7 +2,7 @@
 
 use rustix::fs::{OFlags, fstat};
 use stead_core::call::Failure;
-use stead_host::fs::{self, FsError, Kind, Status, SystemPath};
+use stead_system::fs::{self, FsError, Kind, Status, SystemPath};
 
 use crate::input::{cannot, refused};
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User};
 
 use super::program::Git;
 use crate::input::refused;
@@ -115,7 +115,7 @@ impl<'g> Judgement<'g> {
     fn word(&self, word: &str) -> Result<(), Presumed> {
         let at_home = self.at_home(word);
         let paths = at_home.map_or_else(|| self.bases.iter().map(|base| base.join(word)).collect(), |path| vec![path]);
-        paths.iter().try_for_each(|path| match stead_host::fs::judge(path, Trust::Root) {
+        paths.iter().try_for_each(|path| match stead_system::fs::judge(path, Trust::Root) {
             Err(OpenError::System { source, .. }) if source.kind() == ErrorKind::InvalidFilename => Ok(()),
             judged => judged.map_err(distrusted),
         })
@@ -193,7 +193,8 @@ fn alternates(objects: &Path) -> Result<Vec<PathBuf>, Presumed> {
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         file => file.map_err(distrusted)?,
     };
-    let listed = stead_host::fs::read_open(file.into(), &list, MAX_ALTERNATES).map_err(|error| failed(error.into()))?;
+    let listed =
+        stead_system::fs::read_open(file.into(), &list, MAX_ALTERNATES).map_err(|error| failed(error.into()))?;
     let lines = listed.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let path = |line: &[u8]| {
         let quoted = || refusal(&format!("'{}' has a path in quotes. Write it without", list.display()), Vec::new());
@@ -226,7 +227,7 @@ fn distrusted(error: OpenError) -> Presumed {
     let (problem, paths) = match error {
         OpenError::Untrusted(untrusted) => (untrusted.to_string(), vec![untrusted.component]),
         OpenError::System { ref path, ref source } => {
-            (format!("'{}' cannot be examined: {}", path.display(), stead_host::fs::reason(source)), Vec::new())
+            (format!("'{}' cannot be examined: {}", path.display(), stead_system::fs::reason(source)), Vec::new())
         }
     };
     refusal(&problem, paths)

@@ -1,8 +1,8 @@
 //! The user whom git runs as, in directories that this user, and not root alone, can write.
 
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{Ownership, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{Ownership, SystemPath};
 
 use crate::accounts::{Account, record_path};
 use crate::input::refused;
@@ -54,8 +54,9 @@ impl<'a> AsUser<'a> {
             let failure = refused("user", "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
-        let owner =
-            |path: &SystemPath| Some((path.to_path_buf(), stead_host::fs::open(path, rustix::fs::OFlags::PATH).ok()??));
+        let owner = |path: &SystemPath| {
+            Some((path.to_path_buf(), stead_system::fs::open(path, rustix::fs::OFlags::PATH).ok()??))
+        };
         let Some((path, opened)) = owner(&tree.join(".git")).or_else(|| owner(tree)) else { return Ok(()) };
         if rustix::fs::fstat(&opened).is_ok_and(|status| status.st_uid == account.uid) {
             return Ok(());

@@ -97,6 +97,6 @@ pub(crate) fn impossible(property: &str, message: impl Into<String>) -> Failure 
 
 /// The failure that the system refused something, with what it said.
 pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
-    let reason = stead_host::fs::reason(&error.into());
+    let reason = stead_system::fs::reason(&error.into());
     refused("path", format!("cannot {doing} '{}': {reason}", path.display()))
 }

@@ -10,8 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use stead_core::call::Failure;
 use stead_core::value::Value;
-use stead_host::fs::{SystemPath, parse_mode};
 use stead_host::provider::Context;
+use stead_system::fs::{SystemPath, parse_mode};
 use url::Url;
 
 use super::de::EXACT;

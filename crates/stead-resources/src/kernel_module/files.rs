@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use stead_core::call::Failure;
-use stead_host::fs;
 use stead_host::provider::Context;
+use stead_system::fs;
 
 use crate::edit::entries_in;
 use crate::part::lines::{Line, lines};

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
+use stead_system::fs::SystemRoot;
 
 use super::files::same_module;
 use crate::input::{impossible, refused};

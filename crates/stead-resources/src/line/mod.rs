@@ -9,8 +9,8 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
 use crate::input::{FilePath, exclusive, read, refused, required};

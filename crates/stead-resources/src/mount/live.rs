@@ -13,7 +13,6 @@ use rustix::mount::{
 };
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Entries, Item, ItemKind};
-use stead_host::fs::Patience;
 use stead_host::provider::Context;
 
 use super::options::Options;
@@ -233,7 +232,7 @@ impl Mounted {
     pub(super) fn lost(&self, cx: &Context, path: &str) -> Result<Option<Item>, Failure> {
         let point = if self.is_volatile { Point::find(&self.point)? } else { None };
         let opened = point.and_then(|point| point.open().ok());
-        let listed = opened.map(|directory| removal::below(&directory, &Patience::of(cx))).transpose()?;
+        let listed = opened.map(|directory| removal::below(&directory, &cx.patience())).transpose()?;
         let mut entries = listed.unwrap_or_default();
         if self.hides_volatile {
             entries.mark_incomplete();

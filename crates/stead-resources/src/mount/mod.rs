@@ -10,8 +10,8 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::SecretForm;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
 use crate::input::{invalid, read, read_each, refused, required};

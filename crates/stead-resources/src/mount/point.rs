@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use stead_core::call::Failure;
-use stead_host::fs::{FsError, SystemPath, open_directory};
+use stead_system::fs::{FsError, SystemPath, open_directory};
 
 use crate::input::cannot;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::Failure;
-use stead_host::fs::{Kind, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{Kind, SystemPath};
 
 use super::dpkg;
 use super::manager::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{Place, SystemPath};
 
 use super::locks;
 use super::manager::{

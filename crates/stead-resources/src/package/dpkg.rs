@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stead_core::call::Failure;
-use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
 
 use super::manager::{Installed, Package, Presence, native};
 use crate::accounts::path;

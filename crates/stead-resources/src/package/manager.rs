@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind};
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::SystemRoot;
 use stead_host::provider::Context;
+use stead_system::fs::SystemRoot;
 
 use super::shown::Shown;
 use super::version::Order;

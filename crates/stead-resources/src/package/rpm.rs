@@ -1,8 +1,8 @@
 //! The database of rpm, which comes in several formats: the program reads it, once for all instances.
 
 use stead_core::call::Failure;
-use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
 
 use super::manager::{Installed, Package, Presence, native};
 use super::version::rpm_order;

@@ -73,6 +73,6 @@ impl Live {
 }
 
 fn not_named(error: Errno) -> Failure {
-    let reason = stead_host::fs::reason(&error.into());
+    let reason = stead_system::fs::reason(&error.into());
     Failure::new(FailureKind::System, format!("cannot change the name of the running machine: {reason}"))
 }

@@ -12,8 +12,8 @@ use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Place, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text};
 use crate::input::{Properties, read, read_each, refused};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{Kind, SystemRoot};
 use stead_host::provider::Context;
+use stead_system::fs::{Kind, SystemRoot};
 use zbus::{Connection, DynamicType, Message, OwnedObjectPath, OwnedVariant, Type, Variant};
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";

@@ -12,8 +12,8 @@ use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{SystemPath, SystemRoot};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
+use stead_system::fs::{SystemPath, SystemRoot};
 
 use crate::input::{PathText, exclusive, impossible, read, read_each, refused};
 use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};

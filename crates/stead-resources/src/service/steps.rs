@@ -6,8 +6,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_host::fs::{Former, FsError, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 use stead_host::provider::Context;
+use stead_system::fs::{Former, FsError, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 
 use super::bus::Job;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_host::fs::{Kind, SystemPath, SystemRoot};
+use stead_system::fs::{Kind, SystemPath, SystemRoot};
 
 use crate::known::Known;
 use crate::text::{NAMES, assignments, is_whole_name};

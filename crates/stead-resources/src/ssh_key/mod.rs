@@ -7,8 +7,8 @@ use serde::Deserialize;
 use stead_core::call::{Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
-use stead_host::fs::Ownership;
 use stead_host::provider::{Context, TraceLevel};
+use stead_system::fs::Ownership;
 
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing};

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::fs::SystemPath;
 use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
 
 use crate::input::{invalid, refused};
 use crate::program::{self, Invocation, SearchPath, SystemProgram};

@@ -11,8 +11,9 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::user::{Names, NamesByRoot};
 
 use crate::input::{FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
 use crate::permissions::{Permissions, report_accounts};
@@ -75,26 +76,26 @@ pub struct Symlinks {
 
 impl Provider for Symlinks {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, &read(input)?, &self.names.of(cx)).map(|_| ())
+        Desired::read(cx, &read(input)?, &self.names.of(&cx.system_root)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, &read_each(input)?, &self.names.of(cx))?;
+        let desired = Desired::read(cx, &read_each(input)?, &self.names.of(&cx.system_root))?;
         let current = desired.look()?;
         let mut state = desired.state(current.as_ref());
         if let Some(Current { status, target: Some(_) }) = &current {
-            report_accounts(status, &self.names.of(cx), &mut state);
+            report_accounts(status, &self.names.of(&cx.system_root), &mut state);
         }
         Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, &read(input)?, &self.names.of(cx))?;
+        let desired = Desired::read(cx, &read(input)?, &self.names.of(&cx.system_root))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let mut state = desired.state(current.as_ref());
         if let Some(Current { status, target: Some(_) }) = &current {
-            desired.permissions.report(status, &self.names.of(cx), &mut state);
+            desired.permissions.report(status, &self.names.of(&cx.system_root), &mut state);
         }
         let mut tested = reply::tested(state, &differing);
         tested.predicted = desired.prediction(cx, current.as_ref(), &differing)?;
@@ -102,7 +103,7 @@ impl Provider for Symlinks {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, &read(input)?, &self.names.of(cx))?;
+        let desired = Desired::read(cx, &read(input)?, &self.names.of(&cx.system_root))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let (mut what_if, mut presumed) = (Vec::new(), None);
@@ -124,7 +125,8 @@ impl Provider for Symlinks {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, &read_each(input)?, &self.names.of(cx))? };
+        let desired =
+            Desired { exist: false, ..Desired::read(cx, &read_each(input)?, &self.names.of(&cx.system_root))? };
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         if execution == Execution::WhatIf {
@@ -232,7 +234,7 @@ impl<'a> Desired<'a> {
         });
         let goes = !self.exist || differing.contains(&"_exist");
         if let (true, Some(place)) = (goes, Place::find(&self.path, &cx.writes)?) {
-            let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
+            let lost = removal::item(&place, self.path_text.to_owned(), &cx.patience())?;
             effects.destroys.extend(lost);
         }
         Ok(effects)
@@ -280,7 +282,7 @@ impl<'a> Desired<'a> {
                 place.remove()?;
             }
             (true, Some(current)) if current.status.kind == Kind::Directory => {
-                fs::remove_tree(&place, &Patience::of(cx))?;
+                fs::remove_tree(&place, &cx.patience())?;
                 place.replace_by_link(OsStr::new(self.target.unwrap_or_default()), ownership)?;
             }
             (true, Some(_)) if !differing.contains(&"target") && !differing.contains(&"_exist") => {

@@ -14,8 +14,9 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{NamesByRoot, Replacement, Status, SystemPath};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{Replacement, Status, SystemPath};
+use stead_system::user::NamesByRoot;
 
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
@@ -124,11 +125,11 @@ impl Provider for Templates {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        self.desired(cx, input, read_each(input)?)?.get(&self.names.of(cx))
+        self.desired(cx, input, read_each(input)?)?.get(&self.names.of(&cx.system_root))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        self.read(cx, input)?.test(cx, &self.names.of(cx))
+        self.read(cx, input)?.test(cx, &self.names.of(&cx.system_root))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -180,7 +181,8 @@ impl Templates {
         };
         let visibility = Visibility::of(input);
         let content = Rendered { template, variables: stated.variables, visibility, text: OnceCell::new() };
-        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(cx))?;
+        let permissions =
+            Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(&cx.system_root))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup).private_if_secret(input);
         desired.exist = stated.exist;
         Ok(desired)
@@ -311,7 +313,7 @@ impl FileContent for Rendered<'_> {
 mod tests {
     use serde_json::json;
 
-    use stead_host::fs::SystemRoot;
+    use stead_system::fs::SystemRoot;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use stead_core::call::Failure;
 use stead_core::template::{self, TemplateError};
-use stead_host::fs::Status;
 use stead_host::provider::Plain;
+use stead_system::fs::Status;
 
 use crate::file::content::is_public;
 use crate::input::invalid;

@@ -10,8 +10,8 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::diag::nearest;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Ownership, Place};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::fs::{self, Kind, Ownership, Place};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
 use crate::input::{read, read_each, refused};

@@ -9,8 +9,8 @@ use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, openat, renameat_with};
 use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement, SystemPath};
 use stead_host::provider::Context;
+use stead_system::fs::{self, Former, Kind, Ownership, Place, Replacement, SystemPath};
 
 use super::{HOME, UID};
 use crate::accounts::{Record, Table};
@@ -40,7 +40,7 @@ pub(super) fn made(
         return Ok(None);
     }
     let of_skeleton =
-        Place::find(skeleton, &cx.writes)?.map(|place| removal::item(&place, text.to_owned(), &Patience::of(cx)));
+        Place::find(skeleton, &cx.writes)?.map(|place| removal::item(&place, text.to_owned(), &cx.patience()));
     let item = of_skeleton.transpose()?.flatten();
     let item = item.filter(|item| matches!(item.kind, ItemKind::Directory(_)));
     let item = item.unwrap_or_else(|| Item { path: text.to_owned(), kind: removal::empty_directory() });
@@ -69,7 +69,7 @@ pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Opti
     if status.kind != Kind::Directory || Some(status.uid) != uid {
         return refuse("is not a directory that belongs to that user");
     }
-    Ok(removal::item(&place, text, &Patience::of(cx))?.map(|item| (home, item)))
+    Ok(removal::item(&place, text, &cx.patience())?.map(|item| (home, item)))
 }
 
 impl HomeStep {
@@ -77,7 +77,7 @@ impl HomeStep {
         match self {
             Self::Remove { home } => {
                 if let Some(place) = Place::find(home, &cx.writes)? {
-                    fs::remove_tree(&place, &Patience::of(cx))?;
+                    fs::remove_tree(&place, &cx.patience())?;
                 }
                 Ok(())
             }
@@ -97,7 +97,7 @@ impl HomeStep {
 fn make(cx: &Context, place: &Place, skeleton: &SystemPath, mode: u32, ownership: Ownership) -> Result<(), Failure> {
     let name = format!("{UNFINISHED}{}", place.name().to_string_lossy());
     let unfinished = place.sibling(name.as_ref())?;
-    fs::remove_tree(&unfinished, &Patience::of(cx))?;
+    fs::remove_tree(&unfinished, &cx.patience())?;
     let directory = unfinished.make_directory()?;
     let found = Place::find(skeleton, &cx.writes)?.map(|place| place.status()).transpose()?.flatten();
     let is_directory = found.is_some_and(|status| status.kind == Kind::Directory);

@@ -9,11 +9,11 @@ use stead_core::call::{Call, Execution, Operation, Outcome, Response, Wanted};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::instance_path::InstancePath;
 use stead_core::value::{Object, Seal, Value};
-use stead_host::fs::SystemRoot;
 use stead_host::operate::carry_out;
 use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
 use stead_resources::BuiltIn;
+use stead_system::fs::SystemRoot;
 
 use super::support::World;
 use super::{carried_out, example};

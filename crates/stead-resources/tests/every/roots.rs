@@ -18,9 +18,9 @@ use proptest::test_runner::TestRunner;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use stead_core::call::Execution;
 use stead_core::claims::Claim;
-use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain};
 use stead_resources::BuiltIn;
+use stead_system::fs::SystemRoot;
 
 use super::support::{World, walk};
 use super::{carried_out, example};

@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::diff::{Rules, differing};
 use stead_core::value::{REDACTED, Value};
-use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain};
+use stead_system::fs::SystemRoot;
 
 use crate::support::{World, provider};
 use crate::{answered, members, states};

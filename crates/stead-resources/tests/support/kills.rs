@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use stead_core::call::Execution;
-use stead_host::fs::{SystemRoot, Writes};
 use stead_host::provider::Context;
+use stead_system::fs::{SystemRoot, Writes};
 
 use crate::support::{World, plain, provider};
 

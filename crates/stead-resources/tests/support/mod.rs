@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::Failure;
-use stead_host::fs::SystemRoot;
 use stead_host::provider::{Context, Plain, Provider};
+use stead_system::fs::SystemRoot;
 use tempfile::TempDir;
 
 /// A temporary root and what was traced in it.

@@ -12,11 +12,42 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
 
-use super::{StoreError, failed};
-use crate::fs::{
+use super::fs::{
     Durability, Former, FsError, OpenError, Ownership, Place, Replacement, TrustedDirectory, User, Writes,
     remove_abandoned,
 };
+
+/// Why a private folder cannot be used, or something in it.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A directory cannot be used.
+    #[error("cannot use the directory '{}'", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OpenError,
+    },
+    /// File work failed.
+    #[error(transparent)]
+    Files(#[from] FsError),
+    /// The system refused something.
+    #[error("cannot {doing} '{}'", path.display())]
+    System {
+        /// The action that failed, as in "cannot …".
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn failed(doing: &'static str, path: &Path, source: io::Error) -> FolderError {
+    FolderError::System { doing, path: path.to_owned(), source }
+}
 
 /// A directory with mode 0700, opened. Everything in it is reached through its descriptor.
 #[derive(Clone)]
@@ -30,29 +61,29 @@ impl Folder {
     /// Opens the directory, after creating what is missing of it.
     ///
     /// Caveats: that it exists is not on the disk yet ([`Folder::flush_ancestors`]).
-    pub fn create(path: &Path) -> Result<Self, StoreError> {
+    pub fn create(path: &Path) -> Result<Self, FolderError> {
         let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
         Self::protected(open_or_create(&path)?)
     }
 
     /// Opens the directory; `None` where it does not exist.
-    pub fn existing(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub fn existing(path: &Path) -> Result<Option<Self>, FolderError> {
         let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
         match TrustedDirectory::open(&path, User::current().trust()) {
             // Something else in its place is not the same as nothing: it may have been put there.
             Err(error) if error.is_not_found() && !error.is_not_a_directory() => Ok(None),
             Ok(directory) => Self::protected(directory).map(Some),
-            Err(source) => Err(StoreError::Directory { path, source }),
+            Err(source) => Err(FolderError::Directory { path, source }),
         }
     }
 
     /// Opens or creates a directory in this one.
-    pub fn within(&self, name: &str) -> Result<Self, StoreError> {
+    pub fn within(&self, name: &str) -> Result<Self, FolderError> {
         Self::protected(open_or_create(&self.path().join(name))?)
     }
 
     /// An existing directory may have been made with another mode.
-    fn protected(directory: TrustedDirectory) -> Result<Self, StoreError> {
+    fn protected(directory: TrustedDirectory) -> Result<Self, FolderError> {
         if directory.metadata().mode() & 0o777 != 0o700 {
             let changed = chmodat(&directory, ".", Mode::RWXU, AtFlags::empty());
             changed.map_err(|errno| failed("change the mode of", directory.path(), errno.into()))?;
@@ -66,7 +97,7 @@ impl Folder {
     }
 
     /// The names in it.
-    pub fn names(&self) -> Result<BTreeSet<OsString>, StoreError> {
+    pub fn names(&self) -> Result<BTreeSet<OsString>, FolderError> {
         self.directory.names().map_err(|source| failed("list", self.path(), source))
     }
 
@@ -82,7 +113,7 @@ impl Folder {
     }
 
     /// The content of a file; `None` when there is none.
-    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let place = self.place(name, &Writes::unrecorded())?;
         let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(None) };
         let mut content = Vec::new();
@@ -91,7 +122,7 @@ impl Folder {
     }
 
     /// Replaces a file as a whole, durably, or creates it.
-    pub fn replace(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+    pub fn replace(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let place = self.place(name, &self.writes)?;
         let replacement = Replacement::begin(&place, Former::Any)?;
         replacement.write(content)?;
@@ -101,31 +132,31 @@ impl Folder {
     /// Gives a file a second name, in place of an older one. It is not flushed: the next replacement of the file does that.
     ///
     /// Caveats: there is no second name where the file system has no hard links.
-    pub fn keep_former(&self, name: &str, former: &str) -> Result<(), StoreError> {
+    pub fn keep_former(&self, name: &str, former: &str) -> Result<(), FolderError> {
         self.place(name, &Writes::unrecorded())?.keep_as(OsStr::new(former))?;
         Ok(())
     }
 
     /// Gives a file a second name that says that it is damaged, in place of an older one; `None` when the file system has no
     /// second names.
-    pub fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
+    pub fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, FolderError> {
         let damaged = format!("{name}.damaged");
         let is_kept = self.place(name, &self.writes)?.keep_as(OsStr::new(&damaged))?;
         Ok(is_kept.then(|| self.path().join(damaged)))
     }
 
     /// Removes a file, durably.
-    pub fn remove(&self, name: &str) -> Result<(), StoreError> {
+    pub fn remove(&self, name: &str) -> Result<(), FolderError> {
         Ok(self.place(name, &self.writes)?.remove().map(drop)?)
     }
 
     /// Removes a file without flushing: if a power failure restores it, it must be removed again.
-    pub fn remove_unflushed(&self, name: impl AsRef<OsStr>) -> Result<(), StoreError> {
+    pub fn remove_unflushed(&self, name: impl AsRef<OsStr>) -> Result<(), FolderError> {
         Ok(self.place(name, &Writes::unrecorded())?.remove().map(drop)?)
     }
 
     /// Opens a file for reading and writing, after creating it if it does not exist.
-    pub fn open(&self, name: &str) -> Result<File, StoreError> {
+    pub fn open(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         // The mode is less than that when the process says so.
@@ -135,7 +166,7 @@ impl Folder {
 
     /// Locks a file in it, for which others are waited for as long; `None` if they keep it. A program that a process was
     /// about to start when it ended has its lock, too, until it becomes that program: a wait of a moment is never too long.
-    pub fn lock(&self, name: &str, patience: Duration) -> Result<Option<File>, StoreError> {
+    pub fn lock(&self, name: &str, patience: Duration) -> Result<Option<File>, FolderError> {
         const PAUSE: Duration = Duration::from_millis(10);
         let (file, began) = (self.open(name)?, Instant::now());
         loop {
@@ -149,12 +180,12 @@ impl Folder {
     }
 
     /// Flushes the names in it to the disk.
-    pub fn flush(&self) -> Result<(), StoreError> {
+    pub fn flush(&self) -> Result<(), FolderError> {
         Ok(self.writes.changed(&self.directory, self.path())?)
     }
 
     /// Flushes the names of the directories on the way to it, on its file system.
-    pub fn flush_ancestors(&self) -> Result<(), StoreError> {
+    pub fn flush_ancestors(&self) -> Result<(), FolderError> {
         for path in self.path().ancestors().skip(1) {
             let ancestor = match File::open(path) {
                 // A user who may not read it created nothing in it.
@@ -171,25 +202,25 @@ impl Folder {
     }
 }
 
-fn open_or_create(path: &Path) -> Result<TrustedDirectory, StoreError> {
+fn open_or_create(path: &Path) -> Result<TrustedDirectory, FolderError> {
     match TrustedDirectory::open(path, User::current().trust()) {
         Err(error) if error.is_not_found() => create(path, error),
-        opened => opened.map_err(|source| StoreError::Directory { path: path.to_owned(), source }),
+        opened => opened.map_err(|source| FolderError::Directory { path: path.to_owned(), source }),
     }
 }
 
-fn create(path: &Path, not_found: OpenError) -> Result<TrustedDirectory, StoreError> {
+fn create(path: &Path, not_found: OpenError) -> Result<TrustedDirectory, FolderError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(StoreError::Directory { path: path.to_owned(), source: not_found });
+        return Err(FolderError::Directory { path: path.to_owned(), source: not_found });
     };
     // What is created is flushed together.
     match Place::within(&open_or_create(parent)?, name, path.to_owned(), &Writes::unrecorded())?.make_directory() {
         Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => open(path),
-        made => made.map(drop).map_err(StoreError::Files).and_then(|()| open(path)),
+        made => made.map(drop).map_err(FolderError::Files).and_then(|()| open(path)),
     }
 }
 
-fn open(path: &Path) -> Result<TrustedDirectory, StoreError> {
+fn open(path: &Path) -> Result<TrustedDirectory, FolderError> {
     let opened = TrustedDirectory::open(path, User::current().trust());
-    opened.map_err(|source| StoreError::Directory { path: path.to_owned(), source })
+    opened.map_err(|source| FolderError::Directory { path: path.to_owned(), source })
 }

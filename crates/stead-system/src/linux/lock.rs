@@ -16,18 +16,11 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, ftruncate,
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::fs::{self, FsError, OpenError, Place, Status, SystemPath, Writes};
-use crate::process::{end_left_behind, traces};
-use crate::provider::Cancel;
-use crate::store::{self, Folder, StoreError};
-
-/// Where locks are kept: the first of these directories that exists or can be created.
-#[derive(Clone, Debug)]
-pub struct Locks {
-    candidates: Vec<PathBuf>,
-    /// The store that they lie in, of which everything that is missing is created first.
-    store: Option<PathBuf>,
-}
+use super::folder::{Folder, FolderError};
+use super::fs::{self, FsError, OpenError, Place, Status, SystemPath, Writes};
+pub use super::places::Locks;
+use super::process::{end_left_behind, traces};
+use crate::cancel::Cancel;
 
 /// How long a lock is waited for, and who is notified.
 pub struct Wait<'a> {
@@ -65,7 +58,7 @@ pub enum LockError {
     Directory(#[source] FsError),
     /// The store that they lie in cannot be used.
     #[error("no directory for locks can be used")]
-    Store(#[from] StoreError),
+    Store(#[from] FolderError),
     /// Others could take or remove locks in it.
     #[error("the lock directory '{}' must belong to the user who runs this, and nobody else may write to it", .0.display())]
     Untrusted(PathBuf),
@@ -99,7 +92,7 @@ impl LockError {
     pub fn is_without_place(&self) -> bool {
         match self {
             Self::Directory(_) => true,
-            Self::Store(error) => !matches!(error, StoreError::Directory { source: OpenError::Untrusted(_), .. }),
+            Self::Store(error) => !matches!(error, FolderError::Directory { source: OpenError::Untrusted(_), .. }),
             _ => false,
         }
     }
@@ -141,28 +134,6 @@ impl Drop for Lock {
 }
 
 impl Locks {
-    /// Those of this user: below `/run`, or else in the state directory, for root; below the runtime directory, or else
-    /// the cache directory, for others. Where `STEAD_STATE` names a store, they are kept in that: runs with different
-    /// stores are kept apart on purpose.
-    pub fn of_this_user() -> Self {
-        if let Some(store) = store::stated_directory() {
-            return Self { candidates: vec![store.join("locks")], store: Some(store) };
-        }
-        if geteuid().is_root() {
-            // Never below HOME, which may be that of another user.
-            return Self { candidates: vec!["/run/stead".into(), "/var/lib/stead".into()], store: None };
-        }
-        let variable = |name, below: &str| std::env::var_os(name).map(|value| Path::new(&value).join(below));
-        let candidates = [variable("XDG_RUNTIME_DIR", "stead"), variable("HOME", ".cache/stead")];
-        let candidates = candidates.into_iter().flatten().filter(|path| path.is_absolute()).collect();
-        Self { candidates, store: None }
-    }
-
-    /// In this directory, which is created with the one that it lies in if it is not there.
-    pub fn in_directory(path: &Path) -> Self {
-        Self { candidates: vec![path.to_owned()], store: None }
-    }
-
     /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
     ///
     /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended. What a run

@@ -12,8 +12,8 @@ use stead_agent::{BOOT_ID, CallError, Delivered, Goal, Options, Request, Respons
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_engine::{Bundled, Session, error_chain};
-use stead_host::provider::Cancel;
-use stead_host::store;
+use stead_system::Cancel;
+use stead_system::places;
 
 use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName, Waiting};
 use crate::commands::{refuse_bundle, show_findings};
@@ -25,7 +25,7 @@ use crate::process_env::ProcessEnv;
 
 /// Runs an agent, or asks one.
 pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
-    let Some(directory) = arguments.state.clone().or_else(store::directory) else {
+    let Some(directory) = arguments.state.clone().or_else(places::store) else {
         complain("error: there is no home folder to keep the state of the agent in; '--state FOLDER' names another");
         return Exit::Unusable;
     };

@@ -12,7 +12,7 @@ use stead_core::graph::codes::UNKNOWN_TYPE;
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_engine::{Bundled, NotBundled, Session, error_chain};
-use stead_host::fs::Writes;
+use stead_system::fs::Writes;
 
 use super::{distinct, files, show_findings};
 use crate::args::{self, Output};
@@ -35,7 +35,7 @@ pub(crate) fn bundle(arguments: &args::Bundle, env: &ProcessEnv) -> Exit {
     }
     let bytes = bundled.bundle.encode();
     let written = std::path::absolute(&arguments.out)
-        .map_err(|error| stead_host::fs::reason(&error))
+        .map_err(|error| stead_system::fs::reason(&error))
         .and_then(|path| files::write(&path, &bytes, 0o600, &Writes::default()).map_err(|error| error_chain(&error)));
     if let Err(reason) = written {
         complain(&format!("error: the bundle was not written: {reason}"));

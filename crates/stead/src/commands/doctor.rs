@@ -8,7 +8,7 @@ use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 use stead_core::diag::counted;
 use stead_engine::{DSC_VERSION, problem_text};
-use stead_host::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, TrustedDirectory, User};
 
 use super::values::painted;
 use crate::args::{Doctor, Output};

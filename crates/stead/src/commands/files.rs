@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, fchmod};
 use rustix::io::Errno;
 use stead_core::text::Limits;
 use stead_engine::error_chain;
-use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
+use stead_system::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use super::values::plain;
 use crate::exit::Exit;

@@ -104,7 +104,7 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) -> Exit {
         Ok(entries) => entries,
         Err(error) => {
             let folder = folder.display().to_string();
-            complain(&format!("error: cannot read {}: {}", plain(&folder), stead_host::fs::reason(&error)));
+            complain(&format!("error: cannot read {}: {}", plain(&folder), stead_system::fs::reason(&error)));
             return Exit::Unusable;
         }
     };

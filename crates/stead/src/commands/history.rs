@@ -11,7 +11,7 @@ use stead_core::diag::{did_you_mean, nearest};
 use stead_core::history::History;
 use stead_engine::{error_chain, json};
 use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
-use stead_host::store;
+use stead_system::places;
 
 use crate::args::{History as Arguments, HistoryCommand, Output, Recording};
 use crate::exit::Exit;
@@ -48,7 +48,7 @@ fn cannot_record(error: &OpenJournalError) -> Exit {
 }
 
 fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
-    stated.map(Path::to_owned).or_else(|| Some(store::directory()?.join("runs"))).ok_or_else(|| {
+    stated.map(Path::to_owned).or_else(|| Some(places::store()?.join("runs"))).ok_or_else(|| {
         complain("error: there is no home folder to keep recorded runs in");
         complain("help: '--runs FOLDER' names a directory");
         Exit::Unusable

@@ -7,8 +7,8 @@ use stead_core::id::TypeName;
 use stead_core::value::Value;
 use stead_core::wire::results::DOCUMENT_SCHEMA;
 use stead_engine::{PropertyReference, Reference, error_chain};
-use stead_host::fs::FsError;
 use stead_resources::builtins;
+use stead_system::fs::FsError;
 
 use super::direct::{key, literal};
 use super::{explain, files};

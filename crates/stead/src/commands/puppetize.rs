@@ -10,11 +10,11 @@ use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
-use stead_host::fs::{FsError, Writes};
 use stead_puppet::{
     Case, Files, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Staleness, TYPE_FOLDERS,
     generate, stale_files,
 };
+use stead_system::fs::{FsError, Writes};
 
 use super::files::{self, failed, place};
 use crate::args::{ModuleMetadata, Puppetize};

@@ -11,7 +11,7 @@ use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_engine::{Execution, Parts, PlanError, Planned, Prepared, SavedPlan, Session, Summary, error_chain};
-use stead_host::fs::{OpenError, Trust, TrustedFile, User, Writes};
+use stead_system::fs::{OpenError, Trust, TrustedFile, User, Writes};
 
 use super::{files, values::plain};
 use crate::args::{Apply, Document, Output, Show};
@@ -49,7 +49,7 @@ pub(super) fn save(
         complain(&format!("error: the plan was not saved because it has more than {MOST_BYTES} bytes"));
         return Err(Exit::Failed);
     }
-    let written = std::path::absolute(path).map_err(|error| stead_host::fs::reason(&error)).and_then(|absolute| {
+    let written = std::path::absolute(path).map_err(|error| stead_system::fs::reason(&error)).and_then(|absolute| {
         files::write(&absolute, text.as_bytes(), 0o600, &Writes::default()).map_err(|error| error_chain(&error))
     });
     written.map_err(|reason| {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::exit::Exit;
 use crate::interrupt;

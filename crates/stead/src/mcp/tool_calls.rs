@@ -12,7 +12,7 @@ use stead_core::graph::Names;
 use stead_core::manifest::listing;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use super::call::{Operation, ToolCall};
 use crate::args;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::text::json_values;
 use stead_engine::{Host, RunWatch};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::input;
 use crate::interrupt;

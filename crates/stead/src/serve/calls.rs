@@ -16,8 +16,9 @@ use stead_engine::{
     Difference, Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line,
 };
 use stead_host::executor::Inline;
-use stead_host::provider::{Cancel, TraceLevel};
+use stead_host::provider::TraceLevel;
 use stead_resources::builtin_of;
+use stead_system::Cancel;
 
 use super::protocol::{Initialize, ResourceParams, VERSION};
 use crate::output::print_now;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::Execution;
 use stead_engine::{Session, error_chain};
-use stead_host::provider::Cancel;
+use stead_system::Cancel;
 
 use crate::args::Serve;
 use crate::exit::Exit;
@@ -70,7 +70,7 @@ impl Resources {
 
     /// Has all changes written to the disk: once for a session, as once for a run. A flush for each would take longer than most
     /// changes do.
-    fn flush(&self) -> Result<(), stead_host::fs::FsError> {
+    fn flush(&self) -> Result<(), stead_system::fs::FsError> {
         self.session.flush()
     }
 }

@@ -389,7 +389,7 @@ fn within_json(secret: &str) -> String {
 
 #[test]
 fn no_kind_of_resource_shows_what_its_schema_marks() {
-    let pwsh = stead_host::process::Environment::of_this_process(&[]).find_on_path("pwsh");
+    let pwsh = stead_system::process::Environment::of_this_process(&[]).find_on_path("pwsh");
     let (all, without): (Vec<&Kind>, Vec<&Kind>) =
         KINDS.iter().partition(|kind| pwsh.is_some() || !kind.needs_powershell);
     for kind in without {

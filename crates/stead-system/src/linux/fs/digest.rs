@@ -10,10 +10,10 @@ use rustix::fs::{Mode, OFlags, fstat, openat, readlinkat};
 use sha2::{Digest as _, Sha256};
 
 use super::error::FsError;
+use super::listing::entries;
+use super::path::SystemPath;
 use super::read::LOOK;
 use super::status::{Kind, Status};
-use super::system::SystemPath;
-use super::tree::entries;
 use super::walk::open;
 
 /// The SHA-256, in hexadecimal digits, of what is at a path: the content and mode of a file, or the names, modes and contents of

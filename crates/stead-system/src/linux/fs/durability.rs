@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use super::abandoned::remove_abandoned;
 use super::error::FsError;
 use super::status::Status;
-use super::temporary;
-use crate::lock::Locks;
+use crate::linux::places::Locks;
 
 /// What a power failure may take away.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -131,7 +131,7 @@ impl Writes {
         let stat = fstat(directory).map_err(|errno| FsError::system("examine the directory of", path, errno))?;
         let (device, inode) = Status::from(stat).identity.inode();
         if lock(&recorder.cleaned).insert((device, inode)) {
-            temporary::remove_abandoned(directory);
+            remove_abandoned(directory);
         }
         recorder.record(device, directory, path)
     }

@@ -19,12 +19,15 @@
 //! Caveats: after a power failure during a run a file may have its former content or, on file systems that reorder,
 //! none; the next run sees that and corrects it. With [`Durability::PerFile`] it has either its former or its new content.
 
+mod abandoned;
 mod attributes;
+mod below;
 mod digest;
 mod durability;
 mod error;
+mod listing;
 mod mounts;
-mod names;
+mod path;
 mod place;
 mod read;
 mod replace;
@@ -35,24 +38,23 @@ mod tree;
 mod trust;
 mod trusted;
 mod walk;
-mod zone;
 
+pub use abandoned::remove_abandoned;
+pub use below::below_root;
 pub use digest::digest;
 pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
+pub use listing::{Coverage, entries, entries_up_to};
 pub use mounts::{check_unmounted, mounts_below};
-pub use names::{Names, NamesByRoot, Subject};
+pub use path::{SystemPath, SystemRoot};
 pub use place::Place;
 pub use read::{Content, read, read_open};
 pub use replace::{Former, Ownership, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
-pub use system::{SystemPath, SystemRoot};
-pub use temporary::remove_abandoned;
-pub use tree::{Coverage, Patience, entries, entries_up_to, open_below, remove_tree};
+pub use tree::{Patience, open_below, remove_tree};
 pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User, judge};
-pub use walk::{below_root, open, open_directory};
-pub use zone::LocalZone;
+pub use walk::{open, open_directory};
 
 /// The beginning of the names of temporary files: what a killed process left behind is recognised by it.
 pub const TEMPORARY_PREFIX: &str = ".stead-";

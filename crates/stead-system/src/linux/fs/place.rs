@@ -12,8 +12,8 @@ use rustix::process::geteuid;
 
 use super::durability::Writes;
 use super::error::FsError;
+use super::path::SystemPath;
 use super::status::{Kind, Status};
-use super::system::SystemPath;
 use super::walk::open_directory;
 
 /// In a directory with this bit only the owner of a file may take its name away.

@@ -8,8 +8,8 @@ use std::path::Path;
 use rustix::fs::{OFlags, fstat};
 
 use super::error::FsError;
+use super::path::SystemPath;
 use super::status::{Kind, Status};
-use super::system::SystemPath;
 use super::walk::open;
 
 /// How a file is opened without waiting for anything.

@@ -349,7 +349,7 @@ mod tests {
     use std::fs::{read_dir, read_to_string, write};
 
     use super::*;
-    use crate::fs::{SystemPath, Writes};
+    use crate::linux::fs::{SystemPath, Writes};
 
     fn place_in(directory: &tempfile::TempDir) -> Place {
         Place::find(&SystemPath::here(directory.path().join("f")), &Writes::default()).unwrap().unwrap()

@@ -1,62 +1,22 @@
-//! Paths below the root of an operating system, and the only access to them.
+//! What is below the root of an operating system: the only access to it.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::ops::Deref;
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::error::FsError;
+use super::listing::entries;
+use super::path::{SystemPath, SystemRoot};
 use super::read::{Content, LOOK, read_open};
 use super::status::{Kind, Status};
-use super::tree::entries;
-use super::walk::{below_root, open, open_directory, open_resolved};
-
-/// The operating system that is managed: the running one, or the one below a directory.
-///
-/// Guarantees: nothing gives its directory to whoever works on files. What is below it is found by [`Self::at`], which opens no
-/// link of another system as one of this, or read by this type, which reads what that system itself would.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct SystemRoot(Option<Arc<Path>>);
+use super::walk::{open, open_directory, open_resolved};
 
 impl SystemRoot {
-    /// The system that runs.
-    pub fn running() -> Self {
-        Self(None)
-    }
-
-    /// The system below a directory; below `/` that is the running one.
-    pub fn below(root: &Path) -> Self {
-        Self((root != Path::new("/")).then(|| root.into()))
-    }
-
-    /// Returns whether it is the running system, so that the state of its kernel and services counts.
-    pub fn is_running(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn path(&self) -> &Path {
-        self.0.as_deref().unwrap_or(Path::new("/"))
-    }
-
-    /// Where a path of that system is; a relative one starts at its root.
-    ///
-    /// Guarantees: neither `..` nor a link in front of the last component leads out of the system.
-    pub fn at(&self, path: impl AsRef<Path>) -> SystemPath {
-        let path = path.as_ref();
-        let shown = match &self.0 {
-            Some(root) => below_root(root, path),
-            None => Path::new("/").join(path),
-        };
-        SystemPath { system: self.clone(), shown }
-    }
-
     /// Opens the file at a path as the system itself would, following all links; `None` when nothing is there.
     pub fn open(&self, path: impl AsRef<Path>, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
         let path = path.as_ref();
@@ -110,7 +70,7 @@ impl SystemRoot {
     /// Guarantees: of these paths, as things are, none leads out of the root by a link, nor does an entry of a directory that is
     /// one of them.
     pub fn for_program(&self, paths: &[&str]) -> Result<Option<&Path>, FsError> {
-        let Some(root) = self.0.as_deref() else { return Ok(None) };
+        let Some(root) = self.directory() else { return Ok(None) };
         for path in paths {
             self.check_for_program(Path::new(path))?;
         }
@@ -135,70 +95,17 @@ impl SystemRoot {
     }
 }
 
-/// Where something of a system is, or is to be.
-///
-/// As a path it is for messages, and for telling one from another. What is there is found by the functions of this module
-/// alone, all of which stay below the root of the system.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct SystemPath {
-    system: SystemRoot,
-    shown: PathBuf,
-}
-
 impl SystemPath {
-    /// A path of the running system; a relative one starts at the working directory.
-    pub fn here(path: impl Into<PathBuf>) -> Self {
-        Self { system: SystemRoot::running(), shown: path.into() }
-    }
-
-    /// A path below it. An absolute one takes its place, as one of the same system.
-    #[must_use]
-    pub fn join(&self, path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref();
-        if path.is_absolute() {
-            return self.system.at(path);
-        }
-        Self { system: self.system.clone(), shown: self.shown.join(path) }
-    }
-
-    /// Another name in the same directory.
-    #[must_use]
-    pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
-        Self { system: self.system.clone(), shown: self.shown.with_file_name(name) }
-    }
-
-    /// The directory that it is in; `None` for the root of the system.
-    pub fn parent(&self) -> Option<Self> {
-        self.parent_path().map(|shown| Self { system: self.system.clone(), shown: shown.to_owned() })
-    }
-
-    /// Like [`Self::parent`], as a path.
-    pub fn parent_path(&self) -> Option<&Path> {
-        self.shown.parent().filter(|_| self.system.is_running() || self.shown != self.system.path())
-    }
-
-    /// It, and the directories that it is in, up to the root of the system.
-    pub fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
-        std::iter::successors(Some(self.clone()), Self::parent)
-    }
-
-    /// The root of another system than the running one, with the path below it.
-    pub(super) fn in_root(&self) -> Option<(&Path, &Path)> {
-        let root = self.system.0.as_deref()?;
-        let within = self.shown.strip_prefix(root).unwrap_or(&self.shown);
-        Some((root, if within.as_os_str().is_empty() { Path::new(".") } else { within }))
-    }
-
     /// Fails where a program that is called with this path would leave the root of another system, by a link on the way or an
     /// entry of the directory that is there.
     pub fn check_for_program(&self) -> Result<(), FsError> {
-        self.in_root().map_or(Ok(()), |(_, within)| self.system.check_for_program(within))
+        self.in_root().map_or(Ok(()), |(_, within)| self.system().check_for_program(within))
     }
 
     /// The status of the file at this path, without following a link; `None` when nothing can be seen there.
     pub fn status(&self) -> Option<Status> {
-        if self.system.is_running() {
-            return statat(CWD, &self.shown, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
+        if self.system().is_running() {
+            return statat(CWD, &**self, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
         }
         let opened = open(self, OFlags::PATH).ok()??;
         fstat(&opened).ok().map(Status::from)
@@ -208,15 +115,15 @@ impl SystemPath {
     /// seen there.
     pub fn followed(&self) -> Option<Status> {
         match self.in_root() {
-            None => statat(CWD, &self.shown, AtFlags::empty()).ok().map(Status::from),
-            Some((_, within)) => self.system.status(within),
+            None => statat(CWD, &**self, AtFlags::empty()).ok().map(Status::from),
+            Some((_, within)) => self.system().status(within),
         }
     }
 
     /// The target of the link that is there; `None` where there is none.
     pub fn link_target(&self) -> Option<PathBuf> {
-        let target = if self.system.is_running() {
-            readlinkat(CWD, &self.shown, Vec::new())
+        let target = if self.system().is_running() {
+            readlinkat(CWD, &**self, Vec::new())
         } else {
             readlinkat(open(self, OFlags::PATH).ok()??, "", Vec::new())
         };
@@ -228,27 +135,7 @@ impl SystemPath {
         let Some(directory) = open_directory(self)? else { return Ok(None) };
         let by_descriptor = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
         let real = std::fs::read_link(by_descriptor);
-        real.map(Some).map_err(|source| FsError::System { doing: "examine", path: self.shown.clone(), source })
-    }
-}
-
-impl Deref for SystemPath {
-    type Target = Path;
-
-    fn deref(&self) -> &Path {
-        &self.shown
-    }
-}
-
-impl From<SystemPath> for PathBuf {
-    fn from(path: SystemPath) -> Self {
-        path.shown
-    }
-}
-
-impl fmt::Display for SystemPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shown.display().fmt(f)
+        real.map(Some).map_err(|source| FsError::System { doing: "examine", path: self.to_path_buf(), source })
     }
 }
 
@@ -258,7 +145,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::fs::{Place, Writes};
+    use crate::linux::fs::{Place, Writes};
 
     /// A system with links of which those to `/etc` would lead to the running one; and a directory besides it.
     fn system() -> (tempfile::TempDir, SystemRoot) {

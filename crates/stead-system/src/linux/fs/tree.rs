@@ -1,22 +1,21 @@
 //! Whole trees, through descriptors.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::TEMPORARY_PREFIX;
 use super::error::FsError;
+use super::listing::entries;
 use super::mounts::first_mount;
 use super::place::Place;
 use super::status::Kind;
 use super::walk::open_resolved;
-use crate::provider::{Cancel, Context};
+use crate::cancel::Cancel;
 
 /// How long work on a tree may go on.
 pub struct Patience {
@@ -26,9 +25,9 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// As long as the call may take, from now on.
-    pub fn of(cx: &Context) -> Self {
-        Self { cancel: cx.cancel.clone(), deadline: cx.deadline, until: Instant::now().checked_add(cx.deadline) }
+    /// So long from now on, and not cancelled.
+    pub fn new(cancel: &Cancel, deadline: Duration) -> Self {
+        Self { cancel: cancel.clone(), deadline, until: Instant::now().checked_add(deadline) }
     }
 
     /// Fails when it is over.
@@ -40,56 +39,6 @@ impl Patience {
         } else {
             Ok(())
         }
-    }
-}
-
-/// What is in a directory, in the order of the names' bytes.
-pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {
-    entries_up_to(directory, path, usize::MAX).map(|(found, _)| found)
-}
-
-/// Whether all that there is was read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Coverage {
-    /// It was.
-    Complete,
-    /// There is more.
-    Partial,
-}
-
-/// As many entries of a directory as asked for, of a larger one whichever the system lists first, in the order of the
-/// names' bytes.
-pub fn entries_up_to(
-    directory: &impl AsFd,
-    path: &Path,
-    limit: usize,
-) -> Result<(BTreeMap<OsString, Kind>, Coverage), FsError> {
-    let failed = |errno| FsError::system("list", path, errno);
-    let mut found = BTreeMap::new();
-    for entry in Dir::read_from(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." {
-            continue;
-        }
-        if found.len() == limit {
-            return Ok((found, Coverage::Partial));
-        }
-        if let Some(kind) = kind_of(directory.as_fd(), name, entry.file_type()).map_err(failed)? {
-            found.insert(name.to_owned(), kind);
-        }
-    }
-    Ok((found, Coverage::Complete))
-}
-
-fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<Option<Kind>, Errno> {
-    if listed != FileType::Unknown {
-        return Ok(Some(listed.into()));
-    }
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode).into())),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
     }
 }
 

@@ -8,7 +8,7 @@ use super::leader::Leader;
 use super::os::{self, Awaited, Moved};
 use super::running::TICK;
 use super::{Exit, ProcessError, Program};
-use crate::provider::Cancel;
+use crate::cancel::Cancel;
 
 /// The longest line that is taken for an answer.
 const LONGEST_ANSWER: usize = 64 << 10;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::executable::TrustedEntries;
 use super::os::Account;
-use crate::fs::{OpenError, Trust, User, judge};
+use crate::linux::fs::{OpenError, Trust, User, judge};
 
 /// A variable that programs are given although nobody asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ fn fits(name: &str, pattern: &str) -> bool {
 }
 
 /// Whether there is a file that this process may run.
-pub(crate) fn is_program(path: &Path) -> bool {
+pub fn is_program(path: &Path) -> bool {
     use rustix::fs::{Access, access};
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }

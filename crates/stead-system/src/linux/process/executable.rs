@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Environment;
-use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
+use crate::linux::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 
 /// A program that may be run.
 ///
@@ -153,7 +153,7 @@ fn interpreter(program: &TrustedFile, environment: &Environment) -> Result<Optio
     let trust = environment.trust();
     for word in &line.words {
         match path_in(word) {
-            Some(path) if path.is_absolute() => crate::fs::judge(path, trust)?,
+            Some(path) if path.is_absolute() => crate::linux::fs::judge(path, trust)?,
             Some(_) => return Err(relative(program, word)),
             None => {}
         }

@@ -3,16 +3,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
-use std::time::Duration;
 
 use super::os::procfs::Stat;
 use super::os::{self, End};
 use super::supervisor::{self, Supervised};
-use super::tree::{MARKER, Tree};
+use super::tree::{MARKER, PATIENCE, Tree};
 use super::{Exit, ProcessError, Processes, Program};
-
-/// How long processes that were ended by force may take to be gone: the kernel must give back their memory.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A program that was started: its processes are marked, and known to the supervisor. If it is dropped before its first
 /// process has ended, everything of it is ended by force.

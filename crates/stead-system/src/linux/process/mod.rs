@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use stead_core::call::FailureKind;
 
-use crate::provider::Cancel;
+use crate::cancel::Cancel;
 
 mod conversation;
 mod environment;
@@ -26,8 +26,7 @@ mod supervisor;
 mod tree;
 
 pub use conversation::{Conversation, ConversationError};
-pub(crate) use environment::is_program;
-pub use environment::{Environment, INHERITED, Inherited};
+pub use environment::{Environment, INHERITED, Inherited, is_program};
 pub use executable::{Executable, Refused};
 pub use os::{Conditions, LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
 pub use session::{Hear, Heard, Session};

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::leader::{Leader, PATIENCE};
+use super::leader::Leader;
 use super::os::{self, Awaited, End};
 use super::pump::Pump;
+use super::tree::PATIENCE;
 use super::{Exit, Finished, Limits, ProcessError, Processes, Program};
-use crate::provider::Cancel;
+use crate::cancel::Cancel;
 
 /// How often the flag that cancels is looked at.
 pub(super) const TICK: Duration = Duration::from_millis(100);

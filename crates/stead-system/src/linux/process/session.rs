@@ -11,7 +11,7 @@ use super::leader::Leader;
 use super::os::{self, Awaited, Moved, Ready, procfs};
 use super::running::TICK;
 use super::{ConversationError, ProcessError, Program, Stream};
-use crate::provider::Cancel;
+use crate::cancel::Cancel;
 
 const CHUNK: usize = 64 << 10;
 

@@ -22,10 +22,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 
-use super::leader::PATIENCE;
 use super::os::cgroup::{self, Group};
 use super::os::procfs;
-use super::tree::{self, MARKER, Resident, Tree};
+use super::tree::{self, MARKER, PATIENCE, Resident, Tree};
 
 /// Said by a process that ends in order: then there is nothing to do.
 const FAREWELL: u8 = b'.';

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use super::os::procfs::{self, Stat};
 use super::os::{self};
 
+/// How long processes that were ended by force may take to be gone: the kernel must give back their memory.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The variable that every process of a call carries. Its value is a path of calls: a program that runs calls of its
 /// own appends to what it was given, so that the outer one still finds everything.
 pub const MARKER: &str = "STEAD_CALL";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use stead_host::process::Conditions;
+use stead_system::process::Conditions;
 
 use super::{Line, Verdict};
 

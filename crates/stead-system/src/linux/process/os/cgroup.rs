@@ -18,7 +18,7 @@ const PREFIX: &str = "stead-";
 const POLL: Duration = Duration::from_millis(2);
 
 /// A group within that of the process that created it.
-pub(in crate::process) struct Group {
+pub(in crate::linux::process) struct Group {
     directory: OwnedFd,
 }
 
@@ -26,7 +26,7 @@ impl Group {
     /// Creates a group for this process, with a name that ends in `token`, and removes empty ones of processes that are gone.
     ///
     /// Fails where version 2 is not mounted or cannot be written, and before Linux 5.14, which cannot end a group at once.
-    pub(in crate::process) fn create(token: &str) -> io::Result<Self> {
+    pub(in crate::linux::process) fn create(token: &str) -> io::Result<Self> {
         let own = open(&directory_of(&current()?)?)?;
         remove_abandoned(&own);
         let name = format!("{PREFIX}{}-{token}", std::process::id());
@@ -41,7 +41,7 @@ impl Group {
 
     /// The group with a name that ends in `token`: within that of this process or beside it, or of the process that was in
     /// the group `recorded`, by [`current`], when it created this one or later.
-    pub(in crate::process) fn find(token: &str, recorded: Option<&str>) -> Option<Self> {
+    pub(in crate::linux::process) fn find(token: &str, recorded: Option<&str>) -> Option<Self> {
         let own = current().ok();
         let places = recorded.into_iter().chain(own.as_deref());
         places.flat_map(|place| [place, outer(place)]).find_map(|place| Self::find_within(place, token))
@@ -55,29 +55,29 @@ impl Group {
     }
 
     /// A group by its directory; `None` if it is not a directory.
-    pub(in crate::process) fn of_directory(directory: OwnedFd) -> Option<Self> {
+    pub(in crate::linux::process) fn of_directory(directory: OwnedFd) -> Option<Self> {
         let status = rustix::fs::fstat(&directory).ok()?;
         FileType::from_raw_mode(status.st_mode).is_dir().then_some(Self { directory })
     }
 
     /// Moves this process into it, and with it what this process will start.
-    pub(in crate::process) fn enter(&self) -> io::Result<()> {
+    pub(in crate::linux::process) fn enter(&self) -> io::Result<()> {
         write(&self.directory, "cgroup.procs", "0")
     }
 
     /// Moves this process to where it was.
-    pub(in crate::process) fn leave(&self) -> io::Result<()> {
+    pub(in crate::linux::process) fn leave(&self) -> io::Result<()> {
         write(&self.directory, "../cgroup.procs", "0")
     }
 
     /// The processes in it, but for those in groups that they made themselves.
-    pub(in crate::process) fn members(&self) -> Vec<i32> {
+    pub(in crate::linux::process) fn members(&self) -> Vec<i32> {
         let listed = read(&self.directory, "cgroup.procs").unwrap_or_default();
         listed.lines().filter_map(|pid| pid.parse().ok()).collect()
     }
 
     /// Kills every process in the group and below it, and waits up to `patience` until they are gone.
-    pub(in crate::process) fn end(&self, patience: Duration) {
+    pub(in crate::linux::process) fn end(&self, patience: Duration) {
         let begun = Instant::now();
         while self.is_populated() && begun.elapsed() < patience {
             // Repeatedly: a process that is moved here meanwhile is not ended by the kill before.
@@ -87,7 +87,7 @@ impl Group {
     }
 
     /// Removes it and the groups below it. What still has a process stays.
-    pub(in crate::process) fn remove(&self) {
+    pub(in crate::linux::process) fn remove(&self) {
         let _ = self.remove_below();
         // Its own name is known to its parent alone.
         if let (Ok(parent), Ok(own)) =
@@ -135,7 +135,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The group that this process is in, as a path from the outermost one, which is empty.
-pub(in crate::process) fn current() -> io::Result<String> {
+pub(in crate::linux::process) fn current() -> io::Result<String> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"));
     group.map(str::to_owned).ok_or_else(|| io::ErrorKind::Unsupported.into())

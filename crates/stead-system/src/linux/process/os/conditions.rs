@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::account::Account;
-use crate::process::INHERITED;
+use crate::linux::process::INHERITED;
 
 /// The variables, the mask for new files and the limits under which a process starts programs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

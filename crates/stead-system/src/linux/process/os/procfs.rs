@@ -5,24 +5,24 @@ use std::io::Read;
 
 /// What is known of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::process) struct Stat {
-    pub(in crate::process) pid: i32,
-    pub(in crate::process) name: String,
-    pub(in crate::process) ended: bool,
-    pub(in crate::process) parent: i32,
-    pub(in crate::process) group: i32,
-    pub(in crate::process) session: i32,
+pub(in crate::linux::process) struct Stat {
+    pub(in crate::linux::process) pid: i32,
+    pub(in crate::linux::process) name: String,
+    pub(in crate::linux::process) ended: bool,
+    pub(in crate::linux::process) parent: i32,
+    pub(in crate::linux::process) group: i32,
+    pub(in crate::linux::process) session: i32,
     /// In clock ticks since boot; with the pid it identifies a process.
-    pub(in crate::process) start: u64,
+    pub(in crate::linux::process) start: u64,
 }
 
 /// Reads `/proc/PID/stat`; `None` when there is no such process any more.
-pub(in crate::process) fn stat(pid: i32) -> Option<Stat> {
+pub(in crate::linux::process) fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// What is known of this process; `None` when there is no `/proc`.
-pub(in crate::process) fn own() -> Option<Stat> {
+pub(in crate::linux::process) fn own() -> Option<Stat> {
     stat(rustix::process::getpid().as_raw_nonzero().get())
 }
 
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Option<Stat> {
 }
 
 /// Every process that can be seen.
-pub(in crate::process) fn all() -> Vec<Stat> {
+pub(in crate::linux::process) fn all() -> Vec<Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
@@ -73,7 +73,7 @@ pub(in crate::process) fn all() -> Vec<Stat> {
 /// Whether the environment of a process, as it was given at its start, has a variable with this text in its value.
 ///
 /// Also false when the environment may not be read: the process ended, or runs as another user.
-pub(in crate::process) fn environment_has(pid: i32, variable: &str, text: &str) -> bool {
+pub(in crate::linux::process) fn environment_has(pid: i32, variable: &str, text: &str) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|entry| {
         let value = entry.strip_prefix(variable.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
@@ -84,7 +84,7 @@ pub(in crate::process) fn environment_has(pid: i32, variable: &str, text: &str) 
 /// The children of the first thread of this process, which is also who orphans are given to.
 ///
 /// The quick way to see whether there are any: one small file, whatever the number of processes.
-pub(in crate::process) fn adopted() -> Vec<i32> {
+pub(in crate::linux::process) fn adopted() -> Vec<i32> {
     let own = rustix::process::getpid().as_raw_nonzero();
     let mut text = String::new();
     let read = fs::File::open(format!("/proc/self/task/{own}/children")).and_then(|mut file| {

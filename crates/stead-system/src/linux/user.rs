@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::error::FsError;
-use super::system::SystemRoot;
-use crate::provider::Context;
+use super::fs::{FsError, SystemRoot};
 
 /// Whose names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,12 +36,11 @@ pub struct NamesByRoot {
 }
 
 impl NamesByRoot {
-    /// The names of the system that a call manages.
-    pub fn of(&self, cx: &Context) -> Arc<Names> {
-        if cx.manages_running_system() {
+    /// The names of one system.
+    pub fn of(&self, root: &SystemRoot) -> Arc<Names> {
+        if root.is_running() {
             return Arc::clone(&self.running);
         }
-        let root = cx.system_root.clone();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Names { root: Some(root.clone()), ..Names::default() });
         Arc::clone(others.entry(root.clone()).or_insert_with(new))
@@ -137,8 +134,6 @@ fn recorded(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -149,13 +144,12 @@ mod tests {
             .unwrap();
         std::fs::write(root.path().join("etc/group"), "ann:x:4713:\n").unwrap();
         let all = NamesByRoot::default();
-        let below = Context { system_root: SystemRoot::below(root.path()), ..Context::new(root.path()) };
-        let names = all.of(&below);
+        let names = all.of(&SystemRoot::below(root.path()));
         let id = |subject, name: &str| names.id(subject, name).unwrap();
         assert_eq!((id(Subject::User, "ann"), id(Subject::Group, "ann")), (Some(4711), Some(4713)));
         assert_eq!((id(Subject::User, "root"), id(Subject::Group, "root")), (Some(4712), Some(0)));
         assert_eq!((id(Subject::User, "daemon"), id(Subject::User, "17")), (None, Some(17)));
         assert_eq!((names.name(Subject::User, 4711), names.name(Subject::Group, 1)), ("ann".into(), "1".into()));
-        assert_eq!(all.of(&Context::new(Path::new("/"))).name(Subject::User, 0), "root");
+        assert_eq!(all.of(&SystemRoot::running()).name(Subject::User, 0), "root");
     }
 }

@@ -1,0 +1,63 @@
+//! The names in a directory.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::io::Errno;
+
+use super::error::FsError;
+use super::status::Kind;
+
+/// What is in a directory, in the order of the names' bytes.
+pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {
+    entries_up_to(directory, path, usize::MAX).map(|(found, _)| found)
+}
+
+/// Whether all that there is was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coverage {
+    /// It was.
+    Complete,
+    /// There is more.
+    Partial,
+}
+
+/// As many entries of a directory as asked for, of a larger one whichever the system lists first, in the order of the
+/// names' bytes.
+pub fn entries_up_to(
+    directory: &impl AsFd,
+    path: &Path,
+    limit: usize,
+) -> Result<(BTreeMap<OsString, Kind>, Coverage), FsError> {
+    let failed = |errno| FsError::system("list", path, errno);
+    let mut found = BTreeMap::new();
+    for entry in Dir::read_from(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        if found.len() == limit {
+            return Ok((found, Coverage::Partial));
+        }
+        if let Some(kind) = kind_of(directory.as_fd(), name, entry.file_type()).map_err(failed)? {
+            found.insert(name.to_owned(), kind);
+        }
+    }
+    Ok((found, Coverage::Complete))
+}
+
+fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<Option<Kind>, Errno> {
+    if listed != FileType::Unknown {
+        return Ok(Some(listed.into()));
+    }
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode).into())),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
