@@ -165,11 +165,24 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     }
     let (name, wanted) = (&parameter.name.value, article(data_type));
     let help = match Form::of(&[type_of(data_type)], value) {
+        _ if is_no_json(data_type, value) => {
+            "a value on the command line is JSON: members are in double quotes, as in '{\"a\": 1}'".to_owned()
+        }
         Some(form) => form.help().to_owned(),
         None => format!("the document declares it as '{}'", data_type.as_str()),
     };
     let message = format!("parameter '{name}' must be {wanted}, found {}", described(value));
     Err(Finding { help: Some(help), ..Finding::new(&WRONG_TYPE, message) })
+}
+
+/// Returns whether a text was meant as the object or array that it is not.
+fn is_no_json(data_type: DataType, value: &Value) -> bool {
+    let opening = match data_type {
+        DataType::Object => '{',
+        DataType::Array => '[',
+        _ => return false,
+    };
+    value.as_str().is_some_and(|text| text.trim_start().starts_with(opening))
 }
 
 fn type_of(data_type: DataType) -> Type {

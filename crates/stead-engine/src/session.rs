@@ -15,7 +15,7 @@ use stead_core::expr::codes::CODES as EXPRESSION;
 use stead_core::graph::codes;
 use stead_core::graph::{
     Expansion, ExpansionFinding, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values,
-    resolve,
+    resolve, suggest_types,
 };
 use stead_core::id::{NodeId, TypeName};
 use stead_core::identity::DocumentIdentity;
@@ -370,6 +370,7 @@ impl Session {
         supplied: Supplied,
     ) -> Result<Prepared, Unusable> {
         if any_error(&findings) {
+            self.suggest_types(&mut findings);
             let mut unusable = Unusable::new(&document, findings);
             let more = self.more_findings(document, supplied, &unusable.findings);
             unusable.findings.extend(more);
@@ -566,6 +567,13 @@ impl Session {
         let problems = self.discovery.problems();
         let explain = |problem: &&Problem| missing.iter().any(|name| problem.may_explain(name));
         problems.iter().filter(explain).map(problem_text).collect()
+    }
+
+    /// Has findings about types without an owner say which types were probably meant.
+    fn suggest_types(&self, findings: &mut [Diagnostic]) {
+        let usual = self.context("types");
+        let known = Known { discovery: &self.discovery, expanding: None, marks: (&self.providers, &usual) };
+        suggest_types(findings, &known, &self.sources);
     }
 
     fn missing_type(&self, finding: &Diagnostic) -> Option<TypeName> {

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -11,8 +11,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use stead_core::document::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, Part, TOPICS, Topic};
 use stead_core::event::{Mode, Status};
 use stead_core::expr;
+use stead_core::graph::Values;
 use stead_core::run::Run;
 use stead_core::value::Object;
 use stead_engine::{Execution, Host, HostOptions, Prepared, ResourceCall, Session};
@@ -138,7 +140,7 @@ fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
     let mut index = String::from(
         "# Reference\n\nGenerated from what resources and functions say of themselves; `stead explain` prints the same.\n\n\
-         - [Functions](functions.md)\n",
+         - [Documents](document.md)\n- [Functions](functions.md)\n",
     );
     for built_in in builtins() {
         let name = built_in.manifest.type_name.as_str();
@@ -151,6 +153,7 @@ fn pages() -> BTreeMap<String, String> {
     }
     pages.insert("README.md".to_owned(), index);
     pages.insert("functions.md".to_owned(), functions());
+    pages.insert("document.md".to_owned(), documents());
     pages
 }
 
@@ -172,11 +175,110 @@ fn functions() -> String {
     text
 }
 
+/// The keys and directives of documents, and the words about them.
+fn documents() -> String {
+    let mut text =
+        String::from("# Documents\n\nWhat a document is written with; `stead explain KEY` shows the same.\n");
+    for (part, title) in Part::ALL {
+        let _ = write!(text, "\n## {title}\n");
+        for topic in TOPICS.iter().filter(|topic| topic.part == part) {
+            let _ = write!(text, "\n### {}\n\n{}\n", topic.name, topic.text);
+            if !topic.form.is_empty() {
+                let _ = write!(text, "\n```yaml\n{}\n```\n", topic.form);
+            }
+        }
+    }
+    text
+}
+
+/// The findings about a document in an empty folder, each with its help.
+fn mistakes(document: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("more.yaml"), "resources: []\n").unwrap();
+    let mut session = session(folder.path());
+    session.values = Values::Open;
+    let findings = match session.prepare("document.yaml", document, Object::new()) {
+        Ok(prepared) => [prepared.warnings.clone(), session.check_properties(&prepared, Mode::PLAN)].concat(),
+        Err(unusable) => unusable.findings,
+    };
+    findings.iter().map(|found| format!("{} {}", found.message, found.help.as_deref().unwrap_or_default())).collect()
+}
+
+#[test]
+fn every_key_is_written_as_it_is_explained() {
+    for topic in TOPICS.iter().filter(|topic| !topic.form.is_empty()) {
+        let form = topic.form;
+        let document = if form.contains("resources:") { form.to_owned() } else { format!("{form}\nresources: []\n") };
+        assert_eq!(mistakes(&document), [""; 0], "{}", topic.name);
+    }
+}
+
+#[test]
+fn no_two_topics_have_a_name_and_none_that_of_a_resource() {
+    let short = |built_in: &BuiltIn| built_in.manifest.type_name.short().to_owned();
+    let resources: BTreeSet<String> = builtins().iter().map(short).collect();
+    let topics = TOPICS.iter().flat_map(Topic::names).map(str::to_owned);
+    let names: Vec<String> = topics.chain(resources).collect();
+    for name in &names {
+        assert_eq!(names.iter().filter(|each| each.eq_ignore_ascii_case(name)).count(), 1, "{name}");
+    }
+}
+
+/// A document with one instance beside another, which has these lines.
+fn with_instance(lines: &[&str]) -> String {
+    let has = |key: &str| lines.iter().any(|line| line.starts_with(key));
+    let name = if has("name:") { "" } else { "\n  name: it" };
+    let properties = if has("properties:") { "" } else { "\n  properties: {path: it, content: x}" };
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    let other = "- {name: other, type: Stead/File, properties: {path: other, content: x}}";
+    format!("resources:\n{other}\n- type: Stead/File{name}{properties}{lines}\n")
+}
+
+#[test]
+fn what_is_said_of_a_foreign_word_can_be_followed() {
+    for (table, is_instance) in [(AT_INSTANCES, true), (AT_DOCUMENTS, false)] {
+        for ForeignWords { words, meaning } in table {
+            let followed = match meaning {
+                Meaning::Key(_) => continue,
+                Meaning::Form(forms, _) if is_instance => with_instance(forms),
+                Meaning::Form(forms, _) if forms.iter().any(|form| form.starts_with("resources")) => forms.join("\n"),
+                Meaning::Form(forms, _) => format!("{}\nresources: []", forms.join("\n")),
+            };
+            assert_eq!(mistakes(&followed), [""; 0], "{followed}");
+            let Meaning::Form(forms, _) = meaning else { continue };
+            for word in *words {
+                let written = format!("{word}: x");
+                let wrong =
+                    if is_instance { with_instance(&[&written]) } else { format!("{written}\nresources: []\n") };
+                let said = mistakes(&wrong).join("\n");
+                assert!(forms.iter().all(|form| said.contains(form)), "{word}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_foreign_word_for_a_key_is_corrected() {
+    for (table, is_instance) in [(AT_INSTANCES, true), (AT_DOCUMENTS, false)] {
+        for ForeignWords { words, meaning } in table {
+            let Meaning::Key(key) = meaning else { continue };
+            for word in words.iter().filter(|word| !word.eq_ignore_ascii_case(key)) {
+                let written = format!("{word}: {{}}");
+                let wrong =
+                    if is_instance { with_instance(&[&written]) } else { format!("{written}\nresources: []\n") };
+                let said = mistakes(&wrong).join("\n");
+                assert!(said.contains(&format!("did you mean '{key}'?")), "{word}: {said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_reference_is_what_resources_and_functions_say() {
     let types = builtins().iter().map(|built_in| built_in.manifest.type_name.to_string());
     let mut list: Vec<String> = types.map(|name| format!("[{name}](reference/{})", file(&name))).collect();
     list.insert(0, "[Functions](reference/functions.md)".to_owned());
+    list.insert(0, "[Documents](reference/document.md)".to_owned());
     stead_testkit::check_list("docs/SUMMARY.md", "- [Reference](reference/README.md)", &list);
     stead_testkit::check_folder("docs/reference", &pages());
 }

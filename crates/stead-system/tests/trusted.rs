@@ -133,13 +133,13 @@ const ROWS: &[Row] = &[
         "a given directory",
         |home| home.give("one/two"),
         "one/two/file",
-        "'~/one/two' is owned by user 12345, not by root; run `chown root '~/one/two'`",
+        "'~/one/two' is owned by user 12345, not by root; put what root is to use into a directory of root, such as below /usr/local",
     ),
     (
         "a given ancestor",
         |home| home.give("one"),
         "one/two/file",
-        "'~/one' is owned by user 12345, not by root; run `chown root '~/one'`",
+        "'~/one' is owned by user 12345, not by root; put what root is to use into a directory of root, such as below /usr/local",
     ),
     (
         "an ancestor for its group",
@@ -161,7 +161,7 @@ const ROWS: &[Row] = &[
             home.give("one/two");
         },
         "one/two/file",
-        "'~/one/two' is owned by user 12345, not by root; run `chown root '~/one/two'`",
+        "'~/one/two' is owned by user 12345, not by root; put what root is to use into a directory of root, such as below /usr/local",
     ),
     ("a link", |home| home.link("two/file", "one/link"), "one/link", "text"),
     (
@@ -189,7 +189,7 @@ const ROWS: &[Row] = &[
             home.give("one");
         },
         "link",
-        "'~/one' is owned by user 12345, not by root; run `chown root '~/one'`",
+        "'~/one' is owned by user 12345, not by root; put what root is to use into a directory of root, such as below /usr/local",
     ),
     (
         "a link as a directory",
@@ -198,7 +198,7 @@ const ROWS: &[Row] = &[
             home.give("one/two");
         },
         "link/file",
-        "'~/one/two' is owned by user 12345, not by root; run `chown root '~/one/two'`",
+        "'~/one/two' is owned by user 12345, not by root; put what root is to use into a directory of root, such as below /usr/local",
     ),
 ];
 

@@ -131,7 +131,21 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
     let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
     let hint = match option.as_str() {
         "--dry-run" | "--what-if" | "--noop" | "--check" if has("what-if") => "'--what-if' shows what would change",
-        "--dry-run" | "--what-if" | "--noop" | "--check" => "'stead plan' shows what apply would do",
+        "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",
+        "--diff" | "-D" => "plans and results show each difference without it",
+        "--tags" | "--limit" | "--target" | "-l" | "-t" if has("only") => {
+            "'--only' limits a run to names, types and tags"
+        }
+        "--skip-tags" if has("skip") => "'--skip' leaves out names, types and tags",
+        "--var" | "--extra-vars" | "-e" if has("set") => "'--set NAME=VALUE' supplies a parameter",
+        "--var-file" | "--vars-file" | "--values" if has("parameters-file") => {
+            "'--parameters-file' names a file with parameters"
+        }
+        "--auto-approve" | "--assume-yes" if has("yes") => "'--yes' asks nothing",
+        "--json" if has("output") => "'-o json' prints JSON",
+        "--inventory" | "-i" | "--host" => {
+            "a document is for this machine; run stead on each, or deliver it with 'stead agent'"
+        }
         "--root" if has("system-root") && has("relative-to") => {
             "'--system-root' names another operating system, '--relative-to' where relative paths start"
         }

@@ -1,9 +1,14 @@
 //! Taking values out of a tree, with findings where they are of another kind.
 
-use super::codes;
+use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, nearest};
 use crate::id::TypeName;
 use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
+
+/// What has the keys of an instance, in messages.
+pub(super) const AN_INSTANCE: &str = "an instance";
+/// What has the keys of a document, in messages.
+pub(super) const A_DOCUMENT: &str = "a document";
 
 /// Collects findings while a document is taken apart.
 pub(super) struct Reader<'t> {
@@ -165,11 +170,18 @@ impl Reader<'_> {
     pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
+        let table = match owner {
+            AN_INSTANCE => foreign::AT_INSTANCES,
+            A_DOCUMENT => foreign::AT_DOCUMENTS,
+            _ => &[],
+        };
+        let meaning = foreign::meaning(table, key);
         self.report(match nearest(key, known.iter().copied()) {
+            _ if let Some(meaning) = meaning => meaning.explain(finding, key, self.written(span)),
             Some(meant) => finding.with_meant(key, meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
-                _ if owner == "an instance" => {
+                _ if owner == AN_INSTANCE => {
                     format!(
                         "properties of the resource go below 'properties'; the keys of {owner} are {}",
                         known.join(", ")

@@ -5,15 +5,20 @@
 pub use crate::diag::codes::document as codes;
 mod compile;
 mod fields;
+mod foreign;
 mod parts;
 mod portable;
 mod read;
 mod reconcile;
+mod topics;
+mod winget;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
+pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;
+pub use topics::{Part, TOPICS, Topic, topic};
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! The tree of a document, taken apart into its parts.
 
-use super::fields::{Expected, Reader};
+use super::fields::{A_DOCUMENT, AN_INSTANCE, Expected, Reader};
 use super::{
-    ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Relation,
-    SecurityContext, Template, codes,
+    ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
+    Relation, SecurityContext, Template, codes, foreign, winget,
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, nearest};
@@ -155,9 +155,9 @@ impl Reader<'_> {
                 "variables" => document.variables = self.variables(value),
                 "properties" if value.get("resources").is_some() => {
                     has_resources = true;
-                    self.older_configuration(key_span);
+                    self.older_configuration(key_span, &value);
                 }
-                _ => self.unknown_key(&key, key_span, "a document", DOCUMENT_KEYS),
+                _ => self.unknown_key(&key, key_span, A_DOCUMENT, DOCUMENT_KEYS),
             }
         }
         if !has_resources {
@@ -168,12 +168,17 @@ impl Reader<'_> {
     }
 
     /// A configuration of `WinGet` in the schema that came before documents of DSC v3.
-    fn older_configuration(&mut self, span: Span) {
+    fn older_configuration(&mut self, span: Span, properties: &Node) {
         let message = "this is a WinGet configuration of schema 0.2";
+        let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
+        if let Some((place, document)) = self.text.and_then(|text| winget::correction(text, span, properties)) {
+            let help = "'stead lint --fix FILE' writes the document that it is; comments and layout stay";
+            return self.report(finding.with_help(help).with_fix(place, document));
+        }
         let help = "write what is in 'properties.resources' as 'resources' of the document: 'resource' becomes 'type' \
                     (Owner/Name), 'id' becomes 'name', 'settings' becomes 'properties', and 'dependsOn' names \
                     [resourceId('Owner/Type', 'name')]";
-        self.report(Diagnostic::error(&codes::UNKNOWN_KEY, span, message).with_help(help));
+        self.report(finding.with_help(help));
     }
 
     fn metadata(&mut self, node: Node) -> Option<Node> {
@@ -226,9 +231,15 @@ impl Reader<'_> {
     fn unknown_directive(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
         let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
         let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
-        self.report(match nearest(key, known.iter().copied()) {
-            Some(meant) => finding.with_meant(key, meant, self.written(span)),
-            None => finding.with_help(format!("the directives of {owner} are {}", known.join(", "))),
+        let foreign = foreign::meaning(foreign::AT_INSTANCES, key).filter(|_| owner == AN_INSTANCE);
+        self.report(match (nearest(key, known.iter().copied()), foreign) {
+            _ if owner == AN_INSTANCE && INSTANCE_KEYS.contains(&key) => {
+                finding.with_help(format!("'{key}' belongs to the instance: write it beside 'directives', not inside"))
+            }
+            (_, Some(Meaning::Key(meant))) => finding.with_help(format!("write it as '{meant}', beside 'directives'")),
+            (Some(meant), _) => finding.with_meant(key, meant, self.written(span)),
+            (None, Some(meaning)) => meaning.explain(finding, key, None),
+            (None, None) => finding.with_help(format!("the directives of {owner} are {}", known.join(", "))),
         });
     }
 
@@ -294,7 +305,7 @@ impl Reader<'_> {
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
                 "executionInformation" => {}
                 "resources" => self.child_resources(key_span),
-                _ => self.unknown_key(&key, key_span, "an instance", INSTANCE_KEYS),
+                _ => self.unknown_key(&key, key_span, AN_INSTANCE, INSTANCE_KEYS),
             }
         }
         if !parts.has_type {
@@ -341,7 +352,7 @@ impl Reader<'_> {
                     let mut known =
                         vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
-                    self.unknown_directive(&key, key_span, "an instance", &known);
+                    self.unknown_directive(&key, key_span, AN_INSTANCE, &known);
                 }
             }
         }
@@ -366,13 +377,27 @@ impl Reader<'_> {
 
     /// A list of ids of instances, or of names.
     fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
-        let items = self.array(node, &format!("'{key}'"));
+        let items = self.id_list(node, key);
         let id = |item: Node| match item.as_str().filter(|text| is_older_id(text)) {
             // The id that is meant is suggested later, where the other instances are known.
             Some(text) => Some(Template { span: item.span, kind: Kind::String(text.into()) }),
             None => self.text_value(item, &format!("an element of '{key}'")),
         };
         items.into_iter().filter_map(id).collect()
+    }
+
+    /// The elements of a list of ids. One id that stands alone is read as a list of one.
+    fn id_list(&mut self, node: Node, key: &str) -> Box<[Node]> {
+        let written = self.written(node.span).filter(|_| node.as_str().is_some()).map(str::to_owned);
+        let Some(written) = written.filter(|written| !written.contains('\n')) else {
+            return self.array(node, &format!("'{key}'"));
+        };
+        let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, format!("'{key}' must be a list, found text"));
+        let is_quoted = written.starts_with(['"', '\'']);
+        let element = if is_quoted || written.contains('"') { written } else { format!("\"{written}\"") };
+        let fix = format!("[{element}]");
+        self.report(finding.with_help("write it as a list, in brackets or behind a dash").with_fix(node.span, fix));
+        Box::new([node])
     }
 
     /// A list of patterns of paths.

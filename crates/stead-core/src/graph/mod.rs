@@ -14,6 +14,7 @@ mod portable;
 mod resolve;
 mod rights;
 mod scope;
+mod suggest;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,7 @@ pub use order::{Cycle, sort};
 pub use resolve::{MAX_NESTING, resolve};
 use scope::stated;
 pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out, stated_at};
+pub use suggest::suggest_types;
 
 /// What a run works on.
 ///

@@ -549,7 +549,8 @@ impl Builder<'_> {
         let finding = if earlier == instance.name.span {
             finding.with_help("make the name differ in each iteration with copyIndex()")
         } else {
-            finding.with_label(earlier, "the first one").with_help("give one of them another name")
+            let help = if name.is_empty() { "give each a 'name'" } else { "give one of them another name" };
+            finding.with_label(earlier, "the first one").with_help(help)
         };
         self.findings.push(finding);
     }

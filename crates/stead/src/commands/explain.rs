@@ -1,6 +1,7 @@
-//! `explain`: the reference of a resource, one of its properties, a function or a code.
+//! `explain`: the reference of a resource, one of its properties, a function, a key of documents, a word or a code.
 
 use stead_core::diag;
+use stead_core::document;
 use stead_core::expr;
 use stead_core::manifest::Implementation;
 use stead_core::visible::visible_but;
@@ -23,7 +24,7 @@ pub(crate) fn explain(arguments: &Explain, env: &ProcessEnv) -> Exit {
         }
         return Exit::Success;
     };
-    let found = match code(subject).or_else(|| function(subject)) {
+    let found = match code(subject).or_else(|| word(subject)) {
         Some(text) => Ok(text),
         None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes().iter().map(|code| code.id))),
         None => resource(subject, &|| env.host.session(input::current_folder())),
@@ -67,6 +68,19 @@ fn looks_like_a_code(subject: &str) -> bool {
 fn code(subject: &str) -> Option<String> {
     let code = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(subject))?;
     Some(format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation))
+}
+
+/// A key, a directive or a word, and the function of that name; and where both a function and a resource have a name, the
+/// way to the resource.
+fn word(subject: &str) -> Option<String> {
+    let topic = document::topic(subject).map(|topic| {
+        let form = topic.form.lines().map(|line| format!("  {line}\n")).collect::<String>();
+        let form = if form.is_empty() { form } else { format!("\n{form}") };
+        format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
+    });
+    let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
+    let parts: Vec<String> = [topic, function(subject)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.into_iter().chain(resource()).collect::<Vec<_>>().join("\n"))
 }
 
 fn function(subject: &str) -> Option<String> {
@@ -115,10 +129,15 @@ fn built_in(name: &str) -> Option<String> {
 }
 
 fn unknown_resource(subject: &str, error: &InvokeError) -> Unknown {
-    let near = diag::nearest(subject, expr::functions().iter().map(|function| function.name));
-    let help =
-        near.filter(|_| !subject.contains('/')).map(diag::did_you_mean).or_else(|| error.help().map(str::to_owned));
-    Unknown { message: error.to_string(), help }
+    if subject.contains('/') {
+        return Unknown { message: error.to_string(), help: error.help().map(str::to_owned) };
+    }
+    let topics = document::TOPICS.iter().flat_map(document::Topic::names);
+    let functions = expr::functions().iter().map(|function| function.name);
+    let resources = builtins().iter().map(|built_in| built_in.manifest.type_name.short());
+    let unknown = Unknown::hinted(subject, topics.chain(functions).chain(resources));
+    let all = "it explains resources, properties, functions, keys of documents, words and codes";
+    Unknown { help: unknown.help.or_else(|| Some(all.to_owned())), ..unknown }
 }
 
 fn property(resource: &ResourceCall, name: &str) -> Result<String, Unknown> {

@@ -285,7 +285,7 @@ fn resource(arguments: &NewResource) -> Result<(), Exit> {
     if arguments.language == Language::Rust {
         print(&format!("next: cargo build --release --manifest-path {}\n", shown(&folder.join("Cargo.toml"))));
     }
-    let state = r#"{"path": "/etc/hostname"}"#;
+    let state = r#"{"path": "/tmp/example"}"#;
     print(&format!("next: DSC_RESOURCE_PATH={} stead resource check {type_name} -i '{state}'\n", shown(&absolute)));
     Ok(())
 }

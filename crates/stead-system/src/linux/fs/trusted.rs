@@ -71,6 +71,8 @@ pub enum Trust {
 pub enum Distrust {
     /// Another user than root owns it.
     Owner(u32),
+    /// It is a directory of another user than root.
+    DirectoryOf(u32),
     /// Others than its owner can write it; its mode.
     Writable(u32),
     /// Its directory is one that everybody can create names in, such as `/tmp`.
@@ -92,7 +94,9 @@ impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let component = self.component.display();
         match self.reason {
-            Distrust::Owner(user) => write!(f, "'{component}' is owned by user {user}, not by root"),
+            Distrust::Owner(user) | Distrust::DirectoryOf(user) => {
+                write!(f, "'{component}' is owned by user {user}, not by root")
+            }
             Distrust::Writable(mode) => {
                 let who = match mode & OTHERS_WRITE {
                     0o020 => "its group or an access list",
@@ -111,6 +115,10 @@ impl Untrusted {
         let component = self.component.display();
         match self.reason {
             Distrust::Owner(_) => format!("run `chown root '{component}'`"),
+            // Whose it is works in it: root's, it would be of no use to them, and what is in it is not checked by that.
+            Distrust::DirectoryOf(_) => {
+                "put what root is to use into a directory of root, such as below /usr/local".to_owned()
+            }
             Distrust::Writable(mode) if mode & OTHERS_WRITE == 0o020 => format!("run `chmod g-w '{component}'`"),
             Distrust::Writable(_) => format!("run `chmod go-w '{component}'`"),
             Distrust::SharedDirectory => "move it to a directory that only root can write".to_owned(),
@@ -462,7 +470,8 @@ fn root(trust: Trust) -> Result<TrustedDirectory, OpenError> {
 /// Judges what a name leads to by its own owner and mode.
 fn judge_entry(entry: &Metadata, path: &Path, trust: Trust) -> Result<(), Untrusted> {
     if trust != Trust::Everyone && entry.uid() != 0 {
-        return Err(Untrusted { component: path.to_owned(), reason: Distrust::Owner(entry.uid()) });
+        let of = if entry.is_dir() { Distrust::DirectoryOf } else { Distrust::Owner };
+        return Err(Untrusted { component: path.to_owned(), reason: of(entry.uid()) });
     }
     let is_passage = entry.is_dir() && entry.mode() & STICKY != 0;
     // The mode of a link means nothing.

@@ -1,0 +1,518 @@
+//! The keys and directives of documents and the words of their field, explained.
+
+/// A key, a directive or a word, and what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct Topic {
+    /// Its name, as it is written.
+    pub name: &'static str,
+    /// Other words for it.
+    pub also: &'static [&'static str],
+    /// Where it belongs.
+    pub part: Part,
+    /// What it means, in Markdown.
+    pub text: &'static str,
+    /// How it is written, in YAML; empty for a word that is not written.
+    pub form: &'static str,
+}
+
+/// The part of the reference that a topic belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// A key of a document.
+    Document,
+    /// A key of a parameter.
+    Parameter,
+    /// A key of an instance.
+    Instance,
+    /// A directive of an instance.
+    Directive,
+    /// A directive of a document.
+    DocumentDirective,
+    /// A word.
+    Word,
+}
+
+impl Part {
+    /// All of them with their titles, in the order of the reference.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Document, "Keys of a document"),
+        (Self::Parameter, "Keys of a parameter"),
+        (Self::Instance, "Keys of an instance"),
+        (Self::Directive, "Directives of an instance"),
+        (Self::DocumentDirective, "Directives of a document"),
+        (Self::Word, "Words"),
+    ];
+
+    /// Its title.
+    pub fn title(self) -> &'static str {
+        Self::ALL.iter().find(|(each, _)| *each == self).map_or("", |(_, title)| title)
+    }
+}
+
+/// The topic of a name, whatever its case.
+pub fn topic(name: &str) -> Option<&'static Topic> {
+    let is_name = |topic: &&Topic| topic.names().any(|each| each.eq_ignore_ascii_case(name));
+    TOPICS.iter().find(is_name)
+}
+
+impl Topic {
+    /// Its name, and the other words for it.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
+    }
+}
+
+const fn key(part: Part, name: &'static str, text: &'static str, form: &'static str) -> Topic {
+    Topic { name, also: &[], part, text, form }
+}
+
+const fn word(name: &'static str, also: &'static [&'static str], text: &'static str) -> Topic {
+    Topic { name, also, part: Part::Word, text, form: "" }
+}
+
+use Part::{Directive, Document, DocumentDirective, Instance, Parameter};
+
+/// All topics, part by part.
+pub const TOPICS: &[Topic] = &[
+    key(
+        Document,
+        "resources",
+        "The instances, a list. The order of the list is not the order of the run.",
+        "\
+resources:
+- name: greeting
+  type: Stead/File
+  properties: {path: greeting.txt, content: Hello}",
+    ),
+    key(
+        Document,
+        "parameters",
+        "Values that a caller supplies, by name: with `--set`, `--parameters-file` or `STEAD_PARAM_NAME`. \
+Expressions read them with `parameters('NAME')`.",
+        "\
+parameters:
+  port: {type: int, defaultValue: 80}",
+    ),
+    key(
+        Document,
+        "variables",
+        "Values that are computed once, by name. Expressions read them with `variables('NAME')`.",
+        "\
+variables:
+  url: \"[format('http://localhost:{0}/', 80)]\"",
+    ),
+    key(
+        Document,
+        "functions",
+        "Functions of the document itself, in namespaces. Expressions call them as `NAMESPACE.NAME()`.",
+        "\
+functions:
+- namespace: site
+  members:
+    url:
+      parameters: [{name: port, type: int}]
+      output: {type: string, value: \"[format('http://localhost:{0}/', parameters('port'))]\"}",
+    ),
+    key(
+        Document,
+        "outputs",
+        "Values that a run reports at its end, by name. They may refer to instances.",
+        "\
+outputs:
+  family: {type: string, value: \"[facts('os.family')]\"}",
+    ),
+    key(
+        Document,
+        "metadata",
+        "Notes, which are never computed. `name` of a document tells it from others between runs; `tags` of an \
+instance select it with `--only` and `--skip`.",
+        "\
+metadata: {name: web}",
+    ),
+    key(
+        Document,
+        "directives",
+        "How stead carries out the document, or one instance; what follows lists both kinds.",
+        "\
+directives: {implicitOrder: false}",
+    ),
+    key(Document, "contentVersion", "The version of the document, for its readers.", "contentVersion: 1.0.0"),
+    key(
+        Document,
+        "$schema",
+        "The JSON Schema of documents, for editors.",
+        "\
+$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json",
+    ),
+    key(
+        Parameter,
+        "defaultValue",
+        "The value where none is supplied. A parameter without it needs one.",
+        "\
+parameters: {port: {type: int, defaultValue: 80}}",
+    ),
+    key(
+        Parameter,
+        "allowedValues",
+        "The only values that are accepted.",
+        "\
+parameters: {color: {type: string, defaultValue: red, allowedValues: [red, green]}}",
+    ),
+    key(
+        Parameter,
+        "minValue",
+        "The least integer that is accepted; `maxValue` is the largest.",
+        "\
+parameters: {port: {type: int, defaultValue: 80, minValue: 1, maxValue: 65535}}",
+    ),
+    key(
+        Parameter,
+        "minLength",
+        "The least length of a string or an array; `maxLength` is the largest.",
+        "\
+parameters: {title: {type: string, defaultValue: web, minLength: 1, maxLength: 20}}",
+    ),
+    key(
+        Parameter,
+        "secureString",
+        "A type of parameters: a string that is sealed and never shown. `secureObject` is an object of that \
+kind. Supply both in a parameters file.",
+        "\
+parameters: {password: {type: secureString}}",
+    ),
+    key(
+        Instance,
+        "type",
+        "The resource that it is an instance of: `Owner/Name`. `stead resource list` lists them.",
+        "\
+resources:
+- {name: a, type: Stead/File, properties: {path: a}}",
+    ),
+    key(
+        Instance,
+        "name",
+        "A name of your choice. Instances of one type have different names.",
+        "\
+resources:
+- {name: greeting, type: Stead/File, properties: {path: greeting.txt}}",
+    ),
+    key(
+        Instance,
+        "properties",
+        "The desired state. Only what is stated is managed; `stead explain TYPE` lists what can be.",
+        "\
+resources:
+- {name: a, type: Stead/File, properties: {path: a, mode: \"0640\"}}",
+    ),
+    key(
+        Instance,
+        "dependsOn",
+        "The instances that must have succeeded before this one begins, each as `[resourceId('TYPE', 'NAME')]`. If \
+one of them fails, this one is skipped.",
+        "\
+resources:
+- {name: a, type: Stead/File, properties: {path: a}}
+- name: b
+  type: Stead/File
+  dependsOn: [\"[resourceId('Stead/File', 'a')]\"]
+  properties: {path: b}",
+    ),
+    key(
+        Instance,
+        "condition",
+        "An expression for true or false. If it is false, the instance is left out.",
+        "\
+resources:
+- name: a
+  type: Stead/File
+  condition: \"[equals(facts('os.family'), 'Debian')]\"
+  properties: {path: a}",
+    ),
+    key(
+        Instance,
+        "copy",
+        "A loop: the instance stands for `count` instances, numbered by `copyIndex()`, which makes their names \
+differ.",
+        "\
+resources:
+- name: \"[format('file-{0}', copyIndex())]\"
+  type: Stead/File
+  copy: {name: files, count: 2}
+  properties: {path: \"[format('file-{0}', copyIndex())]\"}",
+    ),
+    key(
+        Instance,
+        "requireVersion",
+        "A requirement for the version of the resource, such as `>=1.0.0`. `apiVersion` is another name of it.",
+        "\
+resources:
+- {name: a, type: Stead/File, requireVersion: '>=1.0.0', properties: {path: a}}",
+    ),
+    key(
+        Instance,
+        "_exist",
+        "A property of many resources: whether the thing exists. `false` removes it.",
+        "\
+resources:
+- {name: a, type: Stead/File, properties: {path: a, _exist: false}}",
+    ),
+    key(
+        Directive,
+        "onChanges",
+        "The instance is carried out only if one of these has changed: a handler. A run that ends before it is \
+done owes it, and the next run does it.",
+        "\
+resources:
+- {name: conf, type: Stead/File, properties: {path: conf, content: x}}
+- name: reload
+  type: Stead/Command
+  directives: {onChanges: [\"[resourceId('Stead/File', 'conf')]\"]}
+  properties: {set: echo reloaded}",
+    ),
+    key(
+        Directive,
+        "onFailure",
+        "The instance is carried out only if one of these has failed.",
+        "\
+resources:
+- {name: conf, type: Stead/File, properties: {path: conf, content: x}}
+- name: alarm
+  type: Stead/Command
+  directives: {onFailure: [\"[resourceId('Stead/File', 'conf')]\"]}
+  properties: {set: echo failed}",
+    ),
+    key(
+        Directive,
+        "requireAny",
+        "The instance begins as soon as one of these has succeeded, and is skipped if none can.",
+        "\
+resources:
+- {name: a, type: Stead/File, properties: {path: a}}
+- name: b
+  type: Stead/File
+  directives: {requireAny: [\"[resourceId('Stead/File', 'a')]\"]}
+  properties: {path: b}",
+    ),
+    key(
+        Directive,
+        "before",
+        "These begin after the instance, whatever becomes of it.",
+        "\
+resources:
+- name: a
+  type: Stead/File
+  directives: {before: [\"[resourceId('Stead/File', 'b')]\"]}
+  properties: {path: a}
+- {name: b, type: Stead/File, properties: {path: b}}",
+    ),
+    key(
+        Directive,
+        "exclusive",
+        "`true`: no other instance is carried out meanwhile. A list of names: none that states one of them as \
+well.",
+        "\
+resources:
+- {name: a, type: Stead/File, directives: {exclusive: [database]}, properties: {path: a}}",
+    ),
+    key(
+        Directive,
+        "reconcileWait",
+        "How long stead waits before it runs the instance again, in seconds.",
+        "\
+resources:
+- {name: a, type: Stead/File, directives: {reconcileWait: 5}, properties: {path: a}}",
+    ),
+    key(Directive, "requireAdapter", "The adapter that is to carry out the instance, where there are several.", ""),
+    key(
+        Directive,
+        "securityContext",
+        "The rights that are required: `current`, `elevated` or `restricted`. The document, or the instance, is \
+refused without them.",
+        "\
+directives: {securityContext: current}",
+    ),
+    key(
+        Directive,
+        "configurationMode",
+        "What the agent does about drift, of the document or of one instance: `ApplyOnly`, \
+`ApplyAndMonitor`, `ApplyAndAutoCorrect` or `MonitorOnly`.",
+        "\
+directives: {configurationMode: ApplyAndMonitor}",
+    ),
+    key(
+        DocumentDirective,
+        "implicitOrder",
+        "`false` turns off the order that stead derives from paths, accounts and packages.",
+        "\
+directives: {implicitOrder: false}",
+    ),
+    key(
+        DocumentDirective,
+        "resourceDiscovery",
+        "When resources are looked for: `preDeployment`, before anything runs, or \
+`duringDeployment`, so that a document can install a resource and use it.",
+        "\
+directives: {resourceDiscovery: duringDeployment}",
+    ),
+    key(
+        DocumentDirective,
+        "environment",
+        "The variables of the environment that programs of resources are given as well; `*` at the end is \
+for several.",
+        "\
+directives: {environment: [JAVA_HOME]}",
+    ),
+    key(
+        DocumentDirective,
+        "files",
+        "The files that go into the bundle of the document although no property names them, as patterns.",
+        "\
+directives: {files: ['templates/*']}",
+    ),
+    key(DocumentDirective, "reconcile", "Whether and when what did not reach its desired state is run again.", ""),
+    key(DocumentDirective, "version", "A requirement for the version of DSC.", "directives: {version: '>=3.0.0'}"),
+    word(
+        "document",
+        &["configuration", "playbook", "manifest file"],
+        "The text that says how things should be, in YAML or JSON. Its keys: \
+`resources`, `parameters`, `variables`, `functions`, `outputs`, `metadata`, `directives`.",
+    ),
+    word(
+        "instance",
+        &["task", "resource instance"],
+        "One entry of `resources`: a resource with a name and a desired state.",
+    ),
+    word(
+        "resource",
+        &["provider", "module"],
+        "What can read and change one kind of thing, such as a file. It has a type and a version; \
+`stead resource list` lists all.",
+    ),
+    word(
+        "expression",
+        &["expressions", "escape", "[["],
+        "A string that begins with `[`, such as `[concat('a', 'b')]`: its value is computed. \
+Text that really begins with `[` is written with two: `[[Unit]`. There are no operators; functions do that, see `stead explain concat`.",
+    ),
+    word(
+        "loop",
+        &["loops", "foreach"],
+        "An instance with `copy`; see `stead explain copy`. Lists are computed with `map()` and `filter()`.",
+    ),
+    word(
+        "handler",
+        &["handlers", "notify"],
+        "An instance with the directive `onChanges`. Services restart by their property \
+`restartedAfter`.",
+    ),
+    word(
+        "secret",
+        &["secrets", "sealed", "vault"],
+        "A value that only the host can open: of a parameter of the type `secureString`, or of \
+`secret('NAME')`, which asks the vaults of the machine. It is never shown.",
+    ),
+    word(
+        "templates",
+        &["jinja"],
+        "A text with placeholders: `Stead/Template` for files, `stead.template()` in expressions.",
+    ),
+    word(
+        "container",
+        &["groups"],
+        "An instance with nested ones: `Microsoft.DSC/Group`, an assertion, an include or an adapter. \
+Others depend on it as a whole.",
+    ),
+    word(
+        "assertions",
+        &["assert"],
+        "A group that is tested and never changed, `Microsoft.DSC/Assertion`: what depends on it is skipped if it \
+does not hold.",
+    ),
+    word("includes", &["import", "role"], "A document as an instance of another: `Microsoft.DSC/Include`."),
+    word(
+        "scope",
+        &[],
+        "The instances that are adjacent to each other, with their parameters and variables. An instance names others of its \
+own scope only.",
+    ),
+    word("desired state", &["desired"], "The properties of an instance, evaluated."),
+    word("actual state", &["state", "actual"], "What a resource reports of the machine."),
+    word(
+        "drift",
+        &["drifted"],
+        "The difference between the desired and the actual state. `stead check` reports it and `stead apply` \
+removes it.",
+    ),
+    word(
+        "converge",
+        &["convergence", "idempotence"],
+        "To bring the actual state to the desired one. A document that has converged changes \
+nothing when it is applied again.",
+    ),
+    word(
+        "plan",
+        &["what-if", "dry-run", "noop"],
+        "What an apply would do: `stead plan FILE`. `--out PLAN` saves it, and `stead apply PLAN` does \
+just that or changes nothing.",
+    ),
+    word("run", &[], "One pass over a document. `--record` keeps it for `stead history`."),
+    word(
+        "journal",
+        &["event", "events"],
+        "Where a run records what happens before it counts, so that one that was interrupted can be \
+resumed.",
+    ),
+    word(
+        "owed",
+        &["debt"],
+        "A handler that could not be carried out, or a notification that was not delivered, although its instance \
+changed: the next run does it.",
+    ),
+    word(
+        "retry",
+        &["retries", "reconciliation"],
+        "To run again what did not reach its desired state, while there is progress: \
+`--reconcile`, `--wait`. What no other run can heal is not run again.",
+    ),
+    word(
+        "bundle",
+        &[],
+        "A document with all files that it reads, in one file that its digest names: `stead bundle FILE -o BUNDLE`.",
+    ),
+    word(
+        "agent",
+        &["lcm"],
+        "The process that keeps a machine in the state of the document that was delivered to it: `stead agent`.",
+    ),
+    word(
+        "stage",
+        &["pending", "current", "previous"],
+        "What a document is to the agent: pending, current or previous.",
+    ),
+    word(
+        "generation",
+        &[],
+        "A document that the agent accepted, by its number. `stead agent restore` goes back to one.",
+    ),
+    word("job", &[], "One pass of the agent over a document."),
+    word("adapter", &["adapted"], "A resource that carries out others, such as those of PowerShell."),
+    word(
+        "manifest",
+        &[],
+        "The file in which a resource says what it is: its type, schema and programs. `stead new resource` writes one.",
+    ),
+    word("extension", &[], "A program that finds manifests, imports documents or supplies secrets."),
+    word(
+        "fact",
+        &["grain", "ansible_facts"],
+        "What only the machine knows, such as `os.family`: `stead facts` lists them, and `facts()` reads \
+them.",
+    ),
+    word(
+        "finding",
+        &["diagnostic"],
+        "Something wrong with a document, with a code and a place. `stead explain CODE` says more.",
+    ),
+    word("report", &[], "What is known of a run, from its events; `-o json` prints it."),
+    word("tag", &["tags"], "A word in `metadata.tags` of an instance. `--only TAG` and `--skip TAG` select by it."),
+];
