@@ -364,6 +364,7 @@ impl Rewriting<'_> {
         }
         new.push_str(self.lines.0.get(at.min(region.end)..region.end)?);
         // Of a last line that is erased, the break in front of it goes and the one behind it stays.
-        Some(if at > region.end { new.trim_end().to_owned() } else { new })
+        let is_gone = self.lines.0.get(region.end..at).is_some_and(|behind| behind.contains('\n'));
+        Some(if is_gone { new.trim_end().to_owned() } else { new })
     }
 }

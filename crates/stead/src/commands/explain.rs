@@ -74,8 +74,10 @@ fn code(subject: &str) -> Option<String> {
 /// way to the resource.
 fn word(subject: &str) -> Option<String> {
     let topic = document::topic(subject).map(|topic| {
-        let form = topic.form.lines().map(|line| format!("  {line}\n")).collect::<String>();
-        let form = if form.is_empty() { form } else { format!("\n{form}") };
+        let form = match topic.form {
+            "" => String::new(),
+            form => format!("\n  {}\n", form.replace('\n', "\n  ")),
+        };
         format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
     });
     let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
