@@ -229,9 +229,9 @@ fn with_instance(lines: &[&str]) -> String {
     let has = |key: &str| lines.iter().any(|line| line.starts_with(key));
     let name = if has("name:") { "" } else { "\n  name: it" };
     let properties = if has("properties:") { "" } else { "\n  properties: {path: it, content: x}" };
-    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    let lines = lines.join("\n  ");
     let other = "- {name: other, type: Stead/File, properties: {path: other, content: x}}";
-    format!("resources:\n{other}\n- type: Stead/File{name}{properties}{lines}\n")
+    format!("resources:\n{other}\n- type: Stead/File{name}{properties}\n  {lines}\n")
 }
 
 #[test]
