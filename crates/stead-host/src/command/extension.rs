@@ -24,6 +24,10 @@ pub fn discover(
     cx: &Context,
 ) -> Result<Vec<Json>, Failure> {
     let method = extension.discover.as_ref().ok_or_else(|| unsupported(extension, "discover"))?;
+    let stated = method.arguments.iter().filter_map(|argument| match argument {
+        DiscoverArgument::Literal(text) => Some(text.clone()),
+        DiscoverArgument::Endings { .. } => None,
+    });
     let arguments = method.arguments.iter().flat_map(|argument| match argument {
         DiscoverArgument::Literal(text) => vec![text.clone()],
         DiscoverArgument::Endings { name, quoted } => {
@@ -33,7 +37,7 @@ pub fn discover(
     });
     let secrets = Secrets::default();
     let invocation = invocation(extension, "discover", &method.executable, settings, &secrets);
-    let printed = invocation.run(cx, &prepared(arguments))?;
+    let printed = invocation.run(cx, &prepared(arguments, stated))?;
     let found = printed.read(Expected::Lines)?;
     if found.iter().any(|each| !each.is_object()) {
         return Err(printed.unexpected("every line must be an object"));
@@ -45,6 +49,11 @@ pub fn discover(
 pub fn import(extension: &Extension, file: &Path, settings: &Settings, cx: &Context) -> Result<String, Failure> {
     let method = extension.import.as_ref().ok_or_else(|| unsupported(extension, "import"))?;
     let file = file.display().to_string();
+    let stated = method.arguments.iter().filter_map(|argument| match argument {
+        ImportArgument::Literal(text) => Some(text.clone()),
+        // The document of the user.
+        ImportArgument::File(_) => None,
+    });
     let arguments = method.arguments.iter().flat_map(|argument| match argument {
         ImportArgument::Literal(text) => vec![text.clone()],
         ImportArgument::File(name) if name.is_empty() => vec![file.clone()],
@@ -52,7 +61,7 @@ pub fn import(extension: &Extension, file: &Path, settings: &Settings, cx: &Cont
     });
     let secrets = Secrets::default();
     let invocation = invocation(extension, "import", &method.executable, settings, &secrets);
-    let printed = invocation.run(cx, &prepared(arguments))?;
+    let printed = invocation.run(cx, &prepared(arguments, stated))?;
     match str::from_utf8(&printed.bytes) {
         Ok(text) => Ok(text.to_owned()),
         Err(error) => Err(printed.unexpected(&format!("it is not UTF-8 (byte {})", error.valid_up_to()))),
@@ -71,6 +80,10 @@ pub fn secret(
     cx: &Context,
 ) -> Result<Option<Sensitive<String>>, Failure> {
     let method = extension.secret.as_ref().ok_or_else(|| unsupported(extension, "secret"))?;
+    let stated = method.arguments.iter().filter_map(|argument| match argument {
+        SecretArgument::Literal(text) => Some(text.clone()),
+        SecretArgument::Name(_) | SecretArgument::Vault(_) => None,
+    });
     let arguments = method.arguments.iter().flat_map(|argument| match argument {
         SecretArgument::Literal(text) => vec![text.clone()],
         SecretArgument::Name(argument) => vec![argument.clone(), name.to_owned()],
@@ -81,7 +94,7 @@ pub fn secret(
     // Known to hold a secret, so that no output is quoted.
     let secrets = Secrets::of(&Plain::secret(Json::Null));
     let invocation = invocation(extension, "secret", &method.executable, settings, &secrets);
-    let printed = invocation.run(cx, &prepared(arguments))?;
+    let printed = invocation.run(cx, &prepared(arguments, stated))?;
     let text = str::from_utf8(&printed.bytes).map_err(|_| printed.unexpected("it is not UTF-8"))?;
     let secret = match text.trim().lines().count() {
         0 => return Ok(None),
@@ -97,8 +110,9 @@ fn unsupported(extension: &Extension, operation: &str) -> Failure {
     Failure::new(FailureKind::Unsupported, message)
 }
 
-fn prepared(arguments: impl Iterator<Item = String>) -> Prepared {
-    Prepared { arguments: arguments.map(OsString::from).collect(), ..Prepared::default() }
+/// `stated` are those of the arguments that the manifest states.
+fn prepared(arguments: impl Iterator<Item = String>, stated: impl Iterator<Item = String>) -> Prepared {
+    Prepared { arguments: arguments.map(OsString::from).collect(), stated: stated.collect(), ..Prepared::default() }
 }
 
 fn invocation<'a>(

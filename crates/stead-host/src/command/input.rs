@@ -24,6 +24,9 @@ pub(super) struct Subject {
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) arguments: Vec<OsString>,
+    /// Those of the arguments that may name files for the program to run: what the manifest states, and the path of an
+    /// adapted resource. Values of a document are data.
+    pub(super) stated: Vec<String>,
     pub(super) variables: Vec<(OsString, OsString)>,
     pub(super) stdin: Option<Vec<u8>>,
 }
@@ -47,6 +50,7 @@ pub(super) fn prepare(
             shield(argument, method)?;
             continue;
         }
+        prepared.stated.extend(stated(argument, &rendered, subject));
         prepared.arguments.extend(rendered.into_iter().map(OsString::from));
     }
     match method.input {
@@ -99,6 +103,20 @@ fn render(argument: &Argument, subject: &Subject, wanted: &Json, execution: Exec
             Execution::WhatIf => vec![text.clone()],
             Execution::Actual => Vec::new(),
         },
+    }
+}
+
+/// What of an argument may name a file for the program to run.
+fn stated(argument: &Argument, rendered: &[String], subject: &Subject) -> Vec<String> {
+    match argument {
+        Argument::Literal(_) | Argument::WhatIf(_) => rendered.to_vec(),
+        Argument::ResourcePath { .. } => {
+            subject.path.iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
+        }
+        Argument::Json { .. }
+        | Argument::AdaptedContent(_)
+        | Argument::ResourceType(_)
+        | Argument::ResourceVersion(_) => Vec::new(),
     }
 }
 

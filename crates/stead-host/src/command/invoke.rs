@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
+use super::named;
 use super::output::{self, Expected, Garbage, Problem};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::provider::Context;
+use stead_system::fs::Trust;
 use stead_system::process::{self, Environment, Executable, Exit, Limits, ProcessError, Program};
 
 /// What the programs of resources are run with, besides what each call says.
@@ -139,6 +141,7 @@ impl Invocation<'_> {
     /// Runs the program and returns what it printed, if it ended well.
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Printed, Failure> {
         let executable = self.origin.open(self.executable, self.operation)?;
+        self.judge(prepared)?;
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.program_root().into_os_string());
         let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
@@ -178,6 +181,22 @@ impl Invocation<'_> {
                 Err(Failure::new(FailureKind::Signal(signal), with_words(message, &said)))
             }
         }
+    }
+
+    /// Refuses to hand a file of others to a program of root.
+    fn judge(&self, prepared: &Prepared) -> Result<(), Failure> {
+        let trust = self.origin.settings.environment.trust();
+        if trust == Trust::Everyone || named::runs_as_another(self.executable, &prepared.arguments) {
+            return Ok(());
+        }
+        named::judge(&prepared.stated, self.origin.directory()).map_err(|(file, untrusted)| {
+            let (program, operation, help) = (self.executable, self.operation, untrusted.help());
+            let message = format!(
+                "the file '{file}' among the arguments of '{program}' in operation '{operation}' is not used as root: \
+                 {untrusted}; {help}"
+            );
+            Failure::new(FailureKind::Start, message)
+        })
     }
 
     fn exited(&self, code: i32, said: &str) -> Failure {

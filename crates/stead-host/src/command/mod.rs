@@ -29,6 +29,7 @@ pub use invoke::Settings;
 pub mod extension;
 mod input;
 mod invoke;
+mod named;
 pub mod output;
 pub mod reconcile;
 pub mod secrets;

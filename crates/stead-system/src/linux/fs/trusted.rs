@@ -274,6 +274,28 @@ impl TrustedDirectory {
         }
     }
 
+    /// Judges what a program that works in it opens by a path: every component on the way, and at its end a file, or a place in
+    /// which others could create one. Something else there, such as a folder or a device, may be another user's.
+    pub fn judge(&self, path: &Path) -> Result<(), Untrusted> {
+        match Walk::from(self.clone()).to(path) {
+            Err(OpenError::Untrusted(untrusted)) if !self.ends_in_no_file(path, &untrusted) => Err(untrusted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a path leads to a folder, a device or a socket, which nobody can exchange for one, as only its own owner or
+    /// mode is not trusted.
+    fn ends_in_no_file(&self, path: &Path, untrusted: &Untrusted) -> bool {
+        let end = std::fs::canonicalize(self.path.join(path)).is_ok_and(|end| end == untrusted.component);
+        let entry = (untrusted.component.parent(), untrusted.component.file_name());
+        let (true, (Some(parent), Some(name))) = (end, entry) else { return false };
+        let opened = Self::open(parent, self.trust)
+            .ok()
+            .and_then(|parent| openat(&*parent.file, name, STEP, Mode::empty()).ok());
+        let metadata = opened.and_then(|opened| File::from(opened).metadata().ok());
+        metadata.is_some_and(|metadata| !metadata.is_file() && !metadata.is_symlink())
+    }
+
     /// The names in it.
     pub fn names(&self) -> io::Result<BTreeSet<OsString>> {
         let mut names = BTreeSet::new();
