@@ -23,8 +23,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
+use stead_core::visible::{is_obeyed, visible};
 
 use args::{Arguments, Command, SlsCommand};
 use exit::Exit;
@@ -97,12 +98,28 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
         let error = args::with_hint(error, &words);
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-            output::print(&error.render().ansi().to_string());
+            output::print_coloured(&error.render().ansi().to_string());
             return Exit::Success;
         }
-        output::complain_text(&error.render().ansi().to_string());
-        if as_dsc || is_as_dsc(&words) { Exit::DscError } else { Exit::Unusable }
+        let is_as_dsc = as_dsc || is_as_dsc(&words);
+        complain_of(error, &words);
+        if is_as_dsc { Exit::DscError } else { Exit::Unusable }
     })
+}
+
+/// Says what is wrong with a command line: without colours where words of it would be taken for such.
+fn complain_of(mut error: clap::Error, words: &[OsString]) {
+    if !words.iter().any(|word| word.to_string_lossy().contains(is_obeyed)) {
+        return output::complain_coloured(&error.render().ansi().to_string());
+    }
+    let shown = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, visible(text).into_owned())),
+        _ => None,
+    });
+    for (kind, text) in shown.collect::<Vec<_>>() {
+        error.insert(kind, ContextValue::String(text));
+    }
+    output::complain_text(&error.render().to_string());
 }
 
 /// Whether a command line that could not be read was for one of the commands that dsc has.

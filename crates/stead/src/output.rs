@@ -13,7 +13,7 @@ use anstream::ColorChoice;
 use anstream::adapter::strip_str;
 use serde::Serialize;
 use serde_json::Value as Json;
-use stead_core::visible::{is_obeyed, visible_json};
+use stead_core::visible::{is_obeyed, visible_but, visible_json};
 
 use crate::args::{ListFormat, Output, OutputFormat};
 use crate::exit::Exit;
@@ -65,7 +65,13 @@ fn buffer() -> MutexGuard<'static, Buffer> {
 ///
 /// Errors are reported by [`finish`]; the run goes on.
 pub(crate) fn print(text: &str) {
-    let text = for_users(text);
+    print_coloured(&for_users(text));
+}
+
+/// Like [`print`], for text with colours of this program. Whoever puts a name into it has it written by
+/// [`stead_core::visible::visible`]: else it could be coloured as well.
+pub(crate) fn print_coloured(text: &str) {
+    let text = coloured(text);
     let strips = !text.bytes().all(is_plain) && anstream::stdout().current_choice() == ColorChoice::Never;
     write(&if strips { strip_str(&text).to_string() } else { text.into_owned() });
 }
@@ -146,12 +152,13 @@ pub(crate) fn is_terminal() -> bool {
     *IS_TERMINAL
 }
 
-/// Text for users: what a terminal would obey is written in visible signs, but for line breaks, tabs and the colours of this
-/// program.
-///
-/// It is the last of two guards. Whoever puts a name into a line has it written so by [`stead_core::visible::visible`]: then it
-/// cannot be coloured either.
+/// Text for users: what a terminal would obey is written in visible signs, but for line breaks and tabs.
 pub(crate) fn for_users(text: &str) -> Cow<'_, str> {
+    visible_but(text, &['\n', '\t'])
+}
+
+/// Like [`for_users`], but leaves colours as they are, which may be those of this program.
+fn coloured(text: &str) -> Cow<'_, str> {
     let is_harmless = |character: char| !is_obeyed(character) || matches!(character, '\n' | '\t');
     if text.bytes().all(|byte| is_plain(byte) || byte == b'\t') || text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
@@ -189,8 +196,13 @@ pub(crate) fn complain(text: &str) {
 
 /// Prints text for users on standard error, without a line break.
 pub(crate) fn complain_text(text: &str) {
+    complain_coloured(&for_users(text));
+}
+
+/// Like [`complain_text`], for text with colours as that of [`print_coloured`].
+pub(crate) fn complain_coloured(text: &str) {
     let mut out = anstream::stderr().lock();
-    let _ = out.write_all(for_users(text).as_bytes());
+    let _ = out.write_all(coloured(text).as_bytes());
 }
 
 /// Prints a line of JSON on standard error.
@@ -278,9 +290,10 @@ mod tests {
     #[test]
     fn colours_reach_the_screen_and_nothing_else_that_is_obeyed() {
         let text = "\x1b[1m\x1b[31m- old\x1b[0m\n\tא ü\x1b[92;1mx\x1b[m";
-        assert_eq!(for_users(text), text);
+        assert_eq!(coloured(text), text);
+        assert_eq!(for_users("\x1b[1mא\tü\n"), "\\u{1b}[1mא\tü\n");
         assert_eq!(
-            for_users("\x1b]0;t\x07\x1b[2J\x1b[8mh\r\u{9b}\u{202e}"),
+            coloured("\x1b]0;t\x07\x1b[2J\x1b[8mh\r\u{9b}\u{202e}"),
             r"\u{1b}]0;t\u{7}\u{1b}[2J\u{1b}[8mh\r\u{9b}\u{202e}"
         );
     }

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use stead_agent::{BOOT_ID, CallError, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
+use stead_core::visible::visible_but;
 use stead_engine::{Bundled, Session, error_chain};
 use stead_system::Cancel;
 use stead_system::places;
@@ -20,7 +21,7 @@ use crate::commands::{refuse_bundle, show_findings};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, flush, print};
+use crate::output::{complain, complain_text, data_as, flush, print, print_coloured};
 use crate::process_env::ProcessEnv;
 
 /// Runs an agent, or asks one.
@@ -111,7 +112,7 @@ impl Client {
     /// Prints an answer at once: the caller may continue to wait.
     fn show(&self, answer: &Json, as_text: fn(&Json) -> String) {
         match self.output {
-            Output::Text => print(&as_text(answer)),
+            Output::Text => print_coloured(&as_text(&visible_strings(answer))),
             Output::Json | Output::Yaml => data_as(answer.get("values").unwrap_or(answer), self.output),
         }
         flush();
@@ -277,6 +278,16 @@ impl Patience {
 
 fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) -> Request {
     Request::Wait { goal, milliseconds, seen, patient: patience.until_converged }
+}
+
+/// An answer whose texts hold nothing that a terminal would obey, so that it cannot be taken for a colour of this program.
+fn visible_strings(answer: &Json) -> Json {
+    match answer {
+        Json::String(text) => visible_but(text, &['\n', '\t']).into(),
+        Json::Array(items) => items.iter().map(visible_strings).collect(),
+        Json::Object(members) => members.iter().map(|(name, value)| (name.clone(), visible_strings(value))).collect(),
+        other => other.clone(),
+    }
 }
 
 /// The exit code for the health of the machine, for monitoring.

@@ -7,6 +7,7 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 use stead_core::diag::counted;
+use stead_core::visible::visible;
 use stead_engine::{DSC_VERSION, problem_text};
 use stead_system::fs::{OpenError, TrustedDirectory, User};
 
@@ -14,7 +15,7 @@ use super::values::painted;
 use crate::args::{Doctor, Output};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{data_as, print};
+use crate::output::{data_as, print, print_coloured};
 use crate::process_env::ProcessEnv;
 
 /// How much one thing matters.
@@ -73,7 +74,7 @@ pub(crate) fn doctor(arguments: &Doctor, env: &ProcessEnv) -> Exit {
     let problems = lines.iter().filter(|line| line.verdict == Verdict::Problem).count();
     match arguments.output {
         Output::Text => {
-            print(&lines.iter().map(shown).collect::<Vec<_>>().concat());
+            print_coloured(&lines.iter().map(shown).collect::<Vec<_>>().concat());
             let found = if problems == 0 { "no problems".to_owned() } else { counted(problems, "problem") };
             print(&format!("{found} found\n"));
         }
@@ -92,12 +93,12 @@ fn word(verdict: Verdict) -> (&'static str, AnsiColor) {
 
 fn shown(line: &Line) -> String {
     let (word, color) = word(line.verdict);
-    let help = line.help.as_ref().map(|help| format!("{:22}help: {help}\n", "")).unwrap_or_default();
+    let help = line.help.as_ref().map(|help| format!("{:22}help: {}\n", "", visible(help))).unwrap_or_default();
     format!(
         "{}  {:<11}  {}\n{help}",
         painted(color, &format!("{word:<7}")),
         line.subject,
-        line.text.replace('\n', "; ")
+        visible(&line.text.replace('\n', "; "))
     )
 }
 

@@ -11,7 +11,7 @@ use crate::args::{Eval, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, flush, pretty, print, print_exactly};
+use crate::output::{complain, complain_coloured, complain_text, data_as, flush, pretty, print, print_exactly};
 use crate::process_env::ProcessEnv;
 
 /// A document without anything.
@@ -104,7 +104,7 @@ fn answer(session: &mut Session, prepared: &Prepared, expression: &str, output: 
             Exit::Success
         }
         Err(finding) => {
-            complain_text(&diag::render_all(&[*finding], &session.sources, crate::output::is_coloured()));
+            complain_coloured(&diag::render_all(&[*finding], &session.sources, crate::output::is_coloured()));
             Exit::Unusable
         }
     }

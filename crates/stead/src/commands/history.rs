@@ -15,7 +15,7 @@ use stead_system::places;
 
 use crate::args::{History as Arguments, HistoryCommand, Output, Recording};
 use crate::exit::Exit;
-use crate::output::{complain, data_as, print};
+use crate::output::{complain, data_as, print_coloured};
 
 /// Where a run is to be recorded.
 pub(super) struct Recorder {
@@ -134,7 +134,7 @@ impl<'a> Entry<'a> {
 /// One run at a time is in memory: a listing keeps a line of each.
 fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
     if output == Output::Text {
-        return print(&text::list(entries));
+        return print_coloured(&text::list(entries));
     }
     let runs = entries.map(|Entry { id, content }| match content {
         Ok(run) => json::recorded_run(id.as_str(), &run.history, run.is_running),
@@ -147,7 +147,7 @@ fn show(runs: &RecordedRuns, id: &RunId, output: Output) -> Result<(), Exit> {
     let Entry { content, .. } = Entry::read(runs, id);
     let run = content.map_err(|error| failed(&error))?;
     match output {
-        Output::Text => print(&text::show(id, &run)),
+        Output::Text => print_coloured(&text::show(id, &run)),
         output => data_as(&json::history(id.as_str(), &run.history, run.is_running), output),
     }
     Ok(())

@@ -38,7 +38,7 @@ use crate::args::{Apply, Document, Graph, Output, Plan};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text, Unreadable};
 use crate::interrupt;
-use crate::output::{complain, complain_json, complain_text, data_as, print, written_soon};
+use crate::output::{complain, complain_coloured, complain_json, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 pub(crate) use bundle::{bundle, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
@@ -379,7 +379,7 @@ fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
 
 /// Prints findings on standard error, with their lines of the document.
 pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
-    complain_text(&diag::render_all(findings, sources, crate::output::is_coloured()));
+    complain_coloured(&diag::render_all(findings, sources, crate::output::is_coloured()));
 }
 
 /// Prints the order and the dependencies.

@@ -28,7 +28,7 @@ use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
 use crate::dsc::listing::terminal_width;
-use crate::output::{complain, complain_text, is_coloured, is_watched, json, print};
+use crate::output::{complain, complain_coloured, is_coloured, is_watched, json, print, print_coloured};
 
 /// What is printed, and how.
 pub(super) struct Style {
@@ -74,7 +74,7 @@ impl Style {
             (false, false) => Volume::Usual,
         };
         let detail = if document.brief { Detail::Brief } else { Detail::Full };
-        Self { text, volume, detail, progress, announces, mode, print }
+        Self { text, volume, detail, progress, announces, mode, print: print_coloured }
     }
 
     /// What a run must keep to be printed like this; all of it if it is stored as well.
@@ -86,7 +86,7 @@ impl Style {
     /// Of the plan that a question is about: the question is on standard error, and so is the plan.
     pub(super) fn question(document: &Document) -> Self {
         let volume = Volume::Usual;
-        Self { text: true, volume, print: complain_text, ..Self::new(document, Mode::PLAN) }
+        Self { text: true, volume, print: complain_coloured, ..Self::new(document, Mode::PLAN) }
     }
 }
 
@@ -290,7 +290,7 @@ impl Printer {
                     print(&format!("output {} = {}\n", visible(name), json(&value.to_redacted_json())));
                 }
                 Ok(_) => {}
-                Err(finding) => print(&diag::snippet(finding, &self.sources, is_coloured())),
+                Err(finding) => print_coloured(&diag::snippet(finding, &self.sources, is_coloured())),
             }
         }
     }

@@ -17,7 +17,7 @@ use super::{files, values::plain};
 use crate::args::{Apply, Document, Output, Show};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, data_as, print};
+use crate::output::{complain, data_as, print_coloured};
 
 /// How many bytes a saved plan may have: several times what a document may.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
@@ -222,7 +222,7 @@ pub(crate) fn show(arguments: &Show) -> Exit {
     };
     match arguments.output {
         Output::Text => {
-            print(&text::text(&plan, arguments.brief));
+            print_coloured(&text::text(&plan, arguments.brief));
             complain(&format!("note: its relative paths start at {}", plain(&plan.root.display().to_string())));
             if let Some(root) = &plan.system_root {
                 complain(&format!("note: it is for the operating system in {}", plain(&root.display().to_string())));

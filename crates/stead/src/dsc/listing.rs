@@ -16,7 +16,7 @@ use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{data, is_terminal, list_item, print};
+use crate::output::{data, is_terminal, list_item, print_coloured};
 use crate::process_env::ProcessEnv;
 use crate::schemas;
 use stead_engine::Session;
@@ -42,7 +42,7 @@ impl<I: IntoIterator<Item: Serialize>> Listing<I> {
         };
         let items = self.items.into_iter().filter_map(|item| serde_json::to_value(item).ok());
         let rows: Vec<_> = items.map(|item| (self.row)(&item)).collect();
-        print(&table(self.columns, &rows, most));
+        print_coloured(&table(self.columns, &rows, most));
     }
 }
 

@@ -20,10 +20,7 @@ fn pages() -> Vec<(Vec<String>, String)> {
         let page = stead(&[&["manual"][..], &called].concat());
         assert_eq!(page.exit, 0, "{words:?}: {}", page.stderr);
         let help = stead(&[&called[..], &["--help"]].concat()).stdout;
-        let commands = help.split("\nCommands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap();
-        let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-        let names: Vec<&str> = names.filter(|name| !name.is_empty() && *name != "help").collect();
-        for name in names {
+        for name in commands_in(&help) {
             let reference = [&["stead"][..], &called, &[name]].concat().join("\\-");
             assert!(page.stdout.contains(&format!("\n{reference}(1)\n")), "{words:?} does not name {name}");
             open.push([words.as_slice(), &[name.to_owned()]].concat());
@@ -32,6 +29,28 @@ fn pages() -> Vec<(Vec<String>, String)> {
         pages.push((words, page.stdout));
     }
     pages
+}
+
+/// The names of the commands that a help lists.
+fn commands_in(help: &str) -> Vec<&str> {
+    let commands = help.split("\nCommands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").collect()
+}
+
+/// Every command that does something by itself, by its words: those of which help lists no other, and `more`.
+pub(super) fn every_command(more: &[&str]) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![Vec::new()]);
+    while let Some(words) = open.pop() {
+        let called: Vec<&str> = words.iter().map(String::as_str).collect();
+        let help = stead(&[&called[..], &["--help"]].concat()).stdout;
+        let names = commands_in(&help);
+        if names.is_empty() || more.contains(&&*called.join(" ")) {
+            found.insert(called.join(" "));
+        }
+        open.extend(names.iter().map(|name| [words.as_slice(), &[(*name).to_owned()]].concat()));
+    }
+    found
 }
 
 fn options_of_help(help: &str) -> BTreeSet<String> {
