@@ -9,7 +9,7 @@
 //! [`State`] decides and has no effects; everything else carries out.
 
 mod boot;
-mod control;
+pub mod control;
 mod decide;
 mod install;
 mod job;
@@ -27,11 +27,10 @@ mod touched;
 mod window;
 
 pub use boot::{BOOT_ID, boot_id};
-pub use control::{CallError, Goal, Request, Response, SERVICE_STATE, call};
-
+pub use control::{CallError, SERVICE_STATE, call};
 pub use decide::{Moment, Next, Waiting};
 pub use install::{install, unit};
-pub use reports::{Reports, ReportsError};
+pub use reports::{Reports, ReportsError, Stored};
 pub use service::{AgentError, Options, STOP_GRACE, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};

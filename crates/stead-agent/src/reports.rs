@@ -13,16 +13,19 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, Error, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
-    WriteTransaction,
+    AccessGuard, Builder, Database, Error, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    Table, TableDefinition, WriteTransaction,
 };
 use serde_json::Value as Json;
 use stead_system::folder::{Folder, FolderError};
 
 use crate::store::{Damage, Repair, Store};
 
+/// When a job ended, in nanoseconds, its id, and its report.
+type Value = (i128, &'static str, &'static [u8]);
+
 /// By the number of a report, which grows: when the job ended, in nanoseconds, its id, and its report.
-const REPORTS: TableDefinition<'_, u64, (i128, &str, &[u8])> = TableDefinition::new("reports");
+const REPORTS: TableDefinition<'_, u64, Value> = TableDefinition::new("reports");
 /// The number of its report, by the id of a job.
 const JOBS: TableDefinition<'_, &str, u64> = TableDefinition::new("jobs");
 
@@ -38,8 +41,21 @@ const CACHE: usize = 2 << 20;
 /// The default limit of all reports together, in bytes. A job in which nothing happened takes a few hundred.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A report that was read: when the job ended, its id, and what it says.
-type Read = (i128, String, Vec<u8>);
+/// A report that was read: its number, when the job ended, its id, and what it says.
+type Read = (u64, i128, String, Vec<u8>);
+
+/// A report as it is kept.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stored {
+    /// Its number: a later one has a greater one.
+    pub number: u64,
+    /// When the job ended.
+    pub at: Timestamp,
+    /// The id of the job.
+    pub job: String,
+    /// What became of it.
+    pub report: Json,
+}
 
 /// The reports of jobs.
 pub struct Reports {
@@ -124,14 +140,25 @@ impl Reports {
         })
     }
 
-    /// The newest reports, newest first: when the job ended, its id, and its report.
-    pub fn list(&self, limit: usize) -> Result<Vec<(Timestamp, String, Json)>, ReportsError> {
-        let found = self.with(|database| {
-            let Some(reports) = existing(database.begin_read()?.open_table(REPORTS))? else { return Ok(Vec::new()) };
-            let newest = reports.iter()?.rev().take(limit).map(|entry| Ok(owned(entry?.1.value())));
-            newest.collect::<Result<Vec<Read>, Error>>()
+    /// The newest reports, newest first.
+    pub fn list(&self, limit: usize) -> Result<Vec<Stored>, ReportsError> {
+        self.read(|reports| reports.iter()?.rev().take(limit).map(|entry| Ok(owned(&entry?))).collect())
+    }
+
+    /// The reports from this number on, the oldest first. Those that were removed meanwhile are missing.
+    pub fn after(&self, number: u64, limit: usize) -> Result<Vec<Stored>, ReportsError> {
+        self.read(|reports| reports.range(number..)?.take(limit).map(|entry| Ok(owned(&entry?))).collect())
+    }
+
+    fn read(
+        &self,
+        select: impl FnOnce(&ReadOnlyTable<u64, Value>) -> Result<Vec<Read>, Error>,
+    ) -> Result<Vec<Stored>, ReportsError> {
+        let found = self.with(|database| match existing(database.begin_read()?.open_table(REPORTS))? {
+            Some(reports) => select(&reports),
+            None => Ok(Vec::new()),
         })?;
-        found.into_iter().map(|(at, job, report)| self.decode(at, &report).map(|(at, json)| (at, job, json))).collect()
+        found.into_iter().map(|read| self.decode(read)).collect()
     }
 
     /// The ids of all jobs that have a report, in no order that means anything.
@@ -142,15 +169,19 @@ impl Reports {
         })
     }
 
-    /// The report of a job, and when that ended.
-    pub fn get(&self, job: &str) -> Result<Option<(Timestamp, Json)>, ReportsError> {
+    /// The report of a job.
+    pub fn get(&self, job: &str) -> Result<Option<Stored>, ReportsError> {
         let found = self.with(|database| {
             let read = database.begin_read()?;
             let Some(jobs) = existing(read.open_table(JOBS))? else { return Ok(None) };
             let Some(number) = jobs.get(job)?.map(|number| number.value()) else { return Ok(None) };
-            Ok(read.open_table(REPORTS)?.get(number)?.map(|entry| owned(entry.value())))
+            let entry = read.open_table(REPORTS)?.get(number)?;
+            Ok(entry.map(|entry| {
+                let (at, job, report) = entry.value();
+                (number, at, job.to_owned(), report.to_vec())
+            }))
         })?;
-        found.map(|(at, _, report)| self.decode(at, &report)).transpose()
+        found.map(|read| self.decode(read)).transpose()
     }
 
     /// Removes the reports of jobs that ended before this instant, from the first one to the first that did not.
@@ -171,9 +202,10 @@ impl Reports {
         })
     }
 
-    fn decode(&self, at: i128, report: &[u8]) -> Result<(Timestamp, Json), ReportsError> {
-        let decoded = Timestamp::from_nanosecond(at).ok().zip(serde_json::from_slice(report).ok());
-        decoded.ok_or_else(|| ReportsError::Damaged(self.folder.path().join(FILE)))
+    fn decode(&self, (number, at, job, report): Read) -> Result<Stored, ReportsError> {
+        let decoded = Timestamp::from_nanosecond(at).ok().zip(serde_json::from_slice(&report).ok());
+        let (at, report) = decoded.ok_or_else(|| ReportsError::Damaged(self.folder.path().join(FILE)))?;
+        Ok(Stored { number, at, job, report })
     }
 
     /// Works on the database, which is opened if it is not.
@@ -206,13 +238,14 @@ impl Reports {
     }
 }
 
-fn owned((at, job, report): (i128, &str, &[u8])) -> Read {
-    (at, job.to_owned(), report.to_vec())
+fn owned((number, entry): &(AccessGuard<'_, u64>, AccessGuard<'_, Value>)) -> Read {
+    let (at, job, report) = entry.value();
+    (number.value(), at, job.to_owned(), report.to_vec())
 }
 
 /// The tables while they are written.
 struct Tables<'t> {
-    reports: Table<'t, u64, (i128, &'static str, &'static [u8])>,
+    reports: Table<'t, u64, Value>,
     jobs: Table<'t, &'static str, u64>,
     sizes: Table<'t, &'static str, u64>,
     /// How many bytes all reports have.

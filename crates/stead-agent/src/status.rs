@@ -1,13 +1,13 @@
 //! What the agent says of itself. Names and values are those of the DSC Local Configuration Manager, where it has them.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::decide::{Moment, Next, Waiting};
 use crate::state::{DamageNote, Held, Job, JobKind, JobResult, LastJob, Stage, State, Trouble, TroubleKind, Work};
 
 /// The state of the agent, of its stages and of its last job.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Status {
     /// What it is doing, in one word.
@@ -47,7 +47,7 @@ pub struct Status {
 }
 
 /// The health of a machine, for monitoring; if several apply, the later variant counts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// It is in the state of its document.
@@ -61,7 +61,7 @@ pub enum Health {
 }
 
 /// A document that is staged.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StageStatus {
     /// Its stage.
@@ -85,7 +85,7 @@ pub struct StageStatus {
 }
 
 /// What the agent is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LcmState {
     /// Nothing.
     Idle,
@@ -98,7 +98,7 @@ pub enum LcmState {
 }
 
 /// A job and its outcome.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct JobStatus {
     /// Its id.
@@ -122,7 +122,7 @@ pub struct JobStatus {
 }
 
 /// The outcome of a job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// Nothing failed.
     Success,

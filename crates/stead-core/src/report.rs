@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::call::{Changed, Execution, Failure, Operation, Outcome, Response, Restart, Tested, Verification};
 use crate::destruction::{Effect, Effects};
@@ -136,10 +137,8 @@ pub enum Phase {
 
 /// How many instances ended how. Of containers only those are counted that failed by themselves: what is nested in the
 /// others is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Read or in the desired state.
-    pub unchanged: usize,
     /// Changed in any way, or in what-if to be changed.
     pub changed: usize,
     /// Those of the changed ones that were created.
@@ -148,16 +147,18 @@ pub struct Totals {
     pub removed: usize,
     /// Those of the changed ones that took the place of something else.
     pub replaced: usize,
+    /// Read or in the desired state.
+    pub unchanged: usize,
     /// Not in the desired state.
     pub drifted: usize,
+    /// Unknown until something else has changed.
+    pub unknown: usize,
     /// Failed.
     pub failed: usize,
     /// Still pending when the run gave up waiting.
     pub pending: usize,
     /// Skipped.
     pub skipped: usize,
-    /// Unknown until something else has changed.
-    pub unknown: usize,
 }
 
 /// An instance that a run is not about.

@@ -14,7 +14,6 @@ use stead_core::diff::Alteration;
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
-use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, left_out, operation_name, reason, restarts};
@@ -46,28 +45,13 @@ pub fn report_with(
         "operation": operation_name(run.mode().operation),
         "whatIf": run.mode() == Mode::PLAN,
         "changes": summary.has_changes(),
-        "totals": totals(&summary.totals),
+        "totals": summary.totals,
         "duration": duration(elapsed),
         "cancelled": run.report().cancelled,
         "reconcile": { "re_runs_count": run.report().re_runs, "require_re_run": summary.given_up > 0 },
         "restartRequired": restarts(&run.report().restarts),
         "outputs": Json::Object(outputs.collect()),
         "instances": instances.collect::<Vec<_>>(),
-    })
-}
-
-fn totals(totals: &Totals) -> Json {
-    json!({
-        "changed": totals.changed,
-        "created": totals.created,
-        "removed": totals.removed,
-        "replaced": totals.replaced,
-        "unchanged": totals.unchanged,
-        "drifted": totals.drifted,
-        "unknown": totals.unknown,
-        "failed": totals.failed,
-        "pending": totals.pending,
-        "skipped": totals.skipped,
     })
 }
 

@@ -778,6 +778,9 @@ pub(crate) enum AgentCommand {
         /// Number of reports to show
         #[arg(short = 'n', long, default_value_t = 10)]
         lines: usize,
+        /// Show those behind this cursor, oldest first: the 'next' of an earlier answer, or 0 for all
+        #[arg(long, value_name = "CURSOR", conflicts_with = "job")]
+        after: Option<u64>,
     },
     /// Show the last lines of the log
     Logs {

@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize as _;
+use serde_json::Value as Json;
 use stead_system::fs::{OpenError, TrustedDirectory, User};
 
-use super::{Request, Response, SOCKET};
+use super::{Ask, Refused, Request, Response, SOCKET};
 use crate::store::LOCK;
 
 /// Where the agent of a machine keeps its state, if it is a service.
@@ -71,14 +73,35 @@ impl Request {
     /// How long its answer is waited for; `None` where resources are called for it, or documents read.
     fn patience(&self) -> Option<Duration> {
         match self {
-            Self::Submit { .. } | Self::Restore { .. } | Self::Check | Self::Get => None,
+            Self::Submit(_) | Self::Restore(_) | Self::Check(_) | Self::Get(_) => None,
             _ => Some(PATIENCE),
         }
     }
 }
 
-/// Asks the agent whose directory this is, and waits for its answer.
-pub fn call(directory: &Path, request: &Request) -> Result<Response, CallError> {
+/// An answer to a question.
+pub struct Answered<A> {
+    /// The answer.
+    pub answer: A,
+    /// It with all that the agent sent, also what a newer one adds, as it is printed for programs.
+    pub whole: Json,
+}
+
+/// Asks the agent whose directory this is, and waits for its answer: that, or why it was refused.
+///
+/// # Errors
+/// When there is no agent, or its answer does not come or is not understood.
+pub fn call<Q: Ask>(directory: &Path, question: Q) -> Result<Result<Answered<Q::Answer>, Refused>, CallError> {
+    match send(directory, &question.into())? {
+        Response::Refused(refused) => Ok(Err(refused)),
+        Response::Done(whole) => match Q::Answer::deserialize(&whole) {
+            Ok(answer) => Ok(Ok(Answered { answer, whole })),
+            Err(source) => Err(CallError::Connection { path: directory.to_owned(), source: source.into() }),
+        },
+    }
+}
+
+fn send(directory: &Path, request: &Request) -> Result<Response, CallError> {
     let path = || directory.to_owned();
     let connection = |source: io::Error| CallError::Connection { path: path(), source };
     let absolute = std::path::absolute(directory).map_err(connection)?;

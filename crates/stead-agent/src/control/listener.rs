@@ -15,7 +15,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use stead_system::fs::{TrustedDirectory, User};
 
-use super::{MOST_BYTES, Request, Response, SOCKET};
+use super::{MOST_BYTES, Refused, Request, Response, SOCKET};
 
 /// Answers a request of a user.
 pub(crate) type Answer = dyn Fn(Request, u32) -> Response + Send + Sync;
@@ -159,18 +159,22 @@ impl Caller {
             let mut line = String::new();
             BufReader::new(Until { stream: &stream, deadline }).take(MOST_BYTES).read_line(&mut line)?;
             match serde_json::from_str(&line) {
-                _ if !self.has_sent() => Response::refused("the agent is busy with other requests; try again"),
+                _ if !self.has_sent() => refused("the agent is busy with other requests; try again"),
                 Ok(request) => answer(request, user.as_raw()),
                 // The text may hold secrets; where it is wrong is enough.
-                Err(error) => Response::refused(format!("the request is not understood (column {})", error.column())),
+                Err(error) => refused(format!("the request is not understood (column {})", error.column())),
             }
         } else {
-            Response::refused("only root and the user of the agent may ask")
+            refused("only root and the user of the agent may ask")
         };
         let mut line = serde_json::to_vec(&response)?;
         line.push(b'\n');
         stream.write_all(&line)
     }
+}
+
+fn refused(message: impl Into<String>) -> Response {
+    Response::Refused(Refused::new(message))
 }
 
 impl Drop for Caller {

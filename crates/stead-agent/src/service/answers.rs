@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use serde_json::{Value as Json, json};
-use stead_core::bundle::Bundle;
+use serde_json::json;
 use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
@@ -16,9 +15,16 @@ use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as p
 use super::difference::{self, Opened};
 use super::upkeep::Why;
 use super::{Agent, Inner};
-use crate::control::{Goal, Request, Response};
+use crate::control::{
+    Acknowledge, Acknowledged, Affected, AgentStatus, Ask, ChangeSettings, Check, Compare, Compared, Comparison,
+    Document, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration, ListReports,
+    ListedReport, Listing, LoadSettings, LogLines, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused,
+    Remove, Request, Response, Restore, RunReport, SettingsNow, Staged, Stop, Stopping, Submit, UseExisting, Wait,
+    WaitOutcome, Waited, WatchedCounts,
+};
 use crate::decide::{Next, Waiting};
 use crate::job::{SuspendReason, modes_of};
+use crate::reports::Stored;
 use crate::settings::Settings;
 use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
 use crate::status::Health;
@@ -39,43 +45,44 @@ struct Valid {
 impl Agent {
     /// Answers a request of a user.
     pub(super) fn answer(&self, request: Request, user: u32) -> Response {
-        let answer = match request {
-            Request::Submit { delivered, force, publish } => self.submit((delivered, user), force, publish),
-            Request::UseExisting => self.change(State::use_existing).map(|number| json!({ "generation": number })),
-            Request::Check => self.inspect(Mode::TEST),
-            Request::Get => self.inspect(Mode::GET),
-            Request::Status => Ok(self.status()),
-            Request::Wait { goal, milliseconds, seen, patient } => {
-                Ok(self.wait_for(&Waited { goal, patient }, seen, Duration::from_millis(milliseconds)))
+        match request {
+            Request::Submit(question) => self.submit(question, user).answers::<Submit>(),
+            Request::UseExisting(_) => {
+                let begun = self.change(State::use_existing).map(|generation| Affected { generation });
+                begun.answers::<UseExisting>()
             }
-            Request::Stop { force } => self.stop(force),
-            Request::History => Ok(self.history()),
-            Request::Restore { generation, force } => self.restore(generation, user, force),
-            Request::Texts { from, to } => self.texts(from, to),
-            Request::Remove { stage, force } => self.remove(stage, force),
-            Request::Acknowledge => {
-                self.change(|state| Ok(state.acknowledge())).map(|count| json!({ "forgotten": count }))
+            Request::Check(_) => self.inspect(Mode::TEST).answers::<Check>(),
+            Request::Get(_) => self.inspect(Mode::GET).answers::<Get>(),
+            Request::ReadStatus(_) => Ok(self.status()).answers::<ReadStatus>(),
+            Request::Wait(question) => Ok(self.wait_for(&question)).answers::<Wait>(),
+            Request::Stop(question) => self.stop(question.force).answers::<Stop>(),
+            Request::ReadHistory(_) => Ok(self.history()).answers::<ReadHistory>(),
+            Request::Restore(question) => self.restore(question, user).answers::<Restore>(),
+            Request::Compare(question) => self.compare(question).answers::<Compare>(),
+            Request::Remove(question) => self.remove(question.stage, question.force).answers::<Remove>(),
+            Request::Acknowledge(_) => {
+                let forgotten = self.change(|state| Ok(state.acknowledge()));
+                forgotten.map(|forgotten| Acknowledged { forgotten }).answers::<Acknowledge>()
             }
-            Request::Settings => Ok(settings_of(&self.lock().state.settings)),
-            Request::Change { changes } => self.change_settings(&changes),
-            Request::Load { name, text } => self.load_settings(&name, &text),
-            Request::Reports { most } => self.reports(most),
-            Request::Report { job } => self.report(&job),
-            Request::Log { most } => Ok(json!({ "lines": crate::log::last_lines(&self.directory, most) })),
-        };
-        match answer {
-            Ok(answer) => Response::Done(answer),
-            Err(Refused { message, findings }) => Response::Refused { message, findings },
+            Request::ReadSettings(_) => Ok(settings_of(&self.lock().state.settings)).answers::<ReadSettings>(),
+            Request::ChangeSettings(question) => self.change_settings(&question.changes).answers::<ChangeSettings>(),
+            Request::LoadSettings(question) => self.load_settings(&question).answers::<LoadSettings>(),
+            Request::ListReports(question) => self.reports(question).answers::<ListReports>(),
+            Request::ReadReport(question) => self.report(&question.job).answers::<ReadReport>(),
+            Request::ReadLog(question) => {
+                let lines = crate::log::last_lines(&self.directory, question.most);
+                Ok(LogLines { lines }).answers::<ReadLog>()
+            }
         }
     }
 
     /// Validates a document as `apply` does, and stages it. What is not valid changes nothing.
-    fn submit(&self, (delivered, user): (Delivered, u32), force: bool, publish: bool) -> Answer {
-        let valid = self.validate(delivered, user)?;
-        self.stage(valid, force, publish)
+    fn submit(&self, question: Submit, user: u32) -> Result<Staged, Refused> {
+        let valid = self.validate(question.delivered, user)?;
+        self.stage(valid, question.force, question.publish)
     }
 
-    fn stage(&self, valid: Valid, force: bool, publish: bool) -> Answer {
+    fn stage(&self, valid: Valid, force: bool, publish: bool) -> Result<Staged, Refused> {
         let Valid { mut generation, delivered, warnings } = valid;
         let mut inner = self.lock();
         // What is refused leaves nothing behind.
@@ -96,7 +103,7 @@ impl Agent {
             }
         }
         self.sweep(&inner);
-        Ok(json!({ "generation": number, "warnings": warnings }))
+        Ok(Staged { generation: number, warnings })
     }
 
     fn validate(&self, delivered: Delivered, user: u32) -> Result<Valid, Refused> {
@@ -159,7 +166,7 @@ impl Agent {
     }
 
     /// Tests or reads what is staged: the current document, and for a test the pending one as well.
-    fn inspect(&self, mode: Mode) -> Answer {
+    fn inspect(&self, mode: Mode) -> Result<Inspected, Refused> {
         let documents: Vec<(Stage, u64, String)> = {
             let inner = self.lock();
             let both = [Stage::Current, Stage::Pending].into_iter();
@@ -167,26 +174,24 @@ impl Agent {
             staged.map(|(stage, (number, generation))| (stage, number, generation.content.clone())).collect()
         };
         if documents.is_empty() {
-            return refused("there is no current and no pending document; 'stead agent apply FILE' delivers one");
+            let nothing = "there is no current and no pending document; 'stead agent apply FILE' delivers one";
+            return Err(Refused::new(nothing));
         }
         let most = if mode == Mode::GET { 1 } else { documents.len() };
         let deadline = self.lock().state.settings.resource_timeout;
         let _inspection = Inspection::new(&self.inspecting);
-        let mut reports = Vec::new();
-        for (stage, number, content) in documents.into_iter().take(most) {
+        let mut inspected = Vec::new();
+        for (stage, generation, content) in documents.into_iter().take(most) {
             let delivered = self.document(&content)?;
             let mut session = self.job_host.host.session_with(&delivered.root, self.inspections.clone());
             session.deadline = deadline;
-            reports.push(json!({
-                "stage": stage,
-                "generation": number,
-                "report": report_of(&mut session, &delivered, mode)?,
-            }));
+            let report = report_of(&mut session, &delivered, mode)?;
+            inspected.push(InspectedDocument { stage, generation, report });
         }
-        Ok(json!({ "documents": reports }))
+        Ok(Inspected { documents: inspected })
     }
 
-    fn status(&self) -> Json {
+    fn status(&self) -> AgentStatus {
         let (mut inner, moment) = (self.lock(), self.moment());
         let activity = inner.running.as_ref().map(|running| &running.activity);
         let mut status = inner.state.status(&moment, activity);
@@ -196,72 +201,74 @@ impl Agent {
         } else if !postponed.is_empty() {
             status.health = status.health.max(Health::Drifted);
         }
-        let progress = activity.map(|it| json!({ "Settled": it.settled, "Instances": it.instances }));
-        let doing = activity.map(|activity| activity.troubles.clone());
-        let watched = inner.looked_after.saturating_sub(inner.unwatched.len());
-        let more = [
-            ("Progress", progress),
-            ("Troubles", doing.map(|troubles| json!(troubles))),
-            ("Flapping", Some(json!(inner.flapping.reached(Instant::now())))),
-            ("Postponed", Some(json!(postponed))),
-            ("Watched", Some(json!({ "Instances": inner.looked_after, "Watched": watched }))),
-            ("NotWatched", Some(json!(inner.unwatched))),
-            ("NotSaved", inner.unsaved.as_ref().map(|why| json!(why))),
-            ("Version", Some(json!(env!("CARGO_PKG_VERSION")))),
-            ("ProgramReplaced", Some(json!(inner.upkeep.ends == Some(Why::ProgramReplaced)))),
-        ];
-        let mut status = json!(status);
-        if let Some(members) = status.as_object_mut() {
-            members.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        AgentStatus {
+            status,
+            progress: activity.map(|it| JobProgress { settled: it.settled, instances: it.instances }),
+            troubles: activity.map(|activity| activity.troubles.clone()),
+            postponed,
+            watched: WatchedCounts {
+                instances: inner.looked_after,
+                watched: inner.looked_after.saturating_sub(inner.unwatched.len()),
+            },
+            not_watched: inner.unwatched.iter().cloned().collect(),
+            not_saved: inner.unsaved.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            program_replaced: inner.upkeep.ends == Some(Why::ProgramReplaced),
+            flapping: inner.flapping.reached(Instant::now()),
         }
-        status
     }
 
     /// Answers when the goal is reached, there is news, or after a short time: a caller that is still there asks
     /// again, so that the agent never waits for one that is gone.
-    fn wait_for(&self, waited: &Waited, seen: Option<u64>, at_most: Duration) -> Json {
-        let began = Instant::now();
+    fn wait_for(&self, question: &Wait) -> Waited {
+        let (began, at_most) = (Instant::now(), Duration::from_millis(question.milliseconds));
         let mut inner = self.lock();
         // A caller that has seen nothing gets entries from now on.
-        let seen = seen.unwrap_or_else(|| inner.feed.count());
+        let seen = question.seen.unwrap_or_else(|| inner.feed.count());
         loop {
-            let reached = self.reached(&inner, waited);
+            let outcome = self.reached(&inner, question);
             let left = at_most.min(LONGEST_WAIT).saturating_sub(began.elapsed());
-            if reached.is_some() || left.is_zero() || inner.feed.count() > seen {
+            if outcome.is_some() || left.is_zero() || inner.feed.count() > seen {
                 let waiting = inner.state.waiting_for(&self.moment());
-                return json!({
-                    "done": reached.is_some(),
-                    "converged": reached == Some("converged"),
-                    "outcome": reached,
-                    "waitingFor": waiting.as_ref().map(|(why, _)| why),
-                    "failures": inner.state.failed_attempts(&self.moment()),
-                    "nextAttempt": waiting.as_ref().and_then(|(_, until)| *until),
-                    "last": inner.state.last,
-                    "jobs": inner.jobs,
-                    "events": inner.feed.after(seen),
-                    "seen": inner.feed.count(),
-                });
+                return Waited {
+                    done: outcome.is_some(),
+                    converged: outcome == Some(WaitOutcome::Converged),
+                    outcome,
+                    next_attempt: waiting.as_ref().and_then(|(_, until)| *until),
+                    waiting_for: waiting.map(|(why, _)| why),
+                    failures: inner.state.failed_attempts(&self.moment()),
+                    last: inner.state.last.clone(),
+                    jobs: inner.jobs,
+                    events: inner.feed.after(seen),
+                    seen: inner.feed.count(),
+                };
             }
             inner = self.wait(inner, left);
         }
     }
 
-    /// How what is waited for ended, in a word; `None` while it has not.
-    fn reached(&self, inner: &Inner, Waited { goal, patient }: &Waited) -> Option<&'static str> {
+    /// How what is waited for ended; `None` while it has not.
+    fn reached(&self, inner: &Inner, Wait { goal, patient, .. }: &Wait) -> Option<WaitOutcome> {
         let state = &inner.state;
         let has_converged = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let generation = match goal {
-            Goal::Job { .. } if state.pending.is_none() && state.current.is_none() => return Some("none"),
+            Goal::Job { .. } if state.pending.is_none() && state.current.is_none() => return Some(WaitOutcome::None),
             Goal::Job { after } => {
-                return (inner.jobs > *after).then_some(if has_converged { "converged" } else { "failed" });
+                return (inner.jobs > *after).then_some(if has_converged {
+                    WaitOutcome::Converged
+                } else {
+                    WaitOutcome::Failed
+                });
             }
             Goal::Rest => None,
             Goal::Generation { number } => Some((number, state.generations.get(number))),
         };
         match generation {
-            Some((_, Some(generation))) if generation.converged.is_some() => return Some("converged"),
-            Some((_, Some(Generation { ended: Some(Ended::Removed), .. }))) => return Some("removed"),
-            Some((number, found)) if state.pending != Some(*number) || found.is_none() => return Some("superseded"),
+            Some((_, Some(generation))) if generation.converged.is_some() => return Some(WaitOutcome::Converged),
+            Some((_, Some(Generation { ended: Some(Ended::Removed), .. }))) => return Some(WaitOutcome::Removed),
+            Some((number, found)) if state.pending != Some(*number) || found.is_none() => {
+                return Some(WaitOutcome::Superseded);
+            }
             _ => {}
         }
         if !self.is_at_rest(inner, *patient) {
@@ -270,15 +277,15 @@ impl Agent {
         // A document that is only monitored never becomes current; that it is in its desired state is all there can be.
         let is_monitored = |generation: &Generation| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
         if state.pending.is_none() && state.current.is_none() {
-            return Some("none");
+            return Some(WaitOutcome::None);
         }
         let last = match state.staged(Stage::Pending) {
-            Some((_, generation)) if !is_monitored(generation) => return Some("waiting"),
+            Some((_, generation)) if !is_monitored(generation) => return Some(WaitOutcome::Waiting),
             Some(_) => state.progress.last.as_ref(),
             None => state.checked.as_ref(),
         };
         let has_converged = last.is_none_or(|last| last.result == JobResult::Converged);
-        Some(if has_converged { "converged" } else { "waiting" })
+        Some(if has_converged { WaitOutcome::Converged } else { WaitOutcome::Waiting })
     }
 
     /// Returns whether nothing more happens for now to the pending document, or to the current one where there is
@@ -302,7 +309,7 @@ impl Agent {
     }
 
     /// Ends the job under way, and the tries of its document. Between two tries there is no job.
-    fn stop(&self, force: bool) -> Answer {
+    fn stop(&self, force: bool) -> Result<Stopping, Refused> {
         let mut inner = self.lock();
         let retries = matches!(inner.state.pending_waits_for(&self.moment()), Some((_, Waiting::Retry)));
         let generation = match &inner.running {
@@ -321,31 +328,28 @@ impl Agent {
                 running.cancel.cancel();
             }
         }
-        Ok(json!({ "job": inner.running.as_ref().map(|running| running.job().id.clone()), "generation": generation }))
+        Ok(Stopping { job: inner.running.as_ref().map(|running| running.job().id.clone()), generation })
     }
 
-    fn history(&self) -> Json {
+    fn history(&self) -> History {
         let inner = self.lock();
         let state = &inner.state;
-        let entries = state.generations.iter().rev().map(|(number, generation)| {
-            let within = [Stage::Pending, Stage::Current, Stage::Previous]
+        let kept = state.generations.iter().rev().map(|(number, generation)| KeptGeneration {
+            generation: *number,
+            stage: [Stage::Pending, Stage::Current, Stage::Previous]
                 .into_iter()
-                .find(|stage| state.staged(*stage).is_some_and(|(staged, _)| staged == *number));
-            json!({
-                "generation": number,
-                "stage": within,
-                "origin": generation.origin,
-                "user": generation.user,
-                "content": generation.content,
-                "accepted": generation.accepted,
-                "converged": generation.converged,
-                "ended": generation.ended,
-            })
+                .find(|stage| state.staged(*stage).is_some_and(|(staged, _)| staged == *number)),
+            origin: generation.origin.clone(),
+            user: generation.user,
+            content: generation.content.clone(),
+            accepted: generation.accepted,
+            converged: generation.converged,
+            ended: generation.ended,
         });
-        json!({ "generations": entries.collect::<Vec<_>>() })
+        History { generations: kept.collect() }
     }
 
-    fn restore(&self, generation: Option<u64>, user: u32, force: bool) -> Answer {
+    fn restore(&self, Restore { generation, force }: Restore, user: u32) -> Result<Staged, Refused> {
         let former = self.lock().state.to_restore(generation);
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
         let valid = self.validate(self.document(&former.content)?, user)?;
@@ -353,7 +357,7 @@ impl Agent {
         self.stage(Valid { generation, ..valid }, force, false)
     }
 
-    fn texts(&self, from: Option<u64>, to: Option<u64>) -> Answer {
+    fn compare(&self, Compare { from, to }: Compare) -> Result<Comparison, Refused> {
         let [from, to] = {
             let inner = self.lock();
             let state = &inner.state;
@@ -374,12 +378,13 @@ impl Agent {
         self.job_host.documents.get(content).map_err(|error| unsaved(&error))
     }
 
-    fn remove(&self, stage: Stage, force: bool) -> Answer {
+    fn remove(&self, stage: Stage, force: bool) -> Result<Affected, Refused> {
         let mut inner = self.lock();
         let staged = inner.state.staged(stage).map(|(number, _)| number);
         if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job().generation) == staged) {
             if !force {
-                return refused(format!("a job works on the {} document; '--force' ends it first", stage.as_str()));
+                let why = format!("a job works on the {} document; '--force' ends it first", stage.as_str());
+                return Err(Refused::new(why));
             }
             running.suspension.suspend(SuspendReason::Operator);
             running.cancel.cancel();
@@ -387,10 +392,10 @@ impl Agent {
         let number = self.changed(&mut inner, |state| state.remove(stage))?;
         self.log.write("documentRemoved", json!({ "generation": number, "stage": stage }));
         self.sweep(&inner);
-        Ok(json!({ "generation": number }))
+        Ok(Affected { generation: number })
     }
 
-    fn change_settings(&self, changes: &[(String, String)]) -> Answer {
+    fn change_settings(&self, changes: &[(String, String)]) -> Result<SettingsNow, Refused> {
         let mut inner = self.lock();
         let mut settings = inner.state.settings.clone();
         for (name, value) in changes {
@@ -404,9 +409,9 @@ impl Agent {
         Ok(settings_of(&inner.state.settings))
     }
 
-    fn load_settings(&self, name: &str, text: &str) -> Answer {
+    fn load_settings(&self, LoadSettings { name, text }: &LoadSettings) -> Result<SettingsNow, Refused> {
         let mut sources = Sources::default();
-        let source = sources.add(Source::new(name, text));
+        let source = sources.add(Source::new(name.as_str(), text.as_str()));
         let (settings, findings) = Settings::read(source, text);
         let rendered = render_all(&findings, &sources, false);
         if any_error(&findings) {
@@ -418,57 +423,91 @@ impl Agent {
             Ok(())
         })?;
         self.log.write("settingsLoaded", json!({ "origin": name }));
-        let mut answer = settings_of(&settings);
-        answer["warnings"] = rendered.into();
-        Ok(answer)
+        Ok(SettingsNow { warnings: Some(rendered), ..settings_of(&settings) })
     }
 
-    fn reports(&self, most: usize) -> Answer {
-        let reports = self.reports.list(most).map_err(|error| Refused::new(error_chain(&error)))?;
-        let reports = reports.into_iter().map(|(at, job, report)| json!({ "at": at, "job": job, "report": report }));
-        Ok(json!({ "reports": reports.collect::<Vec<_>>() }))
-    }
-
-    fn report(&self, job: &str) -> Answer {
+    fn reports(&self, question: ListReports) -> Result<Listing, Refused> {
         let failed = |error| Refused::new(error_chain(&error));
-        if let Some((_, report)) = self.reports.get(job).map_err(failed)? {
-            return Ok(report);
-        }
-        let mut found = self.reports.ids().map_err(failed)?.into_iter().filter(|id| id.contains(job));
+        let found = match question.after {
+            Some(after) => self.reports.after(after, question.most),
+            None => self.reports.list(question.most),
+        };
+        let found = found.map_err(failed)?;
+        let next = found.iter().map(|stored| stored.number + 1).max().or(question.after);
+        let listed = found.into_iter().map(|Stored { at, job, report, .. }| {
+            Ok(ListedReport { at, job, report: Document::of(report).map_err(|error| unreadable(&error))? })
+        });
+        Ok(Listing { reports: listed.collect::<Result<_, Refused>>()?, next })
+    }
+
+    fn report(&self, job: &str) -> Result<Document<JobReport>, Refused> {
+        let failed = |error| Refused::new(error_chain(&error));
+        let id = match self.reports.get(job).map_err(failed)? {
+            Some(found) => return Document::of(found.report).map_err(|error| unreadable(&error)),
+            None => self.id_of_job(job)?,
+        };
+        let found = self.reports.get(&id).map_err(failed)?.ok_or_else(|| no_report(job))?;
+        Document::of(found.report).map_err(|error| unreadable(&error))
+    }
+
+    /// The id of the one job with this text in it.
+    fn id_of_job(&self, part: &str) -> Result<String, Refused> {
+        let ids = self.reports.ids().map_err(|error| Refused::new(error_chain(&error)))?;
+        let mut found = ids.into_iter().filter(|id| id.contains(part));
         match (found.next(), found.next()) {
-            (Some(id), None) => {
-                Ok(self.reports.get(&id).map_err(failed)?.map(|(_, report)| report).unwrap_or_default())
-            }
+            (Some(id), None) => Ok(id),
             (Some(_), Some(_)) => {
-                refused(format!("several jobs have '{job}' in their ids; 'stead agent report' lists them"))
+                Err(Refused::new(format!("several jobs have '{part}' in their ids; 'stead agent report' lists them")))
             }
-            (None, _) => refused(format!("there is no report of a job '{job}'; 'stead agent report' lists them")),
+            (None, _) => Err(no_report(part)),
+        }
+    }
+}
+
+fn no_report(job: &str) -> Refused {
+    Refused::new(format!("there is no report of a job '{job}'; 'stead agent report' lists them"))
+}
+
+fn unreadable(error: &serde_json::Error) -> Refused {
+    Refused::new(format!("a report has another form than this agent writes: {error}"))
+}
+
+/// Turns the answer to a question, or its refusal, into the response.
+trait Answers<A> {
+    /// The response, in the form that the question asks for.
+    fn answers<Q: Ask<Answer = A>>(self) -> Response;
+}
+
+impl<A: serde::Serialize> Answers<A> for Result<A, Refused> {
+    fn answers<Q: Ask<Answer = A>>(self) -> Response {
+        match self.map(serde_json::to_value) {
+            Ok(Ok(answer)) => Response::Done(answer),
+            Ok(Err(error)) => Response::Refused(Refused::new(format!("the answer cannot be written: {error}"))),
+            Err(refused) => Response::Refused(refused),
         }
     }
 }
 
 /// Two deliveries, and in what they differ.
-fn compared(from: &(u64, Delivered), to: &(u64, Delivered)) -> Answer {
+fn compared(from: &(u64, Delivered), to: &(u64, Delivered)) -> Result<Comparison, Refused> {
     let bundle = |(_, delivered): &(u64, Delivered)| {
         delivered.bundle().map_err(|error| Refused::new(format!("cannot use the bundle: {error}")))
     };
     let (from_bundle, to_bundle) = (bundle(from)?, bundle(to)?);
     let before = Opened { delivered: &from.1, bundle: from_bundle.as_deref() };
     let after = Opened { delivered: &to.1, bundle: to_bundle.as_deref() };
-    let side = |number: u64, opened: &Opened<'_>| {
-        json!({
-            "generation": number,
-            "name": opened.delivered.name,
-            "bundle": opened.bundle.map(Bundle::name),
-            "text": opened.text(),
-        })
+    let side = |generation: u64, opened: &Opened<'_>| Compared {
+        generation,
+        name: opened.delivered.name.clone(),
+        bundle: opened.bundle.map(|bundle| bundle.name().to_owned()),
+        text: opened.text().to_owned(),
     };
-    Ok(json!({
-        "from": side(from.0, &before),
-        "to": side(to.0, &after),
-        "parameters": difference::parameters(&before, &after),
-        "files": difference::files(&before, &after),
-    }))
+    Ok(Comparison {
+        from: side(from.0, &before),
+        to: side(to.0, &after),
+        parameters: difference::parameters(&before, &after),
+        files: difference::files(&before, &after),
+    })
 }
 
 /// Something that is tested or read for a caller, until this is dropped.
@@ -487,33 +526,8 @@ impl Drop for Inspection<'_> {
     }
 }
 
-/// The goal of a caller that waits, and whether it is patient.
-struct Waited {
-    goal: Goal,
-    patient: bool,
-}
-
-/// The settings: as a file, and each with its value.
-fn settings_of(settings: &Settings) -> Json {
-    json!({ "settings": settings.to_yaml(), "values": settings.to_json() })
-}
-
-type Answer = Result<Json, Refused>;
-
-/// Why something was refused: a sentence, and what is wrong with a document as it is shown to users.
-struct Refused {
-    message: String,
-    findings: String,
-}
-
-impl Refused {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), findings: String::new() }
-    }
-}
-
-fn refused(message: impl Into<String>) -> Answer {
-    Err(Refused::new(message))
+fn settings_of(settings: &Settings) -> SettingsNow {
+    SettingsNow { settings: settings.to_yaml(), values: settings.to_json(), warnings: None }
 }
 
 fn invalid(count: usize, findings: String) -> Refused {
@@ -524,13 +538,14 @@ fn unsaved(error: &StoreError) -> Refused {
     Refused::new(error_chain(error))
 }
 
-fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Answer {
+fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Result<Document<RunReport>, Refused> {
     let began = Instant::now();
     let prepared =
         crate::job::prepare_or_explain(session, delivered).map_err(|(count, findings)| invalid(count, findings))?;
     let run = session.run(&prepared, Execution::new(mode, session.host().width()));
     let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
-    Ok(printed::report(&run, &Summary::of(&run), began.elapsed()))
+    let report = printed::report(&run, &Summary::of(&run), began.elapsed());
+    Document::of(report).map_err(|error| unreadable(&error))
 }
 
 /// The identity of a document without a name, if it still lies where it came from.

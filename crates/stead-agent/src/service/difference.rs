@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use stead_core::bundle::{Bundle, Entry};
 use stead_core::digest::sha256;
 use stead_core::document;
 use stead_core::text::{Limits, SourceId};
 use stead_core::value::{Value, redacting_wrapped};
 
+use crate::control::{Changed, ChangedFile, ChangedParameter, ComparedContent, ComparedFile, ValuePair};
 use crate::store::Delivered;
 
 /// The largest file whose text is shown, in bytes. Of larger ones, and of those not readable by everybody, only the
@@ -36,51 +37,51 @@ impl Opened<'_> {
 }
 
 /// The parameters that differ between two deliveries. Of a secret one only whether it changed is shown.
-pub(super) fn parameters(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
+pub(super) fn parameters(from: &Opened<'_>, to: &Opened<'_>) -> Vec<ChangedParameter> {
     let secrets: BTreeSet<String> = from.secrets().into_iter().chain(to.secrets()).collect();
     let (before, after) = (&from.delivered.parameters, &to.delivered.parameters);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let compared = names.into_iter().filter_map(|name| {
         let (before, after) = (before.get(name), after.get(name));
-        let change = change(before, after);
-        if secrets.contains(name) {
-            return Some(json!({ "name": name, "secret": true, "change": change.unwrap_or("unchanged") }));
-        }
+        let (secret, change) = (secrets.contains(name), change(before, after));
         let shown =
             |value: Option<&Json>| value.map(|value| redacting_wrapped(Value::from(value.clone())).to_redacted_json());
-        Some(json!({ "name": name, "change": change?, "from": shown(before), "to": shown(after) }))
+        let values = (!secret).then(|| ValuePair { from: shown(before), to: shown(after) });
+        let change = if secret { change.unwrap_or(Changed::Unchanged) } else { change? };
+        Some(ChangedParameter { name: name.clone(), secret, change, values })
     });
     compared.collect()
 }
 
 /// The files that one of two deliveries has and the other not, or with other content.
-pub(super) fn files(from: &Opened<'_>, to: &Opened<'_>) -> Vec<Json> {
+pub(super) fn files(from: &Opened<'_>, to: &Opened<'_>) -> Vec<ChangedFile> {
     let entries = |side: &Opened<'_>| side.bundle.map(|bundle| bundle.entries().clone()).unwrap_or_default();
     let (before, after) = (entries(from), entries(to));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let compared = paths.into_iter().filter_map(|path| {
         let (before, after) = (before.get(path), after.get(path));
         let change = change(before, after)?;
-        Some(json!({ "path": path, "change": change, "from": before.map(shown), "to": after.map(shown) }))
+        Some(ChangedFile { path: path.clone(), change, from: before.map(shown), to: after.map(shown) })
     });
     compared.collect()
 }
 
-fn change<T: PartialEq>(before: Option<&T>, after: Option<&T>) -> Option<&'static str> {
+fn change<T: PartialEq>(before: Option<&T>, after: Option<&T>) -> Option<Changed> {
     match (before, after) {
-        (None, Some(_)) => Some("added"),
-        (Some(_), None) => Some("removed"),
-        (before, after) => (before != after).then_some("changed"),
+        (None, Some(_)) => Some(Changed::Added),
+        (Some(_), None) => Some(Changed::Removed),
+        (before, after) => (before != after).then_some(Changed::Changed),
     }
 }
 
-fn shown(entry: &Entry) -> Json {
+fn shown(entry: &Entry) -> ComparedFile {
+    let mode = |mode: u32| format!("{mode:04o}");
     match entry {
-        Entry::Folder { mode } => json!({ "mode": format!("{mode:04o}") }),
-        Entry::File { mode, content } => {
-            let is_public = mode & 0o004 != 0 && content.len() <= SHOWN;
-            let text = std::str::from_utf8(content).ok().filter(|_| is_public);
-            json!({ "mode": format!("{mode:04o}"), "sha256": sha256(content), "text": text })
+        Entry::Folder { mode: bits } => ComparedFile { mode: mode(*bits), content: None },
+        Entry::File { mode: bits, content } => {
+            let is_public = bits & 0o004 != 0 && content.len() <= SHOWN;
+            let text = std::str::from_utf8(content).ok().filter(|_| is_public).map(str::to_owned);
+            ComparedFile { mode: mode(*bits), content: Some(ComparedContent { sha256: sha256(content), text }) }
         }
     }
 }

@@ -157,12 +157,8 @@ impl Settings {
     }
 
     /// Formats the settings as a JSON object.
-    pub fn to_json(&self) -> serde_json::Value {
-        SETTINGS
-            .iter()
-            .map(|setting| (setting.name.to_owned(), setting.json(self)))
-            .collect::<serde_json::Map<_, _>>()
-            .into()
+    pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+        SETTINGS.iter().map(|setting| (setting.name.to_owned(), setting.json(self))).collect()
     }
 
     fn set(&mut self, setting: &Setting, node: &Node) -> Result<(), Wrong> {

@@ -271,10 +271,19 @@ fn reports_are_listed_newest_first_and_pruned() {
     }
     let listed = |reports: &Reports| {
         let list = reports.list(2).unwrap();
-        list.into_iter().map(|(_, job, report)| format!("{job}{}", report["number"])).collect::<Vec<_>>()
+        list.into_iter().map(|stored| format!("{}{}", stored.job, stored.report["number"])).collect::<Vec<_>>()
     };
     assert_eq!(listed(&reports), ["b4", "c3"]);
-    assert_eq!(reports.get("a").unwrap(), Some((instant(1), json!({"number": 1}))));
+    let found = reports.get("a").unwrap().unwrap();
+    assert_eq!((found.at, found.report), (instant(1), json!({"number": 1})));
+    // The number of the one that "b" had first was not used again.
+    let from = |number: u64, most: usize| {
+        reports.after(number, most).unwrap().into_iter().map(|stored| (stored.number, stored.job)).collect::<Vec<_>>()
+    };
+    let all = [(1, "a"), (2, "c"), (3, "b")].map(|(number, job)| (number, job.to_owned()));
+    assert_eq!(from(0, 9), all);
+    assert_eq!(from(2, 1), all[1..2]);
+    assert_eq!(from(4, 9), []);
     reports.prune(instant(4)).unwrap();
     assert_eq!((listed(&reports), reports.get("a").unwrap()), (vec!["b4".to_owned()], None));
     drop(reports);
@@ -286,7 +295,7 @@ fn reports_are_in_the_order_in_which_jobs_ended_and_bounded() {
     let home = fast_directory();
     let (store, _, _) = Store::open_with(&store_in(&home), None).unwrap();
     let reports = Reports::open(&store).0.with_limit(1000);
-    let listed = || reports.list(9).unwrap().into_iter().map(|(_, job, _)| job).collect::<Vec<_>>();
+    let listed = || reports.list(9).unwrap().into_iter().map(|stored| stored.job).collect::<Vec<_>>();
     // The clock was ahead for one of them.
     for (at, job) in [(5, "a"), (900, "b"), (6, "c")] {
         reports.append(instant(at), job, &json!({})).unwrap();

@@ -10,7 +10,7 @@ use stead_core::report::Record;
 use stead_core::wire::results::{duration, operation_name, restarts};
 use stead_resources::{BuiltIn, builtin};
 
-use super::{differences, totals, word};
+use super::{differences, word};
 use crate::difference::Difference;
 
 /// A recorded run as a whole: what it was about, and how it ended.
@@ -23,7 +23,7 @@ pub fn recorded_run(id: &str, history: &History, is_running: bool) -> Json {
     all.insert("began".into(), report.began.map(|at| at.to_string()).into());
     all.insert("ended".into(), report.ended.map(|at| at.to_string()).into());
     all.insert("state".into(), if is_running { "running" } else { end_word(history.end()) }.into());
-    all.insert("totals".into(), totals(&history.totals()));
+    all.insert("totals".into(), json!(history.totals()));
     all.insert("notFinished".into(), history.unsettled().into());
     all.insert("duration".into(), duration(history.elapsed()).into());
     all.insert("reconcile".into(), json!({ "re_runs_count": report.re_runs }));

@@ -7,8 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use stead_agent::{BOOT_ID, CallError, Delivered, Goal, Options, Request, Response, STOP_GRACE, Stage, call};
+use stead_agent::control::{
+    Acknowledge, AgentStatus, Answered, Ask, ChangeSettings, Check, Compare, Get, Goal, Inspected, ListReports,
+    LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
+    Staged, Stop, Submit, UseExisting, Wait, Waited,
+};
+use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, Stage, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_core::visible::visible_but;
@@ -34,7 +40,7 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     match &arguments.command {
         AgentCommand::Run { boot_id, stop_grace } => serve(client.directory, boot_id.clone(), *stop_grace, env),
         AgentCommand::Install { print } => install::install(&client.directory, *print),
-        AgentCommand::Apply { use_existing: true, waiting, .. } => client.then(&Request::UseExisting, |_| {
+        AgentCommand::Apply { use_existing: true, waiting, .. } => client.then(UseExisting {}, |_| {
             if waiting.wait { client.wait_for(&Goal::Rest, Patience::of(*waiting)) } else { Exit::Success }
         }),
         AgentCommand::Apply { file, delivery, waiting, .. } => {
@@ -43,22 +49,21 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
         }
         AgentCommand::Publish { file, delivery } => client.deliver((file, delivery), true, None, env),
         AgentCommand::Restore { generation, force, waiting } => {
-            let request = Request::Restore { generation: *generation, force: *force };
-            client.then(&request, |answer| {
-                client.show(answer, text::staged);
-                client.waited(Some(*waiting), answer)
+            client.then(Restore { generation: *generation, force: *force }, |answered| {
+                client.show(answered, text::staged);
+                client.waited(Some(*waiting), &answered.answer)
             })
         }
         AgentCommand::Wait { timeout, until_converged, job } => {
             client.wait(Patience { timeout: *timeout, until_converged: *until_converged }, *job)
         }
-        AgentCommand::Status => client.then(&Request::Status, |answer| {
-            client.show(answer, text::status);
-            health(answer)
+        AgentCommand::Status => client.then(ReadStatus {}, |answered| {
+            client.show(answered, text::status);
+            health(&answered.answer)
         }),
         AgentCommand::Settings { command: Some(SettingsCommand::Load { file }) } => client.load(file),
-        AgentCommand::Check => client.then(&Request::Check, |answer| client.looked(answer)),
-        AgentCommand::Get => client.then(&Request::Get, |answer| client.looked(answer)),
+        AgentCommand::Check => client.then(Check {}, |answered| client.looked(answered)),
+        AgentCommand::Get => client.then(Get {}, |answered| client.looked(answered)),
         other => client.plain(other),
     }
 }
@@ -86,58 +91,85 @@ struct Client {
 
 impl Client {
     /// Asks, and goes on with the answer. What is refused is reported.
-    fn then(&self, request: &Request, go_on: impl FnOnce(&Json) -> Exit) -> Exit {
-        self.go_on(call(&self.directory, request), go_on)
+    fn then<Q: Ask>(&self, question: Q, go_on: impl FnOnce(&Answered<Q::Answer>) -> Exit) -> Exit {
+        match self.answered(call(&self.directory, question)) {
+            Ok(answered) => go_on(&answered),
+            Err(exit) => exit,
+        }
     }
 
-    fn go_on(&self, called: Result<Response, CallError>, go_on: impl FnOnce(&Json) -> Exit) -> Exit {
+    /// The answer; what was refused is reported.
+    fn answered<A>(&self, called: Result<Result<Answered<A>, Refused>, CallError>) -> Result<Answered<A>, Exit> {
         match called {
-            Ok(Response::Done(answer)) => go_on(&answer),
-            Ok(Response::Refused { message, findings }) => {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(Refused { message, findings })) => {
                 complain_text(&findings);
                 let prefix = if findings.is_empty() { "error: " } else { "" };
                 complain(&format!("{prefix}{message}"));
                 if self.output != Output::Text {
                     data_as(&serde_json::json!({ "version": 1, "error": message }), self.output);
                 }
-                Exit::Unusable
+                Err(Exit::Unusable)
             }
             Err(error) => {
                 complain(&format!("error: {}", error_chain(&error)));
-                Exit::Failed
+                Err(Exit::Failed)
             }
         }
     }
 
     /// Prints an answer at once: the caller may continue to wait.
-    fn show(&self, answer: &Json, as_text: fn(&Json) -> String) {
+    fn show<A: DeserializeOwned>(&self, answered: &Answered<A>, as_text: fn(&A) -> String) {
         match self.output {
-            Output::Text => print_coloured(&as_text(&visible_strings(answer))),
-            Output::Json | Output::Yaml => data_as(answer.get("values").unwrap_or(answer), self.output),
+            Output::Text => print_coloured(&visible_text(answered, as_text)),
+            Output::Json | Output::Yaml => data_as(&answered.whole, self.output),
+        }
+        flush();
+    }
+
+    /// Prints settings: for programs, their values alone.
+    fn show_settings(&self, answered: &Answered<SettingsNow>) {
+        match self.output {
+            Output::Text => print_coloured(&visible_text(answered, text::settings)),
+            Output::Json | Output::Yaml => data_as(&Json::Object(answered.answer.values.clone()), self.output),
         }
         flush();
     }
 
     /// A question whose answer is only shown.
     fn plain(&self, command: &AgentCommand) -> Exit {
-        let (request, as_text): (Request, fn(&Json) -> String) = match command {
-            AgentCommand::Acknowledge => (Request::Acknowledge, text::acknowledged),
-            AgentCommand::Stop { force } => (Request::Stop { force: *force }, text::stopped),
-            AgentCommand::History => (Request::History, text::history),
-            AgentCommand::Diff { from, to } => (Request::Texts { from: *from, to: *to }, text::diff),
+        match command {
+            AgentCommand::Acknowledge => self.only_show(Acknowledge {}, text::acknowledged),
+            AgentCommand::Stop { force } => self.only_show(Stop { force: *force }, text::stopped),
+            AgentCommand::History => self.only_show(ReadHistory {}, text::history),
+            AgentCommand::Diff { from, to } => self.only_show(Compare { from: *from, to: *to }, text::diff),
             AgentCommand::Remove { stage, force } => {
-                (Request::Remove { stage: stage_of(*stage), force: *force }, text::removed)
+                self.only_show(Remove { stage: stage_of(*stage), force: *force }, text::removed)
             }
+            AgentCommand::Report { job: Some(job), .. } => {
+                self.only_show(ReadReport { job: job.clone() }, |answer| text::report(&answer.read))
+            }
+            AgentCommand::Report { job: None, lines, after } => {
+                self.only_show(ListReports { most: *lines, after: *after }, text::reports)
+            }
+            AgentCommand::Logs { lines } => self.only_show(ReadLog { most: *lines }, text::lines),
             AgentCommand::Settings { command: Some(SettingsCommand::Set { changes }) } => {
-                (Request::Change { changes: changes.clone() }, text::settings)
+                self.settings(ChangeSettings { changes: changes.clone() })
             }
-            AgentCommand::Report { job: Some(job), .. } => (Request::Report { job: job.clone() }, text::report),
-            AgentCommand::Report { job: None, lines } => (Request::Reports { most: *lines }, text::reports),
-            AgentCommand::Logs { lines } => (Request::Log { most: *lines }, text::lines),
-            _ => (Request::Settings, text::settings),
-        };
-        self.then(&request, |answer| {
-            self.show(answer, as_text);
+            _ => self.settings(ReadSettings {}),
+        }
+    }
+
+    fn only_show<Q: Ask>(&self, question: Q, as_text: fn(&Q::Answer) -> String) -> Exit {
+        self.then(question, |answered| {
+            self.show(answered, as_text);
+            Exit::Success
+        })
+    }
+
+    fn settings(&self, question: impl Ask<Answer = SettingsNow>) -> Exit {
+        self.then(question, |answered| {
+            self.show_settings(answered);
             Exit::Success
         })
     }
@@ -150,9 +182,9 @@ impl Client {
                 return Exit::Unusable;
             }
         };
-        self.then(&Request::Load { name: text.name, text: text.text }, |answer| {
-            complain_text(answer["warnings"].as_str().unwrap_or_default());
-            self.show(answer, text::settings);
+        self.then(LoadSettings { name: text.name, text: text.text }, |answered| {
+            complain_text(answered.answer.warnings.as_deref().unwrap_or_default());
+            self.show_settings(answered);
             Exit::Success
         })
     }
@@ -168,19 +200,18 @@ impl Client {
             Ok(delivered) => delivered,
             Err(exit) => return exit,
         };
-        let request = Request::Submit { delivered, force: delivery.force, publish };
-        self.then(&request, |answer| {
-            complain_text(answer["warnings"].as_str().unwrap_or_default());
-            self.show(answer, text::staged);
-            self.waited(waiting, answer)
+        self.then(Submit { delivered, force: delivery.force, publish }, |answered| {
+            complain_text(&answered.answer.warnings);
+            self.show(answered, text::staged);
+            self.waited(waiting, &answered.answer)
         })
     }
 
     /// Waits for the document that an answer names, if that is wanted.
-    fn waited(&self, waiting: Option<Waiting>, answer: &Json) -> Exit {
-        match (answer["generation"].as_u64(), waiting.filter(|waiting| waiting.wait)) {
-            (Some(number), Some(waiting)) => self.wait_for(&Goal::Generation { number }, Patience::of(waiting)),
-            _ => Exit::Success,
+    fn waited(&self, waiting: Option<Waiting>, staged: &Staged) -> Exit {
+        match waiting.filter(|waiting| waiting.wait) {
+            Some(waiting) => self.wait_for(&Goal::Generation { number: staged.generation }, Patience::of(waiting)),
+            None => Exit::Success,
         }
     }
 
@@ -188,9 +219,8 @@ impl Client {
         if !job {
             return self.wait_for(&Goal::Rest, patience);
         }
-        self.then(&asking(Goal::Rest, 0, None, patience), |answer| {
-            let after = answer["jobs"].as_u64().unwrap_or_default();
-            self.wait_for(&Goal::Job { after }, patience)
+        self.then(asking(Goal::Rest, 0, None, patience), |answered| {
+            self.wait_for(&Goal::Job { after: answered.answer.jobs }, patience)
         })
     }
 
@@ -204,45 +234,45 @@ impl Client {
         loop {
             let left = patience.timeout.map_or(TURN, |timeout| timeout.saturating_sub(began.elapsed()).min(TURN));
             let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            let called = call(&self.directory, &asking(goal.clone(), milliseconds, seen, patience));
+            let called = call(&self.directory, asking(goal.clone(), milliseconds, seen, patience));
             if known && called.as_ref().is_err_and(CallError::is_gone) && away.is_in_time() {
                 // Its document may have restarted it. Another process numbers its events anew.
                 seen = Some(0);
                 continue;
             }
             (known, away) = (true, Away::default());
-            let mut answered = None;
-            let exit = self.go_on(called, |answer| {
-                answered = Some(answer.clone());
-                Exit::Success
-            });
-            let Some(answer) = answered else { return exit };
+            let answered = match self.answered(called) {
+                Ok(answered) => answered,
+                Err(exit) => return exit,
+            };
             if self.output == Output::Text {
-                print(&text::happened(&answer));
+                print(&text::happened(&answered.answer));
                 flush();
             }
-            seen = answer["seen"].as_u64();
+            let Waited { done, converged, seen: now_seen, .. } = answered.answer;
+            seen = Some(now_seen);
             let is_over = patience.timeout.is_some_and(|timeout| began.elapsed() >= timeout);
-            let exit = match (answer["done"].as_bool(), answer["converged"].as_bool()) {
-                (Some(true), Some(true)) => Exit::Success,
-                (Some(true), _) => Exit::Failed,
+            let exit = match (done, converged) {
+                (true, true) => Exit::Success,
+                (true, false) => Exit::Failed,
                 _ if is_over => Exit::Drifted,
                 _ => continue,
             };
-            self.show(&answer, text::waited);
+            self.show(&answered, text::waited);
             return exit;
         }
     }
 
     /// What a test or a get of the staged documents found.
-    fn looked(&self, answer: &Json) -> Exit {
-        self.show(answer, text::looked);
-        let reports = || answer["documents"].as_array().into_iter().flatten().map(|each| &each["report"]);
-        let any = |name: &str| reports().any(|report| report["totals"][name].as_u64().is_some_and(|count| count > 0));
-        match () {
-            () if any("failed") => Exit::Failed,
-            () if any("drifted") => Exit::Drifted,
-            () => Exit::Success,
+    fn looked(&self, answered: &Answered<Inspected>) -> Exit {
+        self.show(answered, text::looked);
+        let all = || answered.answer.documents.iter().map(|document| document.report.read.totals);
+        if all().any(|totals| totals.failed > 0) {
+            Exit::Failed
+        } else if all().any(|totals| totals.drifted > 0) {
+            Exit::Drifted
+        } else {
+            Exit::Success
         }
     }
 }
@@ -276,11 +306,16 @@ impl Patience {
     }
 }
 
-fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) -> Request {
-    Request::Wait { goal, milliseconds, seen, patient: patience.until_converged }
+fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) -> Wait {
+    Wait { goal, milliseconds, seen, patient: patience.until_converged }
 }
 
-/// An answer whose texts hold nothing that a terminal would obey, so that it cannot be taken for a colour of this program.
+/// An answer as text, in which nothing that a terminal would obey can be taken for a colour of this program.
+fn visible_text<A: DeserializeOwned>(answered: &Answered<A>, as_text: fn(&A) -> String) -> String {
+    // Only texts are other than they were, so that it has the form that it had.
+    A::deserialize(visible_strings(&answered.whole)).map(|answer| as_text(&answer)).unwrap_or_default()
+}
+
 fn visible_strings(answer: &Json) -> Json {
     match answer {
         Json::String(text) => visible_but(text, &['\n', '\t']).into(),
@@ -291,12 +326,12 @@ fn visible_strings(answer: &Json) -> Json {
 }
 
 /// The exit code for the health of the machine, for monitoring.
-fn health(status: &Json) -> Exit {
-    match status["Health"].as_str() {
-        Some("converged") => Exit::Success,
-        Some("drifted") => Exit::Drifted,
-        Some("failing") => Exit::Failing,
-        _ => Exit::Held,
+fn health(answer: &AgentStatus) -> Exit {
+    match answer.status.health {
+        Health::Converged => Exit::Success,
+        Health::Drifted => Exit::Drifted,
+        Health::Failing => Exit::Failing,
+        Health::Held => Exit::Held,
     }
 }
 

@@ -2,111 +2,123 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value as Json;
+use jiff::Timestamp;
+use serde::Serialize;
 use similar::TextDiff;
+use stead_agent::control::{
+    Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison, Happened,
+    History, Inspected, InstanceReport, JobReport, Listing, LogLines, SettingsNow, Staged, Stopping, WaitOutcome,
+    Waited,
+};
+use stead_agent::{JobResult, JobStatus, Stage, StageStatus, Trouble};
+use stead_core::report::Totals;
 
 use crate::dsc::listing::{table, terminal_width};
 
-fn text<'a>(value: &'a Json, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
+/// The word for something that has one in JSON.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn items<'a>(value: &'a Json, name: &str) -> impl Iterator<Item = &'a Json> {
-    value[name].as_array().into_iter().flatten()
+/// A time without its fraction of a second.
+fn second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-pub(super) fn staged(answer: &Json) -> String {
-    format!("generation {} is staged as pending\n", answer["generation"])
+pub(super) fn staged(answer: &Staged) -> String {
+    format!("generation {} is staged as pending\n", answer.generation)
 }
 
-pub(super) fn removed(answer: &Json) -> String {
-    format!("generation {} was removed\n", answer["generation"])
+pub(super) fn removed(answer: &Affected) -> String {
+    format!("generation {} was removed\n", answer.generation)
 }
 
-pub(super) fn stopped(answer: &Json) -> String {
-    match answer["job"].as_str() {
+pub(super) fn stopped(answer: &Stopping) -> String {
+    match &answer.job {
         Some(job) => format!("job {job} is ending\n"),
-        None => format!("generation {} is not tried again until it is asked for\n", answer["generation"]),
+        None => format!("generation {} is not tried again until it is asked for\n", answer.generation),
     }
 }
 
-pub(super) fn settings(answer: &Json) -> String {
-    text(answer, "settings").to_owned()
+pub(super) fn settings(answer: &SettingsNow) -> String {
+    answer.settings.clone()
 }
 
-pub(super) fn lines(answer: &Json) -> String {
-    items(answer, "lines").filter_map(Json::as_str).fold(String::new(), |all, line| all + line + "\n")
+pub(super) fn lines(answer: &LogLines) -> String {
+    answer.lines.iter().fold(String::new(), |all, line| all + line + "\n")
 }
 
-pub(super) fn waited(answer: &Json) -> String {
-    let result = text(&answer["last"], "result");
-    match (answer["done"].as_bool(), answer["converged"].as_bool()) {
-        (Some(true), Some(true)) => "converged\n".to_owned(),
-        (Some(true), _) if text(answer, "outcome") == "superseded" => {
-            "not converged: another document took its place\n".to_owned()
-        }
-        (Some(true), _) if text(answer, "outcome") == "none" => "not converged: no document was delivered\n".to_owned(),
-        (Some(true), _) if text(answer, "outcome") == "removed" => "not converged: it was removed\n".to_owned(),
-        (Some(true), _) => match answer["waitingFor"].as_str() {
-            Some(why) => format!("not converged: {}{}\n", attempts(answer, why), next_attempt(&answer["nextAttempt"])),
-            None => format!("not converged: the last job ended as {result}; 'stead agent status' says more\n"),
-        },
-        _ => "still running\n".to_owned(),
+pub(super) fn waited(answer: &Waited) -> String {
+    if !answer.done {
+        return "still running\n".to_owned();
     }
+    match answer.outcome {
+        _ if answer.converged => "converged\n".to_owned(),
+        Some(WaitOutcome::Superseded) => "not converged: another document took its place\n".to_owned(),
+        Some(WaitOutcome::None) => "not converged: no document was delivered\n".to_owned(),
+        Some(WaitOutcome::Removed) => "not converged: it was removed\n".to_owned(),
+        _ => not_converged(answer),
+    }
+}
+
+fn not_converged(answer: &Waited) -> String {
+    if let Some(why) = &answer.waiting_for {
+        let next = answer.next_attempt.map(|at| format!("; next attempt {}", second(at))).unwrap_or_default();
+        return format!("not converged: {}{next}\n", attempts(answer.failures, why));
+    }
+    let result = answer.last.as_ref().map(|last| word(&last.result)).unwrap_or_default();
+    format!("not converged: the last job ended as {result}; 'stead agent status' says more\n")
 }
 
 /// Says how many attempts failed, or `why` the agent waits if that is not counted.
-fn attempts(answer: &Json, why: &str) -> String {
-    match answer["failures"].as_u64() {
+fn attempts(failures: Option<u32>, why: &str) -> String {
+    match failures {
         Some(1) => "1 attempt failed".to_owned(),
         Some(failures) => format!("{failures} attempts failed"),
         None => why.to_owned(),
     }
 }
 
-fn next_attempt(at: &Json) -> String {
-    at.as_str().map(|at| format!("; next attempt {}Z", second(at))).unwrap_or_default()
-}
-
 /// Describes events since the last request: jobs that found problems, and waits of a job.
-pub(super) fn happened(answer: &Json) -> String {
+pub(super) fn happened(answer: &Waited) -> String {
     let mut out = String::new();
-    for event in items(answer, "events") {
-        match text(event, "event") {
-            "waiting" => _ = writeln!(out, "generation {}: waiting for {}", event["generation"], text(event, "for")),
-            "jobEnded" if text(event, "result") != "converged" => {
-                let counts =
-                    format!("{} of {} not in the desired state", event["notInDesiredState"], event["instances"]);
-                let error = event["error"].as_str();
-                let _ = writeln!(out, "generation {}: {}", event["generation"], error.unwrap_or(&counts));
-                out.extend(items(event, "troubles").map(|it| format!("  {}\n", trouble(it))));
+    for event in &answer.events {
+        match event {
+            Happened::Waiting { generation, whom, .. } => {
+                let _ = writeln!(out, "generation {generation}: waiting for {whom}");
             }
-            _ => {}
+            Happened::JobEnded { result: JobResult::Converged, .. } => {}
+            Happened::JobEnded { generation, instances, not_in_desired_state, troubles, error, .. } => {
+                let counts = format!("{not_in_desired_state} of {instances} not in the desired state");
+                let _ = writeln!(out, "generation {generation}: {}", error.as_ref().unwrap_or(&counts));
+                out.extend(troubles.iter().map(|it| format!("  {}\n", trouble(it))));
+            }
         }
     }
     out
 }
 
 /// An instance that is not in its desired state, in a line.
-fn trouble(trouble: &Json) -> String {
-    let message = match text(trouble, "message") {
-        "" => String::new(),
-        message => format!(": {message}"),
-    };
-    format!("{} {}{message}", text(trouble, "kind"), text(trouble, "instance"))
+fn trouble(trouble: &Trouble) -> String {
+    let message = if trouble.message.is_empty() { String::new() } else { format!(": {}", trouble.message) };
+    format!("{} {}{message}", trouble.kind.as_str(), trouble.instance)
 }
 
-pub(super) fn acknowledged(answer: &Json) -> String {
-    format!("damage reports cleared: {}\n", answer["forgotten"])
+pub(super) fn acknowledged(answer: &Acknowledged) -> String {
+    format!("damage reports cleared: {}\n", answer.forgotten)
 }
 
-pub(super) fn history(answer: &Json) -> String {
-    let rows = items(answer, "generations").map(|each| {
-        let stage = each["stage"].as_str().or(each["ended"].as_str()).unwrap_or("-");
-        let converged = each["converged"].as_str().unwrap_or("-");
-        let number = each["generation"].to_string();
-        let cells = [&number, stage, second(text(each, "accepted")), second(converged), text(each, "origin")];
-        cells.map(str::to_owned).to_vec()
+pub(super) fn history(answer: &History) -> String {
+    let rows = answer.generations.iter().map(|each| {
+        let stage = each.stage.map(|stage| word(&stage)).or(each.ended.map(|ended| word(&ended)));
+        let time = |at: Timestamp| second(at).trim_end_matches('Z').to_owned();
+        vec![
+            each.generation.to_string(),
+            stage.unwrap_or_else(|| "-".to_owned()),
+            time(each.accepted),
+            each.converged.map_or_else(|| "-".to_owned(), time),
+            each.origin.clone(),
+        ]
     });
     table(
         &["Generation", "Stage", "Accepted", "Converged", "Origin"],
@@ -115,81 +127,82 @@ pub(super) fn history(answer: &Json) -> String {
     )
 }
 
-/// A time without its fraction of a second.
-fn second(at: &str) -> &str {
-    at.split_once('.').map_or_else(|| at.trim_end_matches('Z'), |(whole, _)| whole)
-}
-
-pub(super) fn diff(answer: &Json) -> String {
-    let (from, to) = (&answer["from"], &answer["to"]);
-    let name = |side: &Json| format!("generation {} ({})", side["generation"], text(side, "name"));
-    let diff = TextDiff::from_lines(text(from, "text"), text(to, "text"));
+pub(super) fn diff(answer: &Comparison) -> String {
+    let name = |side: &Compared| format!("generation {} ({})", side.generation, side.name);
+    let (from, to) = (&answer.from, &answer.to);
+    let diff = TextDiff::from_lines(&from.text, &to.text);
     let mut out = diff.unified_diff().header(&name(from), &name(to)).to_string();
-    items(answer, "parameters").for_each(|parameter| out.extend(changed_parameter(parameter)));
-    items(answer, "files").for_each(|file| out.push_str(&changed_file(file)));
+    out.extend(answer.parameters.iter().filter_map(changed_parameter));
+    out.extend(answer.files.iter().map(changed_file));
     if out.is_empty() { "the documents, their parameters and their files are the same\n".to_owned() } else { out }
 }
 
-fn changed_parameter(parameter: &Json) -> Option<String> {
-    let (name, change) = (text(parameter, "name"), text(parameter, "change"));
+fn changed_parameter(parameter: &ChangedParameter) -> Option<String> {
+    let (name, change) = (&parameter.name, parameter.change);
+    let [from, to] = match &parameter.values {
+        Some(values) => [&values.from, &values.to].map(|value| value.clone().unwrap_or_default()),
+        None => Default::default(),
+    };
     match change {
-        "unchanged" => None,
-        _ if parameter["secret"] == true => Some(format!("parameter '{name}': {change}, a secret\n")),
-        "changed" => Some(format!("parameter '{name}': {} -> {}\n", parameter["from"], parameter["to"])),
-        "added" => Some(format!("parameter '{name}': added, {}\n", parameter["to"])),
-        _ => Some(format!("parameter '{name}': {change}\n")),
+        Changed::Unchanged => None,
+        _ if parameter.secret => Some(format!("parameter '{name}': {change}, a secret\n")),
+        Changed::Changed => Some(format!("parameter '{name}': {from} -> {to}\n")),
+        Changed::Added => Some(format!("parameter '{name}': added, {to}\n")),
+        Changed::Removed => Some(format!("parameter '{name}': removed\n")),
     }
 }
 
-fn changed_file(file: &Json) -> String {
-    let (path, change) = (text(file, "path"), text(file, "change"));
-    let mut out = format!("file '{path}': {change}\n");
-    if let (Some(before), Some(after)) = (file["from"]["text"].as_str(), file["to"]["text"].as_str()) {
-        out += &TextDiff::from_lines(before, after).unified_diff().header(path, path).to_string();
+fn changed_file(file: &ChangedFile) -> String {
+    let path = &file.path;
+    let mut out = format!("file '{path}': {}\n", file.change);
+    let text = |side: &'_ Option<stead_agent::control::ComparedFile>| side.clone()?.content?.text;
+    if let (Some(before), Some(after)) = (text(&file.from), text(&file.to)) {
+        out += &TextDiff::from_lines(&before, &after).unified_diff().header(path, path).to_string();
     }
     out
 }
 
-pub(super) fn looked(answer: &Json) -> String {
+pub(super) fn looked(answer: &Inspected) -> String {
     let mut out = String::new();
-    for document in items(answer, "documents") {
-        let report = &document["report"];
-        for instance in items(report, "instances") {
-            let status = text(instance, "status");
-            if matches!(status, "drifted" | "failed" | "skipped") {
-                let message = message(instance, "message");
-                let _ = writeln!(out, "  {status}: {} {}{message}", text(instance, "type"), text(instance, "name"));
+    for document in &answer.documents {
+        let report = &document.report.read;
+        for instance in &report.instances {
+            if matches!(instance.status.as_str(), "drifted" | "failed" | "skipped") {
+                let InstanceReport { type_name, name, status, message, .. } = instance;
+                let message = behind_status(status, message.as_deref());
+                let _ = writeln!(out, "  {status}: {type_name} {name}{message}");
             }
         }
-        let totals = &report["totals"];
-        let counts = ["unchanged", "drifted", "failed", "skipped"]
-            .into_iter()
-            .filter(|name| totals[name].as_u64().is_some_and(|count| count > 0))
-            .map(|name| {
-                format!("{} {}", totals[name], if name == "unchanged" { "in the desired state" } else { name })
-            });
-        let counts: Vec<String> = counts.collect();
-        let _ =
-            writeln!(out, "{} (generation {}): {}", text(document, "stage"), document["generation"], counts.join(", "));
+        let totals = &report.totals;
+        let counts = counted([
+            (totals.unchanged, "in the desired state"),
+            (totals.drifted, "drifted"),
+            (totals.failed, "failed"),
+            (totals.skipped, "skipped"),
+        ]);
+        let _ = writeln!(out, "{} (generation {}): {counts}", document.stage.as_str(), document.generation);
     }
     out
 }
 
 /// Returns the message about an instance behind a colon, without the status that it may begin with; empty if nothing is left.
-fn message(instance: &Json, name: &str) -> String {
-    let status = text(instance, "status");
-    let message = text(instance, name);
+fn behind_status(status: &str, message: Option<&str>) -> String {
+    let message = message.unwrap_or_default();
     let rest = message.strip_prefix(status).map_or(message, str::trim_start);
     if rest.is_empty() { String::new() } else { format!(": {rest}") }
 }
 
-pub(super) fn reports(answer: &Json) -> String {
-    let rows = items(answer, "reports").map(|each| {
-        let (report, job) = (&each["report"], &each["report"]["job"]);
-        let number = job["generation"].to_string();
-        let (ended, counted) = (second(text(each, "at")).to_owned() + "Z", counts(report));
-        let cells = [&*ended, &*number, text(job, "kind"), text(report, "result"), &*counted, text(each, "job")];
-        cells.map(str::to_owned).to_vec()
+pub(super) fn reports(answer: &Listing) -> String {
+    let rows = answer.reports.iter().map(|each| {
+        let report = &each.report.read;
+        vec![
+            second(each.at),
+            report.job.generation.to_string(),
+            word(&report.job.kind),
+            word(&report.result),
+            all_counts(&report.totals),
+            each.job.clone(),
+        ]
     });
     table(
         &["Ended", "Generation", "Type", "Result", "Instances", "Job"],
@@ -199,110 +212,107 @@ pub(super) fn reports(answer: &Json) -> String {
 }
 
 /// How many instances ended how, in words.
-fn counts(report: &Json) -> String {
-    let totals = &report["totals"];
-    let names = ["changed", "unchanged", "drifted", "failed", "pending", "skipped", "unknown"];
-    let counted = names.into_iter().filter(|name| totals[name].as_u64().is_some_and(|count| count > 0));
-    let counted: Vec<String> = counted.map(|name| format!("{} {name}", totals[name])).collect();
-    counted.join(", ")
+fn all_counts(totals: &Totals) -> String {
+    counted([
+        (totals.changed, "changed"),
+        (totals.unchanged, "unchanged"),
+        (totals.drifted, "drifted"),
+        (totals.failed, "failed"),
+        (totals.pending, "pending"),
+        (totals.skipped, "skipped"),
+        (totals.unknown, "unknown"),
+    ])
 }
 
-pub(super) fn report(report: &Json) -> String {
-    let job = &report["job"];
+fn counted<const N: usize>(counts: [(usize, &str); N]) -> String {
+    let counted = counts.into_iter().filter(|(count, _)| *count > 0);
+    counted.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn report(report: &JobReport) -> String {
+    let job = &report.job;
     let mut out = String::new();
     let mut line = |name: &str, value: &str| _ = writeln!(out, "{name:<12} {value}");
-    line("Job", text(job, "id"));
-    line("Generation", &format!("{} ({}, {})", job["generation"], text(job, "kind"), text(job, "work")));
-    line("Began", &format!("{}Z", second(text(job, "began"))));
-    line("Result", text(report, "result"));
-    line("Instances", &counts(report));
-    items(report, "errors").filter_map(Json::as_str).for_each(|error| line("Error", error));
-    for instance in items(report, "instances") {
-        let name = if instance["message"].is_string() { "message" } else { "notCorrected" };
-        let why = message(instance, name);
-        let status = text(instance, "status");
-        let _ = writeln!(out, "{status:<12} {} {}{why}", text(instance, "type"), text(instance, "name"));
+    line("Job", &job.id);
+    line("Generation", &format!("{} ({}, {})", job.generation, word(&job.kind), word(&job.work)));
+    line("Began", &second(job.began));
+    line("Result", &word(&report.result));
+    line("Instances", &all_counts(&report.totals));
+    report.errors.iter().for_each(|error| line("Error", error));
+    for InstanceReport { type_name, name, status, message, not_corrected } in &report.instances {
+        let why = behind_status(status, message.as_deref().or(not_corrected.as_deref()));
+        let _ = writeln!(out, "{status:<12} {type_name} {name}{why}");
     }
     out
 }
 
 /// The one screen that says where things stand. What does not apply has no line.
-pub(super) fn status(answer: &Json) -> String {
-    let mut lines = vec![("State", format!("{}: {}", text(answer, "LCMState"), text(answer, "LCMStateDetail")))];
+pub(super) fn status(answer: &AgentStatus) -> String {
+    let status = &answer.status;
+    let mut lines = vec![("State", format!("{}: {}", word(&status.lcm_state), status.lcm_state_detail))];
     let mut line = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
-    let names = |name: &str| {
-        let all: Vec<&str> = items(answer, name).filter_map(Json::as_str).collect();
-        (!all.is_empty()).then(|| all.join(", "))
-    };
-    line("Next", answer["NextAttempt"].as_str().map(|at| second(at).to_owned() + "Z"));
-    let progress = &answer["Progress"];
-    let known = progress["Instances"].as_u64().is_some_and(|instances| instances > 0);
-    line(
-        "Progress",
-        progress["Settled"].as_u64().filter(|_| known).map(|settled| format!("{settled} of {}", progress["Instances"])),
-    );
-    items(answer, "Troubles").for_each(|each| line("", Some(since(each))));
-    for stage in items(answer, "Stages") {
-        line(stage_name(stage), Some(staged_document(stage)));
-        line("", stage["Error"].as_str().map(str::to_owned));
-        items(stage, "Troubles").for_each(|each| line("", Some(since(each))));
+    let names = |names: &[String]| (!names.is_empty()).then(|| names.join(", "));
+    line("Next", status.next_attempt.map(second));
+    let known = answer.progress.filter(|progress| progress.instances > 0);
+    line("Progress", known.map(|progress| format!("{} of {}", progress.settled, progress.instances)));
+    answer.troubles.iter().flatten().for_each(|each| line("", Some(since(each))));
+    for stage in &status.stages {
+        line(stage_name(stage.stage), Some(staged_document(stage)));
+        line("", stage.error.clone());
+        stage.troubles.iter().for_each(|each| line("", Some(since(each))));
     }
-    line("Restart", names("RebootRequestedBy").map(|by| format!("asked for by {by}")));
-    line("Quarantined", names("Quarantined"));
-    line("Notify", names("Owed"));
-    line("Flapping", names("Flapping"));
+    line("Restart", names(&status.reboot_requested_by).map(|by| format!("asked for by {by}")));
+    line("Quarantined", names(&status.quarantined));
+    line("Notify", names(&status.owed));
+    line("Flapping", names(&answer.flapping));
     line(
         "Postponed",
-        names("Postponed").map(|names| format!("{names} changed too often; checked again within a minute")),
+        names(&answer.postponed).map(|names| format!("{names} changed too often; checked again within a minute")),
     );
-    line("Not watched", names("NotWatched"));
-    line("Not saved", answer["NotSaved"].as_str().map(|why| format!("{why}; nothing is begun until it is")));
-    for note in items(answer, "Damage") {
-        line("Damage", Some(format!("{}Z: {}", second(text(note, "at")), text(note, "message"))));
+    line("Not watched", names(&answer.not_watched));
+    line("Not saved", answer.not_saved.as_ref().map(|why| format!("{why}; nothing is begun until it is")));
+    for note in &status.damage {
+        line("Damage", Some(format!("{}: {}", second(note.at), note.message)));
     }
-    let replaced = answer["ProgramReplaced"].as_bool() == Some(true);
-    line(
-        "Program",
-        replaced.then(|| format!("{} was replaced; restart the agent to use the new one", text(answer, "Version"))),
-    );
-    let watched = &answer["Watched"];
-    let any = watched["Instances"].as_u64().is_some_and(|instances| instances > 0);
-    line("Watched", any.then(|| format!("{} of {} instances", watched["Watched"], watched["Instances"])));
-    line("Last job", answer["Job"].as_object().map(|_| last_job(&answer["Job"])));
+    let replaced = || format!("{} was replaced; restart the agent to use the new one", answer.version);
+    line("Program", answer.program_replaced.then(replaced));
+    let watched = &answer.watched;
+    let counts = || format!("{} of {} instances", watched.watched, watched.instances);
+    line("Watched", (watched.instances > 0).then(counts));
+    line("Last job", status.job.as_ref().map(last_job));
     lines.iter().fold(String::new(), |all, (name, value)| all + &format!("{name:<12} {value}\n"))
 }
 
-fn stage_name(stage: &Json) -> &'static str {
-    match text(stage, "Stage") {
-        "pending" => "Pending",
-        "current" => "Current",
-        _ => "Previous",
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Pending => "Pending",
+        Stage::Current => "Current",
+        Stage::Previous => "Previous",
     }
 }
 
 /// A document that is staged: where it came from, since when, by whom.
-fn staged_document(stage: &Json) -> String {
-    let user = match stage["DeliveredBy"].as_u64() {
-        Some(0) => "root".to_owned(),
-        user => format!("user {}", user.unwrap_or_default()),
+fn staged_document(stage: &StageStatus) -> String {
+    let user = match stage.delivered_by {
+        0 => "root".to_owned(),
+        user => format!("user {user}"),
     };
-    let (what, at) = match stage["Converged"].as_str() {
+    let (what, at) = match stage.converged {
         Some(at) => ("converged", at),
-        None => ("delivered", text(stage, "Accepted")),
+        None => ("delivered", stage.accepted),
     };
-    format!("generation {} from {} (by {user}), {what} {}Z", stage["Generation"], text(stage, "Origin"), second(at))
+    format!("generation {} from {} (by {user}), {what} {}", stage.generation, stage.origin, second(at))
 }
 
-fn since(each: &Json) -> String {
-    format!("{} (since {}Z)", trouble(each), second(text(each, "since")))
+fn since(each: &Trouble) -> String {
+    format!("{} (since {})", trouble(each), second(each.since))
 }
 
-fn last_job(job: &Json) -> String {
-    let (kind, status) = (text(job, "Type"), text(job, "Status"));
-    let at = job["EndDate"].as_str().map(|at| format!(", ended {}Z", second(at))).unwrap_or_default();
-    let counts = match job["NumberOfResources"].as_u64() {
-        Some(0) | None => String::new(),
-        Some(all) => format!(": {} of {all} not in the desired state", job["NumberNotInDesiredState"]),
+fn last_job(job: &JobStatus) -> String {
+    let at = job.end_date.map(|at| format!(", ended {}", second(at))).unwrap_or_default();
+    let counts = match job.number_of_resources {
+        0 => String::new(),
+        all => format!(": {} of {all} not in the desired state", job.number_not_in_desired_state),
     };
-    format!("{status} ({kind}, generation {}{at}){counts}", job["Generation"])
+    format!("{} ({}, generation {}{at}){counts}", word(&job.status), word(&job.kind), job.generation)
 }

@@ -125,6 +125,29 @@ fn a_report_is_found_and_read() {
     machine.stop();
 }
 
+/// Whoever collects reports asks from where the last answer ended, and gets each once.
+#[test]
+fn reports_are_read_behind_a_cursor() {
+    let mut machine = Machine::new();
+    machine.start();
+    let behind = |machine: &Machine, cursor: &Json| {
+        let answer = machine.json(&["report", "--after", &cursor.to_string()]);
+        let jobs = answer["reports"].as_array().unwrap().iter().map(|each| each["job"].as_str().unwrap().to_owned());
+        (jobs.collect::<Vec<_>>(), answer["next"].clone())
+    };
+    machine.ok(&["settings", "set", "ConfigurationMode=ApplyOnly"]);
+    assert_eq!(behind(&machine, &json!(0)), (vec![], json!(0)));
+    machine.deliver("one", &json!([file(&machine, "f")]));
+    machine.wait(0);
+    let (first, next) = behind(&machine, &json!(0));
+    assert_eq!((first.len(), behind(&machine, &next)), (1, (vec![], next.clone())));
+    machine.deliver("two", &json!([file(&machine, "g")]));
+    machine.wait(0);
+    let (second, _) = behind(&machine, &next);
+    assert!(second.len() == 1 && second != first, "{first:?} {second:?}");
+    machine.stop();
+}
+
 #[test]
 fn settings_are_data_where_data_is_asked_for() {
     let mut machine = Machine::new();

@@ -1,0 +1,669 @@
+//! Questions to an agent, each with the form of its answer.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value as Json};
+use stead_core::report::Totals;
+
+use crate::state::{Ended, Job, JobKind, JobResult, LastJob, Stage, Trouble, Work};
+use crate::status::Status;
+use crate::store::Delivered;
+
+/// A question to an agent. Its type tells the form of the answer, on both sides.
+pub trait Ask: Into<Request> {
+    /// The answer.
+    type Answer: Serialize + DeserializeOwned;
+}
+
+/// Declares the questions: the word for each on the wire, and its answer.
+macro_rules! questions {
+    ($($name:ident as $word:literal -> $answer:ty),* $(,)?) => {
+        /// A question as it is sent.
+        #[derive(Clone, Serialize, Deserialize)]
+        #[serde(tag = "request")]
+        pub enum Request {
+            $(#[doc = concat!("See [`", stringify!($name), "`].")]
+            #[serde(rename = $word)]
+            $name($name),)*
+        }
+
+        $(impl Ask for $name {
+            type Answer = $answer;
+        }
+
+        impl From<$name> for Request {
+            fn from(question: $name) -> Self {
+                Self::$name(question)
+            }
+        })*
+    };
+}
+
+questions! {
+    Submit as "submit" -> Staged,
+    UseExisting as "useExisting" -> Affected,
+    Check as "check" -> Inspected,
+    Get as "get" -> Inspected,
+    ReadStatus as "status" -> AgentStatus,
+    Wait as "wait" -> Waited,
+    Stop as "stop" -> Stopping,
+    ReadHistory as "history" -> History,
+    Restore as "restore" -> Staged,
+    Compare as "texts" -> Comparison,
+    Remove as "remove" -> Affected,
+    Acknowledge as "acknowledge" -> Acknowledged,
+    ReadSettings as "settings" -> SettingsNow,
+    ChangeSettings as "change" -> SettingsNow,
+    LoadSettings as "load" -> SettingsNow,
+    ListReports as "reports" -> Listing,
+    ReadReport as "report" -> Document<JobReport>,
+    ReadLog as "log" -> LogLines,
+}
+
+/// Stage a document as pending, after it was validated.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Submit {
+    /// The document.
+    pub delivered: Delivered,
+    /// Whether it takes the place of a pending one whatever the settings say, and ends the job under way.
+    pub force: bool,
+    /// Whether it is only staged, and held until an operator asks for it.
+    pub publish: bool,
+}
+
+/// Work on what is staged at once: the pending document, else the current one.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct UseExisting {}
+
+/// Test the current document, and the pending one if there is one. Nothing is changed or recorded.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Check {}
+
+/// Read the state of every instance of the current document, else of the pending one.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Get {}
+
+/// Where things stand.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct ReadStatus {}
+
+/// Answers when something has happened, or after a while. Whoever wants to wait for longer asks again.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Wait {
+    /// What is waited for.
+    pub goal: Goal,
+    /// At most so long; the agent may answer earlier.
+    pub milliseconds: u64,
+    /// How many entries of the feed the caller has seen; later entries are an answer as well.
+    #[serde(default)]
+    pub seen: Option<u64>,
+    /// True to keep waiting after a failed attempt, and for maintenance windows.
+    #[serde(default)]
+    pub patient: bool,
+}
+
+/// End the job under way. With `force`, programs of resources are ended at once.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Stop {
+    /// Whether what is under way is ended too.
+    pub force: bool,
+}
+
+/// Every generation that is kept.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct ReadHistory {}
+
+/// Stage a former document once more: the previous one, or that of a generation.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Restore {
+    /// The generation.
+    pub generation: Option<u64>,
+    /// As for a document that is submitted.
+    pub force: bool,
+}
+
+/// Compare two generations; by default the current and the pending one.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Compare {
+    /// The first.
+    pub from: Option<u64>,
+    /// The second.
+    pub to: Option<u64>,
+}
+
+/// Take the document of a stage away.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Remove {
+    /// The stage.
+    pub stage: Stage,
+    /// Whether a job over it is ended first.
+    pub force: bool,
+}
+
+/// Forget the damage that was found: an operator has taken note of it.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Acknowledge {}
+
+/// The settings.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct ReadSettings {}
+
+/// Change settings: each `NAME=VALUE`. All of them or none.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ChangeSettings {
+    /// The changes.
+    pub changes: Vec<(String, String)>,
+}
+
+/// Make the settings those of a file. What it does not name has its default.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LoadSettings {
+    /// What messages call the file.
+    pub name: String,
+    /// Its text, YAML or JSON.
+    pub text: String,
+}
+
+/// The reports of jobs: the last ones, newest first; or behind a cursor the next ones, oldest first.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct ListReports {
+    /// At most so many.
+    pub most: usize,
+    /// The `next` of an earlier answer, or 0 for all that are kept.
+    #[serde(default)]
+    pub after: Option<u64>,
+}
+
+/// The report of one job.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ReadReport {
+    /// Its id, or a unique part of it.
+    pub job: String,
+}
+
+/// The last lines of the log.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct ReadLog {
+    /// At most so many.
+    pub most: usize,
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "camelCase")]
+pub enum Goal {
+    /// That nothing more happens to the pending document for now.
+    Rest,
+    /// That this document has converged, or has failed, or waits for something that may take long.
+    Generation {
+        /// Its number.
+        number: u64,
+    },
+    /// That a job ends after so many, as an earlier answer counted them.
+    Job {
+        /// How many.
+        after: u64,
+    },
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Response {
+    /// It is done: the answer to the question.
+    Done(Json),
+    /// It was refused, and nothing has changed.
+    Refused(Refused),
+}
+
+/// Why something was refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Why, in one sentence.
+    pub message: String,
+    /// What is wrong with a document, as it is shown to users.
+    pub findings: String,
+}
+
+impl Refused {
+    /// The refusal of what is not about the content of a document.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), findings: String::new() }
+    }
+}
+
+/// JSON that was made elsewhere, with the members of it that are read here. It is passed on with all that it has, in its order.
+#[derive(Clone, Debug)]
+pub struct Document<T> {
+    /// What is read of it.
+    pub read: T,
+    whole: Json,
+}
+
+impl<T: DeserializeOwned> Document<T> {
+    /// Reads what is known of it.
+    ///
+    /// # Errors
+    /// When a member is missing or has another form.
+    pub fn of(whole: Json) -> Result<Self, serde_json::Error> {
+        Ok(Self { read: T::deserialize(&whole)?, whole })
+    }
+}
+
+impl<T> Serialize for Document<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.whole.serialize(serializer)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Document<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(Json::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// A document that was staged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Staged {
+    /// Its number.
+    pub generation: u64,
+    /// What is suspicious about it, as it is shown to users.
+    pub warnings: String,
+}
+
+/// The generation that something was done with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Affected {
+    /// Its number.
+    pub generation: u64,
+}
+
+/// What a test or a get of the staged documents found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inspected {
+    /// Each document.
+    pub documents: Vec<InspectedDocument>,
+}
+
+/// What a test or a get of one document found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InspectedDocument {
+    /// Its stage.
+    pub stage: Stage,
+    /// Its number.
+    pub generation: u64,
+    /// The report, as `stead check` prints it.
+    pub report: Document<RunReport>,
+}
+
+/// The report of a run, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RunReport {
+    /// How many instances ended how.
+    pub totals: Totals,
+    /// The instances.
+    pub instances: Vec<InstanceReport>,
+}
+
+/// What became of an instance, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceReport {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its name.
+    pub name: String,
+    /// In a word, as `stead check` prints it.
+    pub status: String,
+    /// Why.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Why drift was not corrected.
+    #[serde(default)]
+    pub not_corrected: Option<String>,
+}
+
+/// The report of a job, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+pub struct JobReport {
+    /// The job.
+    pub job: Job,
+    /// How it ended.
+    pub result: JobResult,
+    /// How many instances ended how; none where it came over no instance.
+    #[serde(default)]
+    pub totals: Totals,
+    /// The instances that were not in their desired state.
+    #[serde(default)]
+    pub instances: Vec<InstanceReport>,
+    /// Why it came over no instance.
+    #[serde(default)]
+    pub errors: Vec<String>,
+}
+
+/// The status, and what the process of the agent adds to what the record says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AgentStatus {
+    /// What the record says.
+    #[serde(flatten)]
+    pub status: Status,
+    /// How far the job under way has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<JobProgress>,
+    /// The failures of the job under way so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub troubles: Option<Vec<Trouble>>,
+    /// Instances that are corrected again and again, by their paths.
+    pub flapping: Vec<String>,
+    /// Instances that changed too often and are looked at within a minute.
+    pub postponed: Vec<String>,
+    /// How many instances are watched.
+    pub watched: WatchedCounts,
+    /// Instances that cannot be watched.
+    pub not_watched: Vec<String>,
+    /// Why the record cannot be saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_saved: Option<String>,
+    /// The version of the program.
+    pub version: String,
+    /// Whether its file was replaced since it was started.
+    pub program_replaced: bool,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct JobProgress {
+    /// How many instances have ended.
+    pub settled: usize,
+    /// How many there are.
+    pub instances: usize,
+}
+
+/// How many instances are watched.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WatchedCounts {
+    /// How many there are.
+    pub instances: usize,
+    /// How many of them are.
+    pub watched: usize,
+}
+
+/// How what was waited for ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitOutcome {
+    /// As desired.
+    Converged,
+    /// The job that was waited for failed.
+    Failed,
+    /// It waits for something that may take long.
+    Waiting,
+    /// Another document took its place.
+    Superseded,
+    /// Somebody removed it.
+    Removed,
+    /// There is no document.
+    None,
+}
+
+/// The answer to whoever waits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waited {
+    /// Whether what is waited for has ended.
+    pub done: bool,
+    /// Whether it has ended as desired.
+    pub converged: bool,
+    /// How it has ended.
+    pub outcome: Option<WaitOutcome>,
+    /// What the pending document waits for, in words.
+    pub waiting_for: Option<String>,
+    /// How many attempts failed, if it waits for the next one.
+    pub failures: Option<u32>,
+    /// When the next attempt is.
+    pub next_attempt: Option<Timestamp>,
+    /// The job that ended last.
+    pub last: Option<LastJob>,
+    /// How many jobs have ended since the agent was started.
+    pub jobs: u64,
+    /// What happened that the caller has not seen.
+    pub events: Vec<Happened>,
+    /// How many entries the caller has seen now.
+    pub seen: u64,
+}
+
+/// What happened in the work on documents.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Happened {
+    /// A job ended.
+    JobEnded {
+        /// Its id.
+        job: String,
+        /// The document.
+        generation: u64,
+        /// Why it was begun.
+        #[serde(rename = "type")]
+        kind: JobKind,
+        /// Whether it changed the machine.
+        work: Work,
+        /// How it ended.
+        result: JobResult,
+        /// How many instances there are.
+        instances: u64,
+        /// How many of them are not in their desired state.
+        not_in_desired_state: u64,
+        /// Those.
+        troubles: Vec<Trouble>,
+        /// Why it came over no instance.
+        error: Option<String>,
+    },
+    /// A job waits.
+    Waiting {
+        /// Its id.
+        job: String,
+        /// The document.
+        generation: u64,
+        /// For whom.
+        #[serde(rename = "for")]
+        whom: String,
+    },
+}
+
+/// What is ending.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stopping {
+    /// The job that was under way; between two tries there is none.
+    pub job: Option<String>,
+    /// The document, which is not tried again.
+    pub generation: u64,
+}
+
+/// The generations that are kept, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct History {
+    /// Each of them.
+    pub generations: Vec<KeptGeneration>,
+}
+
+/// A generation that is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeptGeneration {
+    /// Its number.
+    pub generation: u64,
+    /// Its stage, if it is staged.
+    pub stage: Option<Stage>,
+    /// Where it came from.
+    pub origin: String,
+    /// The user who delivered it.
+    pub user: u32,
+    /// The name of its content.
+    pub content: String,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// When the machine was brought to it, first.
+    pub converged: Option<Timestamp>,
+    /// Why it is not worked on any more.
+    pub ended: Option<Ended>,
+}
+
+/// Two deliveries, and in what they differ.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The first.
+    pub from: Compared,
+    /// The second.
+    pub to: Compared,
+    /// The parameters that differ.
+    pub parameters: Vec<ChangedParameter>,
+    /// The files that differ.
+    pub files: Vec<ChangedFile>,
+}
+
+/// One of two deliveries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Compared {
+    /// Its number.
+    pub generation: u64,
+    /// What messages call it.
+    pub name: String,
+    /// The name of its bundle.
+    pub bundle: Option<String>,
+    /// The text of the document.
+    pub text: String,
+}
+
+/// What became of something between two deliveries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Changed {
+    /// The second one alone has it.
+    Added,
+    /// The first one alone has it.
+    Removed,
+    /// They have it with other content.
+    Changed,
+    /// They have it alike.
+    Unchanged,
+}
+
+/// A parameter that differs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChangedParameter {
+    /// Its name.
+    pub name: String,
+    /// True if its values are not shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    /// What became of it.
+    pub change: Changed,
+    /// Its values, unless they are secret.
+    #[serde(flatten)]
+    pub values: Option<ValuePair>,
+}
+
+/// The values of a parameter in two deliveries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValuePair {
+    /// In the first one.
+    pub from: Option<Json>,
+    /// In the second one.
+    pub to: Option<Json>,
+}
+
+/// A file that differs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Its path in the bundle.
+    pub path: String,
+    /// What became of it.
+    pub change: Changed,
+    /// As the first delivery has it.
+    pub from: Option<ComparedFile>,
+    /// As the second one has it.
+    pub to: Option<ComparedFile>,
+}
+
+/// A file or a folder of a delivery.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparedFile {
+    /// Its mode, in octal digits.
+    pub mode: String,
+    /// Its content, if it is a file.
+    #[serde(flatten)]
+    pub content: Option<ComparedContent>,
+}
+
+/// The content of a file of a delivery.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparedContent {
+    /// The digest, in hexadecimal digits.
+    pub sha256: String,
+    /// The text of a small one that everybody can read.
+    pub text: Option<String>,
+}
+
+/// What was forgotten.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// How many notes of damage.
+    pub forgotten: usize,
+}
+
+/// The settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SettingsNow {
+    /// As a file, YAML.
+    pub settings: String,
+    /// Each with its value.
+    pub values: Map<String, Json>,
+    /// What is suspicious about a file of settings, as it is shown to users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<String>,
+}
+
+/// Reports of jobs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listing {
+    /// Each of them.
+    pub reports: Vec<ListedReport>,
+    /// The cursor behind the newest of them; where there are none that of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// The report of a job, in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListedReport {
+    /// When the job ended.
+    pub at: Timestamp,
+    /// Its id.
+    pub job: String,
+    /// The report.
+    pub report: Document<JobReport>,
+}
+
+/// Lines of the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogLines {
+    /// Each a JSON object.
+    pub lines: Vec<String>,
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
