@@ -267,12 +267,15 @@ pub struct Response {
     /// The desired state of an instance whose resource was found when it was called, with its secrets sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Arc<Value>>,
+    /// What is not known of a change that was made, and why, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
 }
 
 impl Response {
     /// A response of an outcome alone.
     pub fn of(outcome: Outcome) -> Self {
-        Self { outcome, metadata: None, restarts: Vec::new(), complete: None, desired: None }
+        Self { outcome, metadata: None, restarts: Vec::new(), complete: None, desired: None, unknown: None }
     }
 }
 

@@ -148,8 +148,8 @@ pub enum EventKind {
         /// Why it failed, where the last response does not say.
         problem: Option<Arc<Problem>>,
     },
-    /// A change did not last until the end of the run, so that its instance failed after all. Instances that require
-    /// it have run by then.
+    /// What an instance came to did not last until the end of the run, so that it failed after all. Instances that
+    /// require it have run by then.
     Refuted {
         /// The instance.
         instance: InstancePath,

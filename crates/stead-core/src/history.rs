@@ -233,6 +233,11 @@ impl AttemptRecord {
         }
     }
 
+    /// What is not known of a change that was made, and why; `None` where all is known.
+    pub fn state_unknown(&self) -> Option<&str> {
+        self.response.as_ref()?.unknown.as_deref()
+    }
+
     /// What it came to.
     pub fn result(&self) -> AttemptResult<'_> {
         let is_over = self.calls.last().is_some_and(|call| call.elapsed.is_some());

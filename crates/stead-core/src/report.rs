@@ -545,6 +545,11 @@ impl Record {
         }
     }
 
+    /// What is not known of a change that was made, and why; `None` where all is known.
+    pub fn state_unknown(&self) -> Option<&str> {
+        self.response.as_ref()?.unknown.as_deref()
+    }
+
     /// What a set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
     /// states. Of a drifted instance, what a set would do.
     pub fn effect(&self) -> Option<Effect> {

@@ -1,16 +1,17 @@
 //! Carrying out the calls of a run with the resources of a session.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use stead_core::call::{Call, Execution, Operation, Response, Wanted};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::run::KnownInstance;
 use stead_core::statements::Statement;
@@ -20,7 +21,7 @@ use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Provider, Review, TraceLevel};
+use stead_host::provider::{Context, Cost, LineTest, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
@@ -29,6 +30,7 @@ use stead_system::fs::SystemPath;
 use crate::execution::Planned;
 use crate::host::Host;
 use crate::late::LateSearch;
+use crate::second_look::SecondLook;
 use crate::watch::FileWatch;
 
 /// What carries out each resource; made once for each.
@@ -141,7 +143,8 @@ impl Providers {
         Managed {
             claims: provider.claims(desired).map(|claims| resolved(claims, cx)),
             ties: provider.ties(desired).resolved(resolve),
-            states: provider.states(desired),
+            states: provider.states(cx, desired),
+            removed_lines: provider.removed_lines(desired),
         }
     }
 }
@@ -154,6 +157,8 @@ pub(crate) struct Managed {
     pub(crate) ties: Ties,
     /// See [`Provider::states`].
     pub(crate) states: Vec<Statement>,
+    /// See [`Provider::removed_lines`].
+    pub(crate) removed_lines: Option<LineTest>,
 }
 
 /// Claims with absolute paths. What is read of a bundle does not change, and nobody else creates it.
@@ -197,6 +202,12 @@ pub(crate) fn in_folder(cx: &Context, folder: &Arc<str>) -> Context {
 struct Incapable;
 impl Provider for Incapable {}
 
+/// The desired state of an instance that was answered.
+pub(crate) struct Answered {
+    manifest: Arc<Manifest>,
+    desired: Arc<Value>,
+}
+
 /// Everything that the calls of one run need.
 pub(crate) struct SessionCalls {
     pub(crate) providers: Arc<Providers>,
@@ -210,6 +221,8 @@ pub(crate) struct SessionCalls {
     pub(crate) reads: Cancel,
     /// The plan that the run is to do, if there is one.
     pub(crate) planned: Planned,
+    /// What the run can have undone of its own.
+    pub(crate) second_look: SecondLook<Answered>,
 }
 
 impl SessionCalls {
@@ -227,13 +240,90 @@ impl SessionCalls {
     }
 
     /// Returns what an instance with this desired state states of named things.
-    pub(crate) fn states_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Vec<Statement> {
-        self.providers.of(manifest).states(desired)
+    pub(crate) fn states_of(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Vec<Statement> {
+        self.providers.of(manifest).states(self.contexts.of(id), desired)
+    }
+
+    /// Returns the lines that an instance with this desired state adds to its file.
+    pub(crate) fn added_lines(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Vec<String> {
+        self.providers.of(manifest).added_lines(desired)
     }
 
     /// Returns all that an instance with this desired state manages, creates, uses and states.
     pub(crate) fn managed_by(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Managed {
         self.providers.managed_by(manifest, desired, self.contexts.of(id))
+    }
+}
+
+impl SessionCalls {
+    /// The paths of what an instance creates or changes, at which something shows when it is changed. Accounts are in one file.
+    fn written_by(&self, id: NodeId, Answered { manifest, desired }: &Answered) -> Vec<SystemPath> {
+        let claims = self.claims_of(id, manifest, &Plain::covered(desired)).unwrap_or_default();
+        let written = |Claim::Path { path, extent }: &Claim| {
+            let is_account = stead_resources::account_at(path).is_some();
+            let database = path.ancestors().find(|above| above.parent() == Some(Path::new("/etc")));
+            let file = database.filter(|_| is_account).unwrap_or(path);
+            let is_written = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_));
+            is_written.then(|| SystemPath::here(file))
+        };
+        claims.0.iter().filter_map(written).collect()
+    }
+
+    /// Why a set would read something else than the plan did that the run is to do.
+    fn stale(&self, call: &Call) -> Option<Failure> {
+        let id = call.instance.node();
+        let is_other = |path: &SystemPath| {
+            let planned = self.planned.digest_of(id, &path.display().to_string());
+            planned.is_some_and(|planned| stead_system::fs::digest(path).ok().flatten() != *planned)
+        };
+        let paths = if self.planned.has_reads() {
+            self.read_by(id, &call.manifest, &Plain::covered(&call.desired))
+        } else {
+            Vec::new()
+        };
+        let path = paths.into_iter().find(is_other)?;
+        let message = format!("'{}' has changed since the plan was shown", path.display());
+        Some(Failure::new(FailureKind::Refused, message))
+    }
+
+    /// Tests again an instance of which something was changed after it was answered, and says why it is not in its desired state
+    /// any more.
+    fn undone(
+        &self,
+        KnownInstance { instance, manifest, desired }: &KnownInstance,
+        after: &[InstancePath],
+    ) -> Option<Failure> {
+        let (named, others) = after.split_at(after.len().min(3));
+        if named.is_empty() {
+            return None;
+        }
+        let call = Call {
+            instance: instance.clone(),
+            manifest: Arc::clone(manifest),
+            operation: Operation::Test,
+            execution: Execution::Actual,
+            desired: Arc::clone(desired),
+            tested: None,
+            pending: None,
+            metadata: None,
+            wanted: Wanted::Verdict,
+        };
+        let why = match self.carry_out(&call).outcome {
+            Outcome::Tested(tested) if !tested.in_desired_state => {
+                let names: Vec<String> = tested.differing.iter().map(|name| format!("'{name}'")).collect();
+                if names.is_empty() { "it differs".to_owned() } else { format!("{} differs", names.join(", ")) }
+            }
+            Outcome::Failed(failure) if failure.kind != FailureKind::Cancelled => failure.message,
+            _ => return None,
+        };
+        let mut labels: Vec<String> = named.iter().map(InstancePath::label).collect();
+        labels.extend((!others.is_empty()).then(|| format!("{} more", others.len())));
+        let message = format!(
+            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. Let it depend on what \
+             changes it",
+            labels.join(", ")
+        );
+        Some(Failure::new(FailureKind::NotConverged, message))
     }
 }
 
@@ -267,10 +357,30 @@ impl Calls for SessionCalls {
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
         let binding = self.planned.binding_of(call.instance.node());
         let cx = Context { name, found_absent, verdict_suffices, pending, binding, cancel, ..usual.clone() };
-        carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
+        if changes && let Some(stale) = self.stale(call) {
+            return stale.into();
+        }
+        let provider = self.providers.of(&call.manifest);
+        let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
+        let disturbance = (changes && is_loose())
+            .then(|| self.second_look.disturb(&call.instance, |id, of| self.written_by(id, &of)));
+        let response = carry_out(call, &*provider, &*self.vault, &cx);
+        if disturbance.is_none() && matches!(response.outcome, Outcome::Tested(_) | Outcome::Changed(_)) {
+            let answered = Answered { manifest: Arc::clone(&call.manifest), desired: Arc::clone(&call.desired) };
+            let written = |id, of| self.written_by(id, &of);
+            self.second_look.answered(call.instance.node(), answered, written);
+        }
+        response
     }
 
-    fn review(&self, instance: &KnownInstance) -> Review {
+    fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
+        self.second_look.disturbed()
+    }
+
+    fn review(&self, instance: &KnownInstance, after: &[InstancePath]) -> Review {
+        if let Some(undone) = self.undone(instance, after) {
+            return Review::Failed(undone);
+        }
         let cx = Context {
             name: Arc::clone(instance.instance.name()),
             ..self.contexts.of(instance.instance.node()).clone()
@@ -310,20 +420,25 @@ pub(crate) struct RealPaths(Mutex<HashMap<PathBuf, Option<PathBuf>>>);
 
 impl RealPaths {
     /// The path that is meant by a path, if links lead elsewhere.
-    fn of(&self, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn of(&self, path: &Path) -> Option<PathBuf> {
         let (folder, name) = (path.parent()?, path.file_name()?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains_key(folder) {
-            known.insert(folder.to_owned(), real_folder(folder));
-        }
-        known.get(folder)?.as_ref().map(|real| real.join(name))
+        real_folder(&mut known, folder).map(|real| real.join(name))
     }
 }
 
-/// Where a folder is that links lead to; `None` where it is what it is called.
-fn real_folder(folder: &Path) -> Option<PathBuf> {
-    let (above, real) = folder.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-    if real == above { None } else { folder.strip_prefix(above).ok().map(|below| real.join(below)) }
+/// Where a folder is that links lead to; `None` where it is what it is called. The folders above it are looked at first.
+fn real_folder(known: &mut HashMap<PathBuf, Option<PathBuf>>, folder: &Path) -> Option<PathBuf> {
+    if let Some(real) = known.get(folder) {
+        return real.clone();
+    }
+    let (above, name) = (folder.parent()?, folder.file_name()?);
+    let above = real_folder(known, above);
+    let here = above.as_ref().map(|above| above.join(name));
+    let path = here.as_deref().unwrap_or(folder);
+    let real = if path.is_symlink() { path.canonicalize().ok().or(here) } else { here };
+    known.insert(folder.to_owned(), real.clone());
+    real
 }
 
 /// Hands on what a resource wrote about what it does.

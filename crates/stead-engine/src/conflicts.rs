@@ -1,11 +1,11 @@
 //! Instances that manage the same thing, so that each undoes what the other did.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
-use stead_core::claims::{Claims, Conflict, Contradiction, Links, conflicts};
+use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, evaluate_known, is_written_out};
@@ -17,6 +17,7 @@ use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
+use crate::calls::RealPaths;
 use crate::implied::{Known, after_packages, causes, implied};
 use crate::session::{Prepared, Session};
 
@@ -39,7 +40,7 @@ impl Session {
                 graph.order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
             known.sort_by_key(|known| places.get(&known.id).copied());
         }
-        Self::order_conflicts(prepared, &known);
+        self.order_conflicts(prepared, &known);
     }
 
     fn is_order_implied(&self, prepared: &Prepared) -> bool {
@@ -49,16 +50,19 @@ impl Session {
     }
 
     /// Those without a condition whose properties are written out.
-    fn order_conflicts(prepared: &mut Prepared, known: &[Known]) {
+    fn order_conflicts(&self, prepared: &mut Prepared, known: &[Known]) {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
         let claims: Vec<_> =
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
-        let found = conflicts(&claims);
+        let found = once_each(conflicts(&claims));
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let states = known.iter().filter(is_set).map(|known| (known.id, known.states.as_slice()));
         let disagreements = besides(disagreements(states), &found);
+        let settled: Vec<&Known> = known.iter().filter(is_set).collect();
+        let erasures = self.erasures(&prepared.graph, &settled);
         let both = disagreements.iter().map(|found| (found.first, found.second));
         let both = found.iter().map(|found| (found.first, found.second)).chain(both);
+        let both = both.chain(erasures.iter().map(|found| (found.first(), found.second())));
         let pairs: Vec<_> = both.filter_map(|(first, second)| prepared.graph.adjacent(first, second)).collect();
         if !pairs.is_empty() {
             let graph = Arc::make_mut(&mut prepared.graph);
@@ -68,6 +72,36 @@ impl Session {
         }
         prepared.warnings.extend(warnings(&prepared.graph, &found));
         prepared.warnings.extend(disagreements.iter().map(|found| disagreement(&prepared.graph, found)));
+        prepared.warnings.extend(erasures.iter().map(|found| found.finding(&prepared.graph)));
+    }
+
+    /// The instances that remove lines from a file which others add to it, in the order of the later one of both.
+    fn erasures(&self, graph: &Graph, known: &[&Known]) -> Vec<Erasure> {
+        let removing = known.iter().enumerate();
+        let removing =
+            removing.filter_map(|(at, known)| Some((at, known.id, known.removed_lines.as_ref()?, part_of(known)?)));
+        let removing: Vec<_> = removing.collect();
+        if removing.is_empty() {
+            return Vec::new();
+        }
+        let (calls, mut found, mut left) = (self.calls(graph), BTreeSet::new(), MOST_LINES);
+        for (at, adding) in known.iter().enumerate() {
+            let Some((path, stated)) = part_of(adding).zip(graph.node(adding.id).stated.as_ref()) else { continue };
+            let mut others = removing.iter().filter(|(other, _, _, of)| *other != at && *of == path).peekable();
+            if others.peek().is_none() {
+                continue;
+            }
+            let lines = calls.added_lines(&graph.node(adding.id).manifest, &Plain::covered(stated));
+            for (other, removing, removes, _) in others {
+                left = left.saturating_sub(lines.len());
+                if left > 0 && lines.iter().any(|line| removes(line)) {
+                    let in_order = *other < at;
+                    let erasure = Erasure { removing: *removing, adding: adding.id, in_order, path: path.to_owned() };
+                    found.insert((at.max(*other), erasure));
+                }
+            }
+        }
+        found.into_iter().map(|(_, erasure)| erasure).collect()
     }
 
     /// Why the graph has the needs that the document does not state.
@@ -112,6 +146,9 @@ impl Session {
         };
         let mut all = Vec::with_capacity(graph.order.len());
         all.extend(graph.order.iter().filter_map(known));
+        for known in &mut all {
+            known.claims = known.claims.take().map(|claims| claims.with_other_paths(|path| calls.real_paths.of(path)));
+        }
         let will_be = all.iter().filter(|known| settled(graph, known.id).is_some());
         let links = Links::of(will_be.filter_map(|known| known.claims.as_ref()));
         if !links.is_empty() {
@@ -150,7 +187,7 @@ impl Session {
         let states_of = |id: &NodeId| {
             let node = graph.node(*id);
             let desired = desired(*id).filter(|_| is_built_in(node) && !graph.is_asserted(*id))?;
-            Some((*id, calls.states_of(&node.manifest, &Plain::covered(desired))))
+            Some((*id, calls.states_of(*id, &node.manifest, &Plain::covered(desired))))
         };
         graph.order.iter().filter_map(states_of).collect()
     }
@@ -162,11 +199,14 @@ impl Session {
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<Conflict> {
         let mut claims = self.claims_among(graph, desired);
+        let real_paths = RealPaths::default();
+        claims =
+            claims.into_iter().map(|(id, claims)| (id, claims.with_other_paths(|path| real_paths.of(path)))).collect();
         let links = Links::of(claims.iter().map(|(_, claims)| claims));
         if !links.is_empty() {
             claims = claims.into_iter().map(|(id, claims)| (id, through(&links, claims))).collect();
         }
-        conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())
+        once_each(conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>()))
     }
 
     /// What the instances of a run read and manage, as far as that is known: those of built-in resources whose desired state
@@ -228,6 +268,58 @@ impl Session {
 /// Tells an instance of a built-in resource, of which it is known what it manages.
 fn is_built_in(node: &Node) -> bool {
     matches!(node.manifest.implementation, Implementation::BuiltIn) && node.role == Role::Instance
+}
+
+/// How many lines are compared at most with what removes lines: few documents have any of it.
+const MOST_LINES: usize = 1 << 20;
+
+/// The file that an instance manages a part of: where links lead to it, behind them.
+fn part_of(known: &Known) -> Option<&Path> {
+    let claims = known.claims.iter().flat_map(|claims| &claims.0);
+    let parts = claims.filter(|Claim::Path { extent, .. }| matches!(extent, Extent::Part { .. }));
+    parts.last().map(|Claim::Path { path, .. }| &**path)
+}
+
+/// An instance that removes from a file what another one adds to it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Erasure {
+    removing: NodeId,
+    adding: NodeId,
+    /// Whether the one that removes comes first.
+    in_order: bool,
+    path: PathBuf,
+}
+
+impl Erasure {
+    fn first(&self) -> NodeId {
+        if self.in_order { self.removing } else { self.adding }
+    }
+
+    fn second(&self) -> NodeId {
+        if self.in_order { self.adding } else { self.removing }
+    }
+
+    fn finding(&self, graph: &Graph) -> Diagnostic {
+        let (one, other) = (graph.label(self.removing), graph.label(self.adding));
+        let message = format!("{one} removes a line from '{}' that {other} adds to it", self.path.display());
+        Diagnostic::warning(&CONFLICT, graph.declaration(self.second()).name.span, message)
+            .with_label(graph.declaration(self.first()).name.span, "the other one")
+            .with_help("remove one of them, or let 'match' fit other lines only")
+    }
+}
+
+/// The conflicts without those of two instances that are the same by another path: one is found at each path that a link leads
+/// to.
+fn once_each(found: Vec<Conflict>) -> Vec<Conflict> {
+    let real_paths = RealPaths::default();
+    let behind: BTreeSet<_> = found
+        .iter()
+        .filter_map(|Conflict { first, second, about, path }| Some((*first, *second, *about, real_paths.of(path)?)))
+        .collect();
+    let is_first = |found: &Conflict| {
+        behind.is_empty() || !behind.contains(&(found.first, found.second, found.about, found.path.clone()))
+    };
+    found.into_iter().filter(is_first).collect()
 }
 
 /// The disagreements of instances that are not in conflict over a path as well.

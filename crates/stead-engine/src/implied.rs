@@ -9,6 +9,7 @@ use stead_core::claims::{Claim, Claims, Provision, Stake, Ties};
 use stead_core::graph::{Graph, Implied};
 use stead_core::id::NodeId;
 use stead_core::statements::Statement;
+use stead_host::provider::LineTest;
 
 use crate::calls::Managed;
 
@@ -20,14 +21,17 @@ pub(crate) struct Known {
     pub(crate) ties: Option<Box<Ties>>,
     /// Few have any.
     pub(crate) states: Vec<Statement>,
+    /// Which lines it removes from its file, whoever added them.
+    pub(crate) removed_lines: Option<LineTest>,
 }
 
 impl Known {
     /// `None` of an instance that nothing is known of.
     pub(crate) fn of(id: NodeId, managed: Managed) -> Option<Self> {
-        let Managed { claims, ties, states } = managed;
+        let Managed { claims, ties, states, removed_lines } = managed;
         let ties = (!ties.is_empty()).then(|| Box::new(ties));
-        (claims.is_some() || ties.is_some() || !states.is_empty()).then_some(Self { id, claims, ties, states })
+        let is_known = claims.is_some() || ties.is_some() || !states.is_empty();
+        is_known.then_some(Self { id, claims, ties, states, removed_lines })
     }
 }
 

@@ -71,6 +71,9 @@ pub(crate) fn instance(run: &Run, id: NodeId) -> Map<String, Json> {
     if let Some(message) = reason(graph, run.report(), id).or_else(|| not_processed(run, id)) {
         all.insert("message".into(), message.into());
     }
+    if let Some(unknown) = record.state_unknown() {
+        all.insert("stateUnknown".into(), unknown.into());
+    }
     if let Some(due) = run.due(id) {
         all.insert("due".into(), due.into());
     }

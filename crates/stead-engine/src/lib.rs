@@ -28,6 +28,7 @@ mod reconcile;
 mod reference;
 mod resource;
 mod saved_plan;
+mod second_look;
 mod session;
 mod summary;
 mod watch;

@@ -22,6 +22,7 @@ use stead_host::facts::machine_identity;
 use stead_host::store::{self, Purpose, StoreError};
 
 use crate::difference::words;
+use crate::execution::Planned;
 use crate::json;
 use crate::parts::Parts;
 use crate::session::{Prepared, Session};
@@ -292,6 +293,11 @@ impl SavedPlan {
         let now = session.digests_of_reads(run);
         let paths: BTreeSet<&String> = self.reads.keys().chain(now.keys()).collect();
         paths.into_iter().filter(|path| self.reads.get(*path) != now.get(*path)).cloned().collect()
+    }
+
+    /// What a run is held to that is to do what this plan shows, and another what-if run has shown again.
+    pub fn binding(&self, again: &Run) -> Planned {
+        Planned::by(again, self.reads.clone())
     }
 
     /// For which instances another run would do, or did, something else than is planned. What was unknown must be so still: a

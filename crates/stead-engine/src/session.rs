@@ -45,6 +45,7 @@ use crate::importing::Importers;
 use crate::late::LateSearch;
 use crate::memory::Memory;
 use crate::reconcile::ReconcileOptions;
+use crate::second_look::SecondLook;
 
 /// One piece of work. What it holds of secrets is wiped when it is dropped.
 pub struct Session {
@@ -269,6 +270,7 @@ impl Session {
     pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
         SessionCalls {
             planned: Planned::default(),
+            second_look: SecondLook::default(),
             providers: Arc::clone(&self.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),

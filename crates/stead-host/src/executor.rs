@@ -7,6 +7,7 @@
 mod lanes;
 mod waking;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use stead_core::event::{Event, EventKind, Problem};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::run::{KnownInstance, ReplayError, Room, Run};
 use stead_core::value::Value;
 
@@ -37,8 +39,13 @@ pub trait Calls: Send + Sync {
     /// absolute paths.
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint>;
 
-    /// Reviews at the end of a run whether a change of an instance has lasted.
-    fn review(&self, _instance: &KnownInstance) -> Review {
+    /// The instances of which something was changed after they were answered, each with those that can have done so.
+    fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
+        BTreeMap::new()
+    }
+
+    /// Reviews at the end of a run whether what an instance came to has lasted, given what can have changed it since.
+    fn review(&self, _instance: &KnownInstance, _after: &[InstancePath]) -> Review {
         Review::Lasted
     }
 
@@ -249,15 +256,20 @@ impl Executor<'_> {
         self.flush()
     }
 
-    /// Looks once more at what was changed, all of it together: the longest time that anything must last is waited for once.
+    /// Looks once more at what was changed, by an instance itself or by others after it, all of it together: the longest time that
+    /// anything must last is waited for once.
     ///
     /// What is cancelled meanwhile is looked at and not waited for.
     fn review(&mut self) -> Result<(), ExecuteError> {
-        let is_set = self.run.mode().operation == Operation::Set && self.run.mode().execution == Execution::Actual;
-        let mut open = if is_set { self.run.changed() } else { Vec::new() };
+        if self.run.mode().operation != Operation::Set || self.run.mode().execution != Execution::Actual {
+            return Ok(());
+        }
+        let disturbed = self.calls.disturbed();
+        let after = |id: NodeId| disturbed.get(&id).map_or(&[][..], Vec::as_slice);
+        let mut open = self.run.to_review(|id| disturbed.contains_key(&id));
         while !open.is_empty() {
             let (mut refuted, mut longest) = (Vec::new(), None);
-            open.retain(|known| match self.calls.review(known) {
+            open.retain(|known| match self.calls.review(known, after(known.instance.node())) {
                 Review::Lasted => false,
                 Review::TooEarly(wait) => {
                     longest = longest.max(Some(wait));

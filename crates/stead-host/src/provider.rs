@@ -123,14 +123,29 @@ pub trait Provider: Send + Sync {
 
     /// Returns what an instance states of things that have a name. Another instance that states something else of the same thing
     /// is a conflict. Things that have a path are covered by claims.
-    fn states(&self, _input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, _input: &Plain) -> Vec<Statement> {
         Vec::new()
+    }
+
+    /// Returns the lines that an instance with this desired state adds to the file that it claims a part of, as far as they do not
+    /// depend on what is in the file.
+    fn added_lines(&self, _input: &Plain) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns what tells the lines that an instance with this desired state removes from the file that it claims a part of,
+    /// whoever added them; `None` if it removes none but its own.
+    fn removed_lines(&self, _input: &Plain) -> Option<LineTest> {
+        None
     }
 }
 
 fn unsupported(method: &str) -> Failure {
     Failure::new(FailureKind::Unsupported, format!("the resource does not support '{method}'"))
 }
+
+/// Tells lines from others.
+pub type LineTest = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The answer to whether the result of a set has lasted.
 #[derive(Clone, Debug)]

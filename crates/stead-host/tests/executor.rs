@@ -23,6 +23,8 @@ use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
+use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::parameters::Supplied;
 use stead_core::run::reconcile::Reconciler;
 use stead_core::run::{KnownInstance, Run, Setup};
@@ -59,11 +61,18 @@ struct Fake {
     drifted: bool,
     /// What happened: calls, flushes, and what journals record.
     log: Mutex<Vec<String>>,
+    /// The instances that end in `undone`, with the first one that was called.
+    undone: Mutex<BTreeMap<NodeId, Vec<InstancePath>>>,
+    first: Mutex<Option<InstancePath>>,
 }
 
 impl Calls for Fake {
     fn carry_out(&self, call: &Call) -> Response {
         let earlier = self.begin(call);
+        let first = self.first.lock().unwrap().get_or_insert_with(|| call.instance.clone()).clone();
+        if call.name().ends_with("undone") {
+            self.undone.lock().unwrap().insert(call.instance.node(), vec![first]);
+        }
         match call.name().rsplit('-').next() {
             Some("meet") => self.meet(),
             Some("cancel") => self.stop.cancel.cancel(),
@@ -82,9 +91,17 @@ impl Calls for Fake {
         self.response(call)
     }
 
+    /// Those that end in `undone` were, by the first instance that was called.
+    fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
+        self.undone.lock().unwrap().clone()
+    }
+
     /// Reviews `lasts` and `dies` twice, once too early; `forever` is always too early.
-    fn review(&self, known: &KnownInstance) -> Review {
+    fn review(&self, known: &KnownInstance, after: &[InstancePath]) -> Review {
         let name = known.instance.name().to_string();
+        if let Some(other) = after.first() {
+            return Review::Failed(Failure::new(FailureKind::NotConverged, format!("undone by {}", other.name())));
+        }
         self.log(format!("Review {name}"));
         let before = self.log.lock().unwrap().iter().filter(|entry| **entry == format!("Review {name}")).count();
         match name.rsplit('-').next() {
@@ -327,6 +344,23 @@ fn what_does_not_last_until_the_end_has_failed() {
     assert!(!log.iter().skip(first).any(|entry| entry.starts_with("Set")), "{log:?}");
     let again = Run::resume(setup("p-lasts\np-dies\ni-other p-dies\n", Mode::APPLY), &events).unwrap();
     assert_eq!(statuses(&again), statuses(&run));
+}
+
+#[test]
+fn what_others_undo_has_failed_whether_it_was_changed_or_not() {
+    let lines = "i-first\ni-undone i-first\ni-other i-undone\n";
+    for (drifted, rest) in [(true, Status::Changed), (false, Status::InState)] {
+        let fake = Arc::new(Fake { drifted, ..Fake::default() });
+        let (run, events) = driven(run_of(lines, Mode::APPLY), &fake, 4);
+        assert_eq!(
+            ["i-first", "i-undone", "i-other"].map(|name| status(&run, name)),
+            [rest.clone(), Status::Failed, rest]
+        );
+        let (id, _) = run.graph().iter().find(|(_, node)| &**node.path.name() == "i-undone").unwrap();
+        assert_eq!(run.report().record(id).why_failed().as_deref(), Some("undone by i-first"));
+        let again = Run::resume(setup(lines, Mode::APPLY), &events).unwrap();
+        assert_eq!(statuses(&again), statuses(&run));
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use crate::call::{Call, Execution, Response};
+use crate::call::{Call, Execution, Operation, Response};
 use crate::event::{Event, EventKind, Header, Mode, SkipReason, Status, VERSION};
 use crate::expr::FactKey;
 use crate::footprint::Footprint;
@@ -305,11 +305,16 @@ impl Run {
         self.known(id)
     }
 
-    /// The instances that were changed, in the order of the graph.
-    pub fn changed(&self) -> Vec<KnownInstance> {
-        let is_changed = |id: &&NodeId| self.report.status(**id) == Some(&Status::Changed);
+    /// The instances to look at once more at the end of a run, in the order of the graph: those that were changed, and those in
+    /// their desired state, unless they are only tested, that others can have changed since.
+    pub fn to_review(&self, is_disturbed: impl Fn(NodeId) -> bool) -> Vec<KnownInstance> {
+        let is_of_interest = |id: &&NodeId| match self.report.status(**id) {
+            Some(Status::Changed) => true,
+            Some(Status::InState) => is_disturbed(**id) && self.mode_of(**id).operation == Operation::Set,
+            _ => false,
+        };
         let calls = |id: &&NodeId| self.graph.node(**id).role == Role::Instance;
-        self.graph.order.iter().filter(calls).filter(is_changed).filter_map(|id| self.known(*id)).collect()
+        self.graph.order.iter().filter(calls).filter(is_of_interest).filter_map(|id| self.known(*id)).collect()
     }
 
     fn known(&self, id: NodeId) -> Option<KnownInstance> {

@@ -95,6 +95,9 @@ fn attempt(number: usize, attempt: &AttemptRecord, built_in: Option<&BuiltIn>) -
     if let Some(reason) = result.reason() {
         all.insert("message".into(), reason.into());
     }
+    if let Some(unknown) = attempt.state_unknown() {
+        all.insert("stateUnknown".into(), unknown.into());
+    }
     all.insert("changes".into(), difference.as_ref().map(differences).unwrap_or_default().into());
     Json::Object(all)
 }

@@ -47,7 +47,7 @@ impl Attempt<'_> {
             Method::Test => self.test(),
             Method::Set(execution) => self.set(execution),
             Method::Delete(execution) => {
-                self.check_uncovered(execution)?;
+                self.check_before(execution)?;
                 let cx = self.context_of(execution);
                 Ok(Reply::Deleted(self.texts(&self.provider.delete(&cx, &self.input, execution)?)))
             }
@@ -55,11 +55,13 @@ impl Attempt<'_> {
         }
     }
 
+    fn check_before(&self, execution: Execution) -> Result<(), Failure> {
+        if execution == Execution::Actual { self.check_uncovered() } else { Ok(()) }
+    }
+
     /// Refuses to set a placeholder in place of a secret: the properties come from an output or a recorded request.
-    fn check_uncovered(&self, execution: Execution) -> Result<(), Failure> {
-        let Some(found) = covered_at(self.input.expose()).filter(|_| execution == Execution::Actual) else {
-            return Ok(());
-        };
+    pub(super) fn check_uncovered(&self) -> Result<(), Failure> {
+        let Some(found) = covered_at(self.input.expose()) else { return Ok(()) };
         let property = found.split('/').nth(1).unwrap_or_default();
         let message = format!("'{property}' is a redacted placeholder, not the secret; state the secret itself");
         Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
@@ -93,7 +95,7 @@ impl Attempt<'_> {
     }
 
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
-        self.check_uncovered(execution)?;
+        self.check_before(execution)?;
         let reply = self.provider.set(&self.context_of(execution), &self.input, execution)?;
         if let Some(Pending { message, data }) = reply.pending {
             let data = data.map(|data| self.resealer.state(data));

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Wanted};
 use stead_core::manifest::Implementation;
 use stead_core::planner::{Method, Planner, Reply, Step, deletes};
 use stead_core::value::{Object, Sensitive, Value};
@@ -60,17 +60,34 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
 
 fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     let mut planner = Planner::new(call, &attempt.desired, attempt.rules());
+    let mut unknown = None;
     loop {
         match planner.step()? {
-            Step::Done(response) => return Ok(complete(call, attempt, *response)),
+            Step::Done(response) => {
+                let response = Response { unknown, ..predicted(attempt, *response) };
+                return Ok(complete(call, attempt, response));
+            }
             Step::Invoke(method) => {
                 let answer = attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method)));
                 if let Some(warning) = planner.observe(answer.map_err(|failure| attempt.scrubbed(failure)))? {
                     attempt.note(TraceLevel::Warn, &warning);
+                    unknown = Some(warning);
                 }
             }
         }
     }
+}
+
+/// A response with what a set would be refused for, where it says what a set would change.
+fn predicted(attempt: &Attempt<'_>, mut response: Response) -> Response {
+    if let Outcome::Changed(changed) = &mut response.outcome
+        && attempt.call.execution == Execution::WhatIf
+        && changed.changed.is_some()
+        && let Err(failure) = attempt.check_uncovered()
+    {
+        changed.presumed = Some(Presumed { failure, paths: Vec::new() });
+    }
+    response
 }
 
 /// Adds the complete state to a response, if an expression may refer to it. A response whose state cannot be read

@@ -155,7 +155,7 @@ impl Provider for Files {
         reply::cost(desired)
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         reply::owners(input)
     }
 

@@ -119,7 +119,7 @@ impl Provider for Groups {
         Cost::Inline
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, "name").unwrap_or_default();
         reply::states(&format!("the group '{name}'"), input, &["gid"])
     }

@@ -76,7 +76,7 @@ struct Modules {
 }
 
 impl Provider for Modules {
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, "name").unwrap_or_default().replace('-', "_");
         reply::states(&format!("the kernel module '{name}'"), input, &["loaded", "boot", "options", "blacklisted"])
     }

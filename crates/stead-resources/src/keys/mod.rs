@@ -119,6 +119,7 @@ struct Key<F>(PhantomData<fn() -> F>);
 impl<F: Format> Part for Key<F> {
     type Stated<'a> = Of<'a, F>;
     const NOUN: &'static str = "value";
+    const HAS_LINES: bool = false;
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);

@@ -9,7 +9,7 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, LineTest, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
@@ -146,7 +146,7 @@ impl Provider for LineProvider {
         Cost::Inline
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name);
         let (Some(path), line) = (text("path"), text("line")) else { return Vec::new() };
         // What a line is that takes the place of others, and whether a line is there at all.
@@ -158,6 +158,17 @@ impl Provider for LineProvider {
             (None, Some(line)) => reply::states(&format!("the line '{line}' of '{path}'"), input, &[]),
             _ => Vec::new(),
         }
+    }
+
+    fn added_lines(&self, input: &Plain) -> Vec<String> {
+        let line = reply::text(input, "line").filter(|_| !reply::is_removal(input));
+        line.map(str::to_owned).into_iter().collect()
+    }
+
+    fn removed_lines(&self, input: &Plain) -> Option<LineTest> {
+        let pattern = reply::text(input, "match").filter(|_| reply::is_removal(input))?;
+        let pattern = self.patterns.compile("match", pattern).ok()?;
+        Some(Box::new(move |line| pattern.is_match(line.as_bytes())))
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {

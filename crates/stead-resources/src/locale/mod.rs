@@ -73,7 +73,7 @@ struct Locales {
 }
 
 impl Provider for Locales {
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let variables = input.expose().get("variables").and_then(Value::as_object);
         let state = |(name, locale): (&String, &Value)| Statement {
             thing: format!("the setting '{name}' of the machine"),

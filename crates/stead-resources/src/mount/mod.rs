@@ -202,7 +202,7 @@ impl Provider for Mounts {
         Cost::Process
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name).unwrap_or_default();
         let thing = match text("path") {
             NO_PATH => format!("the swap space '{}'", text("device")),

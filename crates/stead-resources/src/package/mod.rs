@@ -186,7 +186,7 @@ impl Provider for Packages {
         if is_latest { Cost::Process } else { Cost::Inline }
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let Ok(stated) = read_each::<Properties<'_>>(input) else { return Vec::new() };
         // Ranges may have versions in common.
         let is_exact = matches!(stated.version.as_ref().map(|each| &each.requirement), Some(Requirement::Exact(_)));

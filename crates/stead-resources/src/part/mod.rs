@@ -50,6 +50,9 @@ pub(crate) trait Part: Send + Sync + 'static {
     /// contradicting each other.
     const KEYS: &'static [&'static str] = &[];
 
+    /// Whether the lines of a new part are the same in whatever file it is.
+    const HAS_LINES: bool = true;
+
     /// What an instance manages, as far as it is known before anything is looked up.
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);
@@ -277,8 +280,14 @@ impl<P: Part> Provider for Parts<P> {
         P::claims(input.expose())
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
+    fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         P::states(input)
+    }
+
+    fn added_lines(&self, input: &Plain) -> Vec<String> {
+        let stated: Option<P::Stated<'_>> = read(input).ok().filter(|stated: &P::Stated<'_>| stated.exist());
+        let text = stated.filter(|_| P::HAS_LINES).and_then(|stated| stated.put("").ok());
+        text.iter().flat_map(|text| text.lines()).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 }
 

@@ -20,10 +20,12 @@ use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod bus;
+mod drop_ins;
 mod steps;
 mod unit;
 
 use bus::{Invocation, Job, Lasting, Systemd};
+pub(crate) use drop_ins::{StatedFile, overridden};
 use steps::{Change, Step};
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
@@ -56,7 +58,8 @@ struct Properties<'a> {
     #[serde(borrow)]
     unit: Option<FileText<'a>>,
     /// The content of drop-in files, by their names without '.conf', as in
-    /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed.
+    /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed; it fails where one that systemd reads
+    /// later takes back what this or 'unit' states, naming it.
     #[serde(borrow)]
     drop_ins: Option<BTreeMap<DropInName<'a>, FileText<'a>>>,
     /// Files that it reads at its start, such as its configuration: it is restarted if it runs and one of them changed after
@@ -71,7 +74,8 @@ struct Properties<'a> {
     restarted: bool,
     /// How many seconds a service must keep running after it was started or restarted. The run looks at it when that time
     /// has passed and all else is done, for all services at once: one that has ended or was started again by systemd has
-    /// failed. 0 for no such look.
+    /// failed. One that ends later is found by the next check or job: raise this for a service that takes longer to fail.
+    /// 0 for no such look.
     #[serde(default = "stable_for")]
     #[schemars(range(max = 600), extend("writeOnly" = true, "default" = STABLE_FOR))]
     stable_for: u32,
@@ -159,6 +163,11 @@ pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
     (!fragment.is_own()).then_some(fragment.path)
 }
 
+/// What is removed from the administrator's drop-ins of a unit, which can say otherwise than its file until then.
+pub(crate) fn drop_in_removals(name: &str) -> Provision {
+    Provision::Removals(PathBuf::from(format!("/{ADMINISTRATOR}/{name}.d")).into())
+}
+
 /// Whether a unit with this unit file is enabled, or can be.
 pub(crate) fn can_be_enabled(cx: &Context, name: &str, text: &str) -> bool {
     !unit::Install::of(text, name).links.is_empty() || !Unit::find(&cx.system_root, name).links.is_empty()
@@ -204,24 +213,15 @@ impl Provider for Services {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired: Properties<'_> = read(input)?;
         let found = self.find(cx, &desired)?;
+        desired.check_in_force(&cx.system_root)?;
         let (state, differing) = (desired.state(&found), desired.differing(&found));
         let predicted = desired.predicted(cx, &found, &state, !differing.is_empty());
         Ok(TestReply { predicted, ..reply::tested(state, &differing) })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired: Properties<'_> = read(input)?;
-        let change = self.bring_about(cx, &desired, execution)?;
-        let Change { differing, what_if, effects, presumed, restarts_itself, .. } = change;
-        let mut after = desired.after();
-        if restarts_itself {
-            let service = Object::from_iter([("service".to_owned(), Value::from(&*desired.name.whole()))]);
-            after.insert("_restartRequired".to_owned(), Value::Array(vec![Value::Object(service)]));
-            // It is asked for, and done when this process ends: a test in the meantime does not count against it.
-            let files = input.expose().get("restartedAfter").cloned();
-            after.extend(files.map(|files| ("restartedAfter".to_owned(), files)));
-        }
-        Ok(SetReply { presumed, effects, ..reply::set(after, &differing, what_if) })
+        read::<Properties<'_>>(input)?.check_in_force(&cx.system_root)?;
+        self.put(cx, input, execution)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -259,8 +259,11 @@ impl Provider for Services {
         verdict.map_or_else(Review::Failed, |_| Review::Lasted)
     }
 
-    fn states(&self, input: &Plain) -> Vec<Statement> {
-        let name = whole_name(reply::text(input, "name").unwrap_or_default());
+    fn states(&self, cx: &Context, input: &Plain) -> Vec<Statement> {
+        let stated = whole_name(reply::text(input, "name").unwrap_or_default());
+        // A unit file that is stated takes the place of a link by that name.
+        let is_own = input.expose().get("unit").is_some();
+        let name = if is_own { stated } else { unit::real_name(&cx.system_root, &stated).unwrap_or(stated) };
         reply::states(&format!("the unit '{name}'"), input, &["state", "enabled", "masked"])
     }
 
@@ -270,8 +273,12 @@ impl Provider for Services {
         let files = files.filter_map(|file| Some(Provision::Path(Path::new(file.as_str()?).into())));
         // A package brings the unit that has its name, as a rule.
         let name = input.expose().get("name").and_then(text);
-        let package = name.map(|name| Provision::Package(name.strip_suffix(".service").unwrap_or(&name).to_owned()));
-        Ties { provides: Vec::new(), uses: files.chain(package).collect() }
+        let brought = |name: &String| Provision::Package(name.strip_suffix(".service").unwrap_or(name).to_owned());
+        let package = name.as_ref().map(brought);
+        let writes = ["unit", "dropIns"].iter().any(|property| input.expose().get(property).is_some());
+        let writes = writes && !reply::is_removal(input);
+        let folder = name.as_deref().filter(|_| writes).map(|name| drop_in_removals(&whole_name(name)));
+        Ties { provides: Vec::new(), uses: files.chain(package).chain(folder).collect() }
     }
 
     fn test_cost(&self, _desired: &Value) -> Cost {
@@ -292,6 +299,22 @@ fn has_other_init(root: &SystemRoot) -> bool {
 }
 
 impl Services {
+    /// Brings a unit about, whatever other files say of it.
+    pub(crate) fn put(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let change = self.bring_about(cx, &desired, execution)?;
+        let Change { differing, what_if, effects, presumed, restarts_itself, .. } = change;
+        let mut after = desired.after();
+        if restarts_itself {
+            let service = Object::from_iter([("service".to_owned(), Value::from(&*desired.name.whole()))]);
+            after.insert("_restartRequired".to_owned(), Value::Array(vec![Value::Object(service)]));
+            // It is asked for, and done when this process ends: a test in the meantime does not count against it.
+            let files = input.expose().get("restartedAfter").cloned();
+            after.extend(files.map(|files| ("restartedAfter".to_owned(), files)));
+        }
+        Ok(SetReply { presumed, effects, ..reply::set(after, &differing, what_if) })
+    }
+
     fn find(&self, cx: &Context, desired: &Properties<'_>) -> Result<Found, Failure> {
         let (root, name) = (&cx.system_root, desired.name.whole());
         if has_other_init(root) {
@@ -454,6 +477,15 @@ impl Properties<'_> {
     fn drop_in_paths(&self) -> impl Iterator<Item = (String, &str)> {
         let stated = self.drop_ins.iter().flatten();
         stated.map(|(name, text)| (format!("{}.d/{}.conf", self.unit_path(), name.0), text.0))
+    }
+
+    /// Fails where systemd reads other files so that those that are stated would not be in force.
+    fn check_in_force(&self, root: &SystemRoot) -> Result<(), Failure> {
+        let unit = self.unit.map(|unit| StatedFile { property: "unit", path: self.unit_path(), text: unit.0 });
+        let drop_in = |(path, text)| StatedFile { property: "dropIns", path, text };
+        let stated: Vec<_> = unit.into_iter().chain(self.drop_in_paths().map(drop_in)).collect();
+        let found = if self.exist { overridden(root, &self.name.whole(), &stated) } else { None };
+        found.map_or(Ok(()), Err)
     }
 
     /// The files that count for whether a service that runs is outdated, where they are.

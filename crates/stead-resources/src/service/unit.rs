@@ -16,7 +16,7 @@ use crate::text::{NAMES, assignments, is_whole_name};
 pub(super) const ADMINISTRATOR: &str = "etc/systemd/system";
 
 /// Where unit files are, in the order in which systemd looks for them.
-const SEARCHED: [&str; 10] = [
+pub(super) const SEARCHED: [&str; 10] = [
     "etc/systemd/system.control",
     "run/systemd/system.control",
     "run/systemd/transient",
@@ -106,6 +106,11 @@ impl Named {
     }
 }
 
+/// The name of the unit that a name is another name of.
+pub(super) fn real_name(root: &SystemRoot, name: &str) -> Option<String> {
+    named(root, name).iter().find_map(|at| at.real_name(name))
+}
+
 fn named(root: &SystemRoot, name: &str) -> Vec<Named> {
     let at = |directory: &&str| {
         let path = format!("{directory}/{name}");
@@ -119,7 +124,7 @@ fn named(root: &SystemRoot, name: &str) -> Vec<Named> {
 }
 
 /// `a@.service` for `a@b.service`.
-fn template(name: &str) -> Option<String> {
+pub(super) fn template(name: &str) -> Option<String> {
     let (stem, suffix) = name.rsplit_once('.')?;
     let (prefix, instance) = stem.split_once('@')?;
     (!instance.is_empty()).then(|| format!("{prefix}@.{suffix}"))

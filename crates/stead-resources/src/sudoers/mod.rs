@@ -1,11 +1,12 @@
 //! `Stead/Sudoers`: a file of rules for sudo.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent, Ties};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -16,9 +17,11 @@ use crate::input::{ReadOnly, exclusive, read, read_each, required};
 use crate::text::{FileText, SudoersName};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
+mod grants;
 mod rule;
 mod visudo;
 
+use grants::overridden;
 use rule::Rule;
 
 const PROFILE: Profile = Profile {
@@ -31,7 +34,8 @@ const PROFILE: Profile = Profile {
 };
 
 /// Rules of sudo, in a file of their own in /etc/sudoers.d with mode 0440, which belongs to root. `visudo` checks them before
-/// they are placed, and in what-if too: rules with an error never take effect, nor do half of them.
+/// they are placed, and in what-if too: rules with an error never take effect, nor do half of them. Of all rules that fit, sudo
+/// takes the last one: it fails where a file that is read later says otherwise of the same command, naming it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Sudoers")]
@@ -91,8 +95,11 @@ struct Sudoers {
 }
 
 impl Provider for Sudoers {
-    fn ties(&self, _input: &Plain) -> Ties {
-        Ties::default().and_packages(["sudo"])
+    fn ties(&self, input: &Plain) -> Ties {
+        let mut ties = Ties::default().and_packages(["sudo"]);
+        let removals = (!reply::is_removal(input)).then(|| Provision::Removals(Path::new(FOLDER).into()));
+        ties.uses.extend(removals);
+        ties
     }
 
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
@@ -106,6 +113,7 @@ impl Provider for Sudoers {
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = Desired::of(read(input)?, input);
+        desired.check_in_force(cx)?;
         let TestReply { actual, differing, .. } = self.files.test(cx, &desired.file(None)).map_err(of_name)?;
         let actual = actual.map(|actual| desired.state(&actual)).unwrap_or_default();
         let differing = desired.renamed(differing);
@@ -118,6 +126,7 @@ impl Provider for Sudoers {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::of(read(input)?, input);
+        desired.check_in_force(cx)?;
         let invalid = self.checked(cx, &desired)?;
         match (execution, invalid) {
             (Execution::Actual, Some(invalid)) => Err(invalid.failure),
@@ -214,6 +223,14 @@ impl<'a> Desired<'a> {
         let rules = properties.rules.as_ref().map(|rules| rules.iter().map(Rule::line).collect());
         let content = properties.content.map(|content| content.0.to_owned()).or(rules);
         Self { properties, rules: input.expose().get("rules"), content }
+    }
+
+    /// Fails where the rules would not be in force beside those of other files.
+    fn check_in_force(&self, cx: &Context) -> Result<(), Failure> {
+        let content = self.content.as_deref().filter(|_| self.properties.exist);
+        let path = path_of(self.properties.name.0);
+        let found = content.and_then(|content| overridden(&cx.system_root, &path, self.property(), content));
+        found.map_or(Ok(()), Err)
     }
 
     /// The properties of the file. Only root can give a file to root.

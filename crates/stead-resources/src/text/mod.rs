@@ -38,7 +38,7 @@ pub(crate) use unit::{
     CalendarEvents, DropInName, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName, is_whole_name,
     whole_name,
 };
-pub(crate) use unit_file::{NAMES, assignments, unit_file_flaw};
+pub(crate) use unit_file::{NAMES, Setting, assignments, settings, unit_file_flaw};
 
 /// Proof that a text was checked: only this module can make one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -62,17 +62,34 @@ fn statement(line: &str) -> Statement<'_> {
     }
 }
 
-/// The assignments of a section, lines that end with a backslash joined.
-pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
-    let (mut found, mut current) = (Vec::new(), "");
-    for (_, statement) in statements(text) {
-        match statement {
-            Statement::Section(name) => current = name,
-            Statement::Assignment(key, value) if current == section => found.push((key, value)),
-            Statement::Assignment(..) | Statement::Neither => {}
+/// A setting of a unit file.
+pub(crate) struct Setting<'t> {
+    /// The number of its first line, from 1.
+    pub(crate) line: usize,
+    pub(crate) section: &'t str,
+    pub(crate) key: &'t str,
+    /// The value; empty where it takes back the values in front of it.
+    pub(crate) value: String,
+}
+
+/// The settings of a unit file or drop-in in its order, lines that end with a backslash joined.
+pub(crate) fn settings(text: &str) -> Vec<Setting<'_>> {
+    let mut section = "";
+    let setting = |(line, statement)| match statement {
+        Statement::Section(name) => {
+            section = name;
+            None
         }
-    }
-    found
+        Statement::Assignment(key, value) => Some(Setting { line, section, key, value: value.trim().to_owned() }),
+        Statement::Neither => None,
+    };
+    statements(text).into_iter().filter_map(setting).collect()
+}
+
+/// The assignments of a section.
+pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
+    let own = settings(text).into_iter().filter(|setting| setting.section == section);
+    own.map(|setting| (setting.key, setting.value)).collect()
 }
 
 /// Describes the first line of a unit file or drop-in that systemd would ignore although its author meant it, by its

@@ -13,7 +13,8 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::input::{exclusive, invalid, read, read_each, refused, required};
 use crate::service::{
-    Activity, Services, can_be_enabled, foreign_unit_file, is_live, own_timers, own_unit_file, own_unit_path,
+    Activity, Services, StatedFile, can_be_enabled, drop_in_removals, foreign_unit_file, is_live, overridden,
+    own_timers, own_unit_file, own_unit_path,
 };
 use crate::text::{CalendarEvents, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
@@ -33,8 +34,8 @@ const PROFILE: Profile = Profile {
 
 /// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system. A file
 /// is written whole when one of its properties differs; the plan lists the lines that are lost then. Settings of your own are
-/// kept in NAME.timer.d and NAME.service.d. Unit files of packages are not replaced. The timer is enabled and started; one
-/// that runs is started again when it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
+/// kept in NAME.timer.d and NAME.service.d; it fails where one of them takes back what is stated, naming it. Unit files of
+/// packages are not replaced. The timer is enabled and started; one that runs is started again when it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Timer")]
@@ -173,7 +174,13 @@ impl Provider for Timers {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        reply::ties(input)
+        let mut ties = reply::ties(input);
+        let name = reply::text(input, "name").filter(|_| !reply::is_removal(input)).into_iter();
+        let stem = |name: &str| name.strip_suffix(".timer").unwrap_or(name).to_owned();
+        ties.uses.extend(
+            name.flat_map(|name| ["timer", "service"].map(|kind| drop_in_removals(&format!("{}.{kind}", stem(name))))),
+        );
+        ties
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -183,6 +190,7 @@ impl Provider for Timers {
 
 impl Timers {
     fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<SetReply, Failure> {
+        desired.check_in_force(cx)?;
         let found = Settings::find(cx, &desired.stem(), desired.unit.is_some());
         let (timer, service) = (desired.timer(cx, found.as_ref()), desired.service(cx, found.as_ref()));
         // The command is there before the timer that runs it, and goes after it.
@@ -197,7 +205,7 @@ impl Timers {
         }
         let mut replies = Vec::with_capacity(2);
         for (is_timer, unit) in order {
-            replies.push((is_timer, self.services.set(cx, unit, execution)?));
+            replies.push((is_timer, self.services.put(cx, unit, execution)?));
         }
         Ok(desired.joined(cx, found.as_ref(), replies, effects))
     }
@@ -274,6 +282,19 @@ impl Properties<'_> {
         let is_enough = |text: &String| !is_timer || !self.enabled || can_be_enabled(cx, name, text);
         let kept = own_unit_file(cx, name).filter(|text| is_as_wanted && is_enough(text));
         kept.unwrap_or_else(|| render(&wanted, &self.stem(), name))
+    }
+
+    /// Fails where a drop-in takes back what is stated.
+    fn check_in_force(&self, cx: &Context) -> Result<(), Failure> {
+        let wanted = self.settings();
+        let overridden = |(kind, text): (&str, String)| {
+            let name = format!("{}.{kind}", self.stem());
+            let path = own_unit_path(&name).trim_start_matches('/').to_owned();
+            overridden(&cx.system_root, &name, &[StatedFile { property: "name", path, text: &text }])
+        };
+        let texts = [("timer", wanted.timer_settings()), ("service", wanted.service_settings())];
+        let found = if self.exist { texts.into_iter().find_map(overridden) } else { None };
+        found.map_or(Ok(()), Err)
     }
 
     /// Where its unit files are, of those that were not written here.

@@ -86,6 +86,17 @@ impl Settings {
         self.0.iter().map(shown).collect()
     }
 
+    /// What is stated of the timer, as settings of a unit file.
+    pub(super) fn timer_settings(&self) -> String {
+        let unit = self.lines(&[("description", "Description")]);
+        format!("[Unit]\n{unit}[Timer]\n{}{}", self.lines(&TIMER), self.lines(&[("unit", "Unit")]))
+    }
+
+    /// What is stated of its service.
+    pub(super) fn service_settings(&self) -> String {
+        format!("[Service]\n{}", self.lines(&SERVICE))
+    }
+
     fn lines(&self, keys: &[(&str, &str)]) -> String {
         let mut lines = String::new();
         for (property, key) in keys {

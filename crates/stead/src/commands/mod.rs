@@ -54,6 +54,7 @@ pub(crate) use lint::lint;
 pub(crate) use new::new;
 pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
+use saved::Source;
 pub(crate) use saved::show;
 use stead_engine::{
     Execution, Memory, Parts, Planned, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart,
@@ -190,8 +191,10 @@ fn confirmed(
 ) -> Result<Planned, Exit> {
     match consent {
         Consent::Given => Ok(Planned::default()),
-        Consent::Asked => written_soon(|| confirm::confirm(document, session, prepared)).map(|()| Planned::default()),
-        Consent::Planned(plan) => saved::confirm(plan, session, prepared, width(document.width, session, prepared)),
+        Consent::Asked => written_soon(|| confirm::confirm(document, session, prepared)),
+        Consent::Planned(plan) => {
+            saved::confirm((plan, Source::Saved), session, prepared, width(document.width, session, prepared))
+        }
     }
 }
 

@@ -157,20 +157,49 @@ pub(super) fn document(plan: &SavedPlan, arguments: Apply) -> Result<Apply, Exit
 }
 
 fn refused(message: &str) -> Exit {
-    complain(&format!("error: {message}"));
-    complain("help: make a new plan with 'stead plan --out'");
-    Exit::Unusable
+    Source::Saved.refused(message)
 }
 
-/// Plans once more, and refuses where anything else would be done than what is saved; returns what it has shown.
+/// Where a plan is from that is to be done.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    /// A file.
+    Saved,
+    /// It was shown, and the user said yes to it.
+    Shown,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Saved => "the saved plan",
+            Self::Shown => "the plan that was shown",
+        }
+    }
+
+    fn refused(self, message: &str) -> Exit {
+        complain(&format!("error: {message}"));
+        self.help();
+        Exit::Unusable
+    }
+
+    fn help(self) {
+        complain(match self {
+            Self::Saved => "help: make a new plan with 'stead plan --out'",
+            Self::Shown => "help: apply the document again, and look at the plan",
+        });
+    }
+}
+
+/// Plans once more, and refuses where anything else would be done than what a plan says; returns what it has shown.
 pub(super) fn confirm(
-    plan: &SavedPlan,
+    (plan, source): (&SavedPlan, Source),
     session: &Session,
     prepared: &Prepared,
     width: NonZeroUsize,
 ) -> Result<Planned, Exit> {
     if !plan.is_of(prepared) {
-        return Err(refused("a document that the saved plan includes has changed"));
+        return Err(source.refused(&format!("a document that {} includes has changed", source.name())));
     }
     let run = session.run(prepared, Execution::new(Mode::PLAN, width)).map_err(|error| {
         complain(&format!("error: {}", error_chain(&error)));
@@ -182,12 +211,14 @@ pub(super) fn confirm(
     let deviations = plan.deviations(&run);
     if deviations.is_empty() {
         let Some(path) = plan.changed_reads(session, &run).first().map(|path| plain(path).into_owned()) else {
-            return Ok(Planned::by(&run));
+            return Ok(plan.binding(&run));
         };
-        return Err(refused(&format!("'{path}', which the saved plan reads, has changed; nothing was changed")));
+        let reads = format!("'{path}', which {} reads, has changed; nothing was changed", source.name());
+        return Err(source.refused(&reads));
     }
     complain(&format!(
-        "error: the saved plan is out of date for {}; nothing was changed",
+        "error: {} is out of date for {}; nothing was changed",
+        source.name(),
         counted(deviations.len(), "instance")
     ));
     for deviation in deviations.iter().take(MAX_DEVIATIONS) {
@@ -199,7 +230,7 @@ pub(super) fn confirm(
     if deviations.len() > MAX_DEVIATIONS {
         complain(&format!("  and {}", counted(deviations.len() - MAX_DEVIATIONS, "more instance")));
     }
-    complain("help: make a new plan with 'stead plan --out'");
+    source.help();
     Err(Exit::Unusable)
 }
 

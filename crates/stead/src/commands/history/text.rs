@@ -130,7 +130,8 @@ fn attempt(number: usize, attempt: &AttemptRecord) -> String {
     let elapsed: Duration = attempt.calls.iter().filter_map(|call| call.elapsed).sum();
     let began = instant(attempt.began);
     let result = attempt.result();
-    let (word, why) = (result_word(result), result.reason().map(|why| reason(&why)).unwrap_or_default());
+    let why = result.reason().or_else(|| attempt.state_unknown().map(str::to_owned));
+    let (word, why) = (result_word(result), why.map(|why| reason(&why)).unwrap_or_default());
     let calls = format!("{} in {}", calls.join(", "), human(elapsed));
     format!("    attempt {number} at {began}{waited}{woken} ({calls}): {word}{why}\n")
 }

@@ -1,0 +1,163 @@
+//! What else of a run can have changed after an instance was brought to its desired state.
+//!
+//! An instance that says what it manages has an effect on nothing else. So files are only looked at when something runs that does
+//! not say so, such as a package or a command: once before it, and once at the end of the run.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
+use stead_system::fs::{Identity, SystemPath};
+
+/// The instances of a run that were answered, and what ran after them that can have changed anything. `A` is an answer, of which
+/// the paths are found out when they are needed.
+pub(crate) struct SecondLook<A>(Mutex<Looks<A>>);
+
+impl<A> Default for SecondLook<A> {
+    fn default() -> Self {
+        let looks = Looks { answered: Vec::new(), looked_at: BTreeMap::new(), under_way: 0, ended: Vec::new() };
+        Self(Mutex::new(looks))
+    }
+}
+
+struct Looks<A> {
+    /// Those that nothing has run after yet that can have changed anything.
+    answered: Vec<(NodeId, A)>,
+    looked_at: BTreeMap<NodeId, Look>,
+    /// How many sets are under way that can change anything.
+    under_way: usize,
+    /// The instances of those that have ended, in this order.
+    ended: Vec<InstancePath>,
+}
+
+/// What was at the paths of an instance once it was answered.
+struct Look {
+    found: Vec<(SystemPath, Option<Identity>)>,
+    /// How many of those that can change anything had ended by then.
+    ended: usize,
+}
+
+impl Look {
+    fn is_as_it_was(&self) -> bool {
+        self.found.iter().all(|(path, identity)| identity_of(path) == *identity)
+    }
+}
+
+fn identity_of(path: &SystemPath) -> Option<Identity> {
+    path.status().map(|status| status.identity)
+}
+
+impl<A> SecondLook<A> {
+    /// An instance was answered; `paths` are those that it manages.
+    pub(crate) fn answered(&self, id: NodeId, answer: A, paths: impl Fn(NodeId, A) -> Vec<SystemPath>) {
+        let mut looks = self.looks();
+        looks.looked_at.remove(&id);
+        looks.answered.push((id, answer));
+        if looks.under_way > 0 {
+            looks.look(paths);
+        }
+    }
+
+    /// A set of an instance begins that can change anything; it ends when what is returned is dropped.
+    pub(crate) fn disturb(
+        &self,
+        instance: &InstancePath,
+        paths: impl Fn(NodeId, A) -> Vec<SystemPath>,
+    ) -> Disturbance<'_, A> {
+        let mut looks = self.looks();
+        looks.look(paths);
+        looks.under_way += 1;
+        Disturbance { look: self, instance: instance.clone() }
+    }
+
+    /// The instances of which something was changed after they were answered, each with those that can have done so.
+    pub(crate) fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
+        let looks = self.looks();
+        let after = |look: &Look| looks.ended.get(look.ended..).unwrap_or_default().to_vec();
+        let touched = looks.looked_at.iter().map(|(id, look)| (*id, look, after(look)));
+        let touched = touched.filter(|(_, look, after)| !after.is_empty() && !look.is_as_it_was());
+        touched.map(|(id, _, after)| (id, after)).collect()
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks<A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A> Looks<A> {
+    /// Remembers what is at the paths of all that were answered.
+    fn look(&mut self, paths: impl Fn(NodeId, A) -> Vec<SystemPath>) {
+        let ended = self.ended.len();
+        for (id, answer) in std::mem::take(&mut self.answered) {
+            let at = |path: SystemPath| {
+                let identity = identity_of(&path);
+                (path, identity)
+            };
+            let found = paths(id, answer).into_iter().map(at).collect();
+            self.looked_at.insert(id, Look { found, ended });
+        }
+    }
+}
+
+/// A set that is under way and can change anything.
+#[must_use = "it ends when it is dropped"]
+pub(crate) struct Disturbance<'l, A> {
+    look: &'l SecondLook<A>,
+    instance: InstancePath,
+}
+
+impl<A> Drop for Disturbance<'_, A> {
+    fn drop(&mut self) {
+        let mut looks = self.look.looks();
+        looks.under_way = looks.under_way.saturating_sub(1);
+        looks.ended.push(self.instance.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use stead_core::id::{ResourceId, TypeName};
+
+    use super::*;
+
+    /// Sets of an instance without a container.
+    fn instance(node: u32) -> InstancePath {
+        let id =
+            ResourceId { type_name: TypeName::parse("Test/Loose").expect("a type"), name: node.to_string().into() };
+        InstancePath::new(None, id, NodeId(node))
+    }
+
+    #[test]
+    fn what_was_changed_by_what_ran_afterwards_is_found() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["a", "b"] {
+            fs::write(at(name), "x").expect("it is written");
+        }
+        let look = SecondLook::<&str>::default();
+        let paths = |_, name: &str| vec![SystemPath::here(at(name))];
+        let [a, b, c] = [0, 1, 2].map(NodeId);
+        look.answered(a, "a", paths);
+        drop(look.disturb(&instance(3), paths));
+        let under_way = look.disturb(&instance(4), paths);
+        look.answered(b, "b", paths);
+        look.answered(c, "c", paths);
+        assert!(look.disturbed().is_empty());
+        for name in ["a", "b", "c"] {
+            fs::write(at(name), "other").expect("it is written");
+        }
+        drop(under_way);
+        drop(look.disturb(&instance(5), paths));
+        let by = |found: &BTreeMap<NodeId, Vec<InstancePath>>, id| {
+            found[&id].iter().map(|other| other.name().to_string()).collect::<Vec<_>>()
+        };
+        let found = look.disturbed();
+        assert_eq!([a, b, c].map(|id| by(&found, id).concat()), ["345", "45", "45"]);
+        // It was set again.
+        look.answered(c, "c", paths);
+        assert!(!look.disturbed().contains_key(&c));
+    }
+}

@@ -1,0 +1,426 @@
+//! What the rules of sudo come to when all of its files are read: the last one that fits counts.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use stead_core::call::Failure;
+use stead_system::fs::SystemRoot;
+
+use super::FOLDER;
+use crate::input::impossible;
+
+/// The file that sudo reads; it names the others.
+const MAIN: &str = "/etc/sudoers";
+
+/// More than such a file has, with all its comments.
+const MAX_SIZE: u64 = 16 << 20;
+
+/// One command in a rule: who may run it, or may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Grant {
+    line: usize,
+    users: Vec<String>,
+    hosts: Vec<String>,
+    run_as: Vec<String>,
+    /// With its arguments.
+    command: String,
+    is_refused: bool,
+    /// Whether no password is required, where that is said.
+    nopasswd: Option<bool>,
+    noexec: Option<bool>,
+}
+
+/// Lists of words that have a name, by what kind of words they are and the name.
+type Aliases = HashMap<(String, String), Vec<String>>;
+
+/// Returns why a file of rules at a path would not be in force: sudo does not read it, or reads another one after it that says
+/// otherwise of the same command. What cannot be read here is not known to say anything.
+pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content: &str) -> Option<Failure> {
+    let mut files = Files { root, own: path, parts: Vec::new(), place: None };
+    let has_main = root.at(MAIN).followed().is_some();
+    match files.add(MAIN, 0) {
+        Some(()) if files.place.is_none() => {
+            let message = format!("'{MAIN}' does not include '{FOLDER}', so that sudo reads no file in it");
+            return Some(impossible(property, message));
+        }
+        None if !has_main => files.add_folder(FOLDER, 0),
+        _ => {}
+    }
+    let mut aliases = Aliases::new();
+    let texts = files.parts.iter().map(|part| part.text.as_str()).chain([content]);
+    texts.flat_map(logical_lines).for_each(|(_, line)| read_aliases(&line, &mut aliases));
+    let own = grants(content, &aliases);
+    let later = files.parts.iter().skip(files.place.unwrap_or(files.parts.len()));
+    let located = |part: &'_ Part| {
+        let grants = grants(&part.text, &aliases).into_iter();
+        grants.map(|grant| (part.path.clone(), part.first + grant.line, grant)).collect::<Vec<_>>()
+    };
+    let later: Vec<_> = later.flat_map(located).collect();
+    own.iter().enumerate().find_map(|(at, grant)| {
+        // What another rule of the file says is as it was meant.
+        if own.iter().skip(at + 1).any(|other| grant.meets(other) && grant.contradicted(other).is_some()) {
+            return None;
+        }
+        let mut found = None;
+        for (path, line, other) in later.iter().filter(|(.., other)| grant.meets(other)) {
+            found = grant.contradicted(other).map(|how| (path, line, how));
+        }
+        let (path, line, how) = found?;
+        let who = grant.users.join(",");
+        let hint = "Remove that line, or choose a 'name' that comes later";
+        let message = format!("'{path}' {how} for '{who}' in line {line}, which is read later. {hint}");
+        Some(impossible(property, message))
+    })
+}
+
+/// What sudo reads, one after the other.
+struct Files<'r> {
+    root: &'r SystemRoot,
+    /// The file that is to be, which is not among the parts.
+    own: &'r str,
+    parts: Vec<Part>,
+    /// How many parts are in front of it, if its folder is read.
+    place: Option<usize>,
+}
+
+/// Lines of a file up to one that includes another.
+struct Part {
+    path: String,
+    /// How many lines are in front of them.
+    first: usize,
+    text: String,
+}
+
+impl Files<'_> {
+    /// As many as sudo follows.
+    const DEEPEST: usize = 128;
+
+    /// Adds a file with those that it includes; `None` where it cannot be read.
+    fn add(&mut self, path: &str, depth: usize) -> Option<()> {
+        let text = self.root.text(path, MAX_SIZE).filter(|_| depth < Self::DEEPEST)?;
+        let mut part = Part { path: path.to_owned(), first: 0, text: String::new() };
+        for (number, line) in text.lines().enumerate() {
+            let Some((is_folder, other)) = included(line) else {
+                part.text.push_str(line);
+                part.text.push('\n');
+                continue;
+            };
+            let next = Part { path: path.to_owned(), first: number + 1, text: String::new() };
+            self.parts.push(std::mem::replace(&mut part, next));
+            if is_folder { self.add_folder(&other, depth + 1) } else { _ = self.add(&other, depth + 1) }
+        }
+        self.parts.push(part);
+        Some(())
+    }
+
+    /// Adds the files of a folder in the order of their names: all but those with a dot in it, or a tilde at its end.
+    fn add_folder(&mut self, folder: &str, depth: usize) {
+        let names = self.root.entries(folder).unwrap_or_default().into_keys();
+        let names = names.filter_map(|name| name.into_string().ok());
+        let names = names.filter(|name| !name.contains('.') && !name.ends_with('~'));
+        let own = Path::new(self.own).file_name().filter(|_| folder == FOLDER).and_then(|name| name.to_str());
+        for name in names {
+            if own.is_some_and(|own| self.place.is_none() && *own <= *name) {
+                self.place = Some(self.parts.len());
+            }
+            if Some(name.as_str()) != own {
+                self.add(&format!("{folder}/{name}"), depth);
+            }
+        }
+        if own.is_some() && self.place.is_none() {
+            self.place = Some(self.parts.len());
+        }
+    }
+}
+
+/// The file or folder that a line includes, and whether it is a folder.
+fn included(line: &str) -> Option<(bool, String)> {
+    let (word, path) = line.trim().strip_prefix(['@', '#'])?.split_once(char::is_whitespace)?;
+    let path = path.trim().trim_matches('"');
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/etc/{path}") };
+    let path = path.trim_end_matches('/').to_owned();
+    matches!(word, "include" | "includedir").then(|| (word == "includedir", path))
+}
+
+impl Grant {
+    /// Returns whether another rule is about a command that this one is about, of the same user and as the same one.
+    fn meets(&self, other: &Self) -> bool {
+        let has = |words: &[String], word: &str| {
+            let last =
+                words.iter().rfind(|each| matches!(each.trim_start_matches('!'), each if each == word || each == ALL));
+            last.is_some_and(|last| !last.starts_with('!'))
+        };
+        let share = |one: &[String], others: &[String]| one.iter().any(|word| word == ALL || has(others, word));
+        self.users.iter().any(|user| has(&other.users, user))
+            && share(&self.hosts, &other.hosts)
+            && share(&self.run_as, &other.run_as)
+            && (self.command == ALL || covers(&other.command, &self.command))
+    }
+
+    /// Returns how another rule for the same says otherwise.
+    fn contradicted(&self, other: &Self) -> Option<String> {
+        let command = &other.command;
+        match (self.is_refused, other.is_refused) {
+            (false, true) => return Some(format!("forbids {command}")),
+            (true, false) => return Some(format!("allows {command}")),
+            (true, true) => return None,
+            (false, false) => {}
+        }
+        let asks = (self.nopasswd == Some(true) && other.nopasswd != Some(true))
+            .then(|| format!("requires a password for {command}"));
+        let asks_not = (self.nopasswd == Some(false) && other.nopasswd == Some(true))
+            .then(|| format!("requires no password for {command}"));
+        let executes = (self.noexec == Some(true) && other.noexec != Some(true))
+            .then(|| format!("lets {command} run other commands"));
+        asks.or(asks_not).or(executes)
+    }
+}
+
+/// The word for all users, hosts or commands.
+const ALL: &str = "ALL";
+
+/// Returns whether a command of a rule stands for another one: without arguments it stands for it with any, and a folder for the
+/// commands in it. Patterns are not compared.
+fn covers(command: &str, other: &str) -> bool {
+    let program = other.split_whitespace().next().unwrap_or_default();
+    let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
+    command == ALL || command == other || command == program || command.strip_suffix('/') == Some(folder)
+}
+
+/// The lines of a file with the numbers of their first ones, those that end with a backslash joined, without comments.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let (mut lines, mut continues) = (Vec::<(usize, String)>::new(), false);
+    for (number, line) in (1..).zip(text.lines()) {
+        let more = line.ends_with('\\');
+        let part = line.strip_suffix('\\').unwrap_or(line);
+        match lines.last_mut().filter(|_| continues) {
+            Some((_, line)) => line.push_str(part),
+            None => lines.push((number, part.to_owned())),
+        }
+        continues = more;
+    }
+    let plain = |(number, line): (usize, String)| (number, without_comment(&line).trim().to_owned());
+    lines.into_iter().map(plain).filter(|(_, line)| !line.is_empty()).collect()
+}
+
+/// A line up to a comment; a number of a user begins with the same sign.
+fn without_comment(line: &str) -> &str {
+    let begins = |at: usize| {
+        let (front, behind) = line.split_at(at);
+        !front.ends_with('\\')
+            && !behind.get(1..).is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit()))
+    };
+    let at = line.match_indices('#').map(|(at, _)| at).find(|at| begins(*at));
+    at.and_then(|at| line.get(..at)).unwrap_or(line)
+}
+
+/// Splits a text at a sign that no backslash is in front of and that is in no parentheses or quotes.
+fn split(text: &str, at: char) -> Vec<&str> {
+    let (mut parts, mut from, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_usize, false, false);
+    for (place, sign) in text.char_indices() {
+        match sign {
+            _ if escaped => {}
+            '"' => quoted = !quoted,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if sign == at && depth == 0 && !quoted => {
+                parts.extend(text.get(from..place));
+                from = place + sign.len_utf8();
+            }
+            _ => {}
+        }
+        escaped = sign == '\\' && !escaped;
+    }
+    parts.extend(text.get(from..));
+    parts
+}
+
+fn words(list: &str) -> Vec<String> {
+    let words = split(list, ',').into_iter().map(str::trim).filter(|word| !word.is_empty());
+    words.map(|word| word.replace("! ", "!")).collect()
+}
+
+/// Adds the lists that a line gives names.
+fn read_aliases(line: &str, aliases: &mut Aliases) {
+    let Some((kind, lists)) = line.split_once(char::is_whitespace) else { return };
+    if !["User_Alias", "Runas_Alias", "Host_Alias", "Cmnd_Alias", "Cmd_Alias"].contains(&kind) {
+        return;
+    }
+    let kind = kind.split_once('_').map_or(kind, |(kind, _)| kind).replace("Cmnd", "Cmd");
+    for list in split(lists, ':') {
+        if let Some((name, list)) = list.split_once('=') {
+            aliases.insert((kind.clone(), name.trim().to_owned()), words(list));
+        }
+    }
+}
+
+/// Words with lists in place of their names.
+fn expanded(words: Vec<String>, kind: &str, aliases: &Aliases, depth: usize) -> Vec<String> {
+    const DEEPEST: usize = 8;
+    let expand = |word: String| {
+        let (sign, name) = word.strip_prefix('!').map_or(("", word.as_str()), |name| ("!", name));
+        match aliases.get(&(kind.to_owned(), name.to_owned())).filter(|_| depth < DEEPEST) {
+            Some(list) => {
+                let list = list.iter().map(|each| format!("{sign}{each}").replace("!!", "")).collect();
+                expanded(list, kind, aliases, depth + 1)
+            }
+            None => vec![word],
+        }
+    };
+    words.into_iter().flat_map(expand).collect()
+}
+
+/// What the rules of a text say, command by command, in the order of the text.
+fn grants(text: &str, aliases: &Aliases) -> Vec<Grant> {
+    logical_lines(text).into_iter().flat_map(|(number, line)| of_line(number, &line, aliases)).collect()
+}
+
+fn of_line(line: usize, text: &str, aliases: &Aliases) -> Vec<Grant> {
+    let word = text.split(|sign: char| !sign.is_ascii_alphabetic() && sign != '_').next().unwrap_or_default();
+    if word == "Defaults" || word.ends_with("_Alias") {
+        return Vec::new();
+    }
+    let (mut found, mut users) = (Vec::new(), Vec::new());
+    for (at, part) in split(text, ':').into_iter().enumerate().fold(Vec::new(), joined) {
+        let Some((front, commands)) = part.split_once('=') else { return found };
+        // The users stand in front of the first list of hosts, and a comma holds words together.
+        let front = words(front).join(",");
+        let hosts = match front.split_once(char::is_whitespace).filter(|_| at == 0) {
+            Some((who, hosts)) => {
+                users = expanded(words(who), "User", aliases, 0);
+                hosts.trim().to_owned()
+            }
+            None => front,
+        };
+        let hosts = expanded(words(&hosts), "Host", aliases, 0);
+        found.extend(of_commands(line, &users, &hosts, commands, aliases));
+    }
+    found
+}
+
+/// Puts together again what a colon behind a tag, such as `NOPASSWD:`, has parted.
+fn joined(mut parts: Vec<(usize, String)>, (_, part): (usize, &str)) -> Vec<(usize, String)> {
+    let is_tag = |former: &str| {
+        let last = former.rsplit([' ', '\t', ',', '=', ')', ':']).find(|word| !word.is_empty()).unwrap_or_default();
+        TAGS.contains(&last)
+    };
+    match parts.last_mut() {
+        Some((_, former)) if is_tag(former) || !part.contains('=') => {
+            former.push(':');
+            former.push_str(part);
+        }
+        _ => parts.push((parts.len(), part.to_owned())),
+    }
+    parts
+}
+
+const TAGS: [&str; 17] = [
+    "EXEC",
+    "NOEXEC",
+    "FOLLOW",
+    "NOFOLLOW",
+    "INTERCEPT",
+    "NOINTERCEPT",
+    "LOG_INPUT",
+    "NOLOG_INPUT",
+    "LOG_OUTPUT",
+    "NOLOG_OUTPUT",
+    "MAIL",
+    "NOMAIL",
+    "PASSWD",
+    "NOPASSWD",
+    "SETENV",
+    "NOSETENV",
+    "APPARMOR_PROFILE",
+];
+
+/// The commands of a list; whom they run as and their tags hold for those behind as well.
+fn of_commands(line: usize, users: &[String], hosts: &[String], list: &str, aliases: &Aliases) -> Vec<Grant> {
+    let (mut run_as, mut nopasswd, mut noexec) = (vec!["root".to_owned()], None, None);
+    let mut found = Vec::new();
+    for command in split(list, ',') {
+        let mut rest = command.trim();
+        if let Some((inside, behind)) = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+            let named = words(inside.split(':').next().unwrap_or_default());
+            run_as = expanded(named, "Runas", aliases, 0);
+            rest = behind.trim();
+        }
+        while let Some((tag, behind)) = rest.split_once(':').filter(|(tag, _)| TAGS.contains(&tag.trim())) {
+            match tag.trim() {
+                "NOPASSWD" => nopasswd = Some(true),
+                "PASSWD" => nopasswd = Some(false),
+                "NOEXEC" => noexec = Some(true),
+                "EXEC" => noexec = Some(false),
+                _ => {}
+            }
+            rest = behind.trim();
+        }
+        let commands = expanded(vec![rest.replace("! ", "!")], "Cmd", aliases, 0);
+        found.extend(commands.into_iter().filter(|command| !command.is_empty()).map(|command| Grant {
+            line,
+            users: users.to_vec(),
+            hosts: hosts.to_vec(),
+            run_as: run_as.clone(),
+            command: command.trim_start_matches('!').to_owned(),
+            is_refused: command.starts_with('!'),
+            nopasswd,
+            noexec,
+        }));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(own: &str, later: &str) -> Option<String> {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("etc/sudoers.d");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(root.path().join("etc/sudoers"), "%adm ALL=(ALL) ALL\n@includedir /etc/sudoers.d\n").unwrap();
+        std::fs::write(folder.join("zz"), later).unwrap();
+        let found = overridden(&SystemRoot::below(root.path()), "/etc/sudoers.d/web", "rules", own);
+        found.map(|failure| failure.message)
+    }
+
+    #[test]
+    fn the_last_rule_that_fits_counts() {
+        let own = "kim,%adm ALL=(root) NOPASSWD: /usr/bin/systemctl restart web, /bin/b\n";
+        let in_force = [
+            "",
+            "tom ALL=(ALL) ALL\n",
+            "kim ALL=(ALL) NOPASSWD: ALL\n",
+            "kim ALL=(www) ALL\n",
+            "kim ALL=(root) /usr/bin/systemctl restart db\n",
+            "ALL,!kim,!%adm ALL=(ALL) ALL\n",
+            "# kim ALL=(ALL) ALL\n",
+            "kim ALL=(ALL) ALL\nkim ALL=(ALL) NOPASSWD: ALL\n",
+            "Defaults:kim !lecture\n",
+        ];
+        for later in in_force {
+            assert_eq!(verdict(own, later), None, "{later}");
+        }
+        let taken_back = [
+            ("kim ALL=(ALL) ALL\n", "requires a password for ALL", 1),
+            ("\nkim ALL = (ALL : ALL) PASSWD: \\\n  /bin/a, /bin/b\n", "requires a password for /bin/b", 2),
+            ("ALL ALL=!/bin/\n", "forbids /bin/", 1),
+            (
+                "User_Alias OPS = tom, kim : X = a\nCmnd_Alias B = /bin/b\nOPS ALL = B\n",
+                "requires a password for /bin/b",
+                3,
+            ),
+            ("tom, %adm one = NOPASSWD: ALL : ALL = ALL\n", "requires a password for ALL", 1),
+            ("kim ALL=/usr/bin/systemctl\n", "requires a password for /usr/bin/systemctl", 1),
+        ];
+        for (later, how, line) in taken_back {
+            let found = verdict(own, later).unwrap_or_default();
+            assert!(found.starts_with(&format!("'/etc/sudoers.d/zz' {how} for ")), "{later}: {found}");
+            assert!(found.contains(&format!(" in line {line},")), "{later}: {found}");
+        }
+        assert!(verdict("kim ALL=(ALL) !/bin/su\n", "kim ALL=(ALL) ALL\n").unwrap().contains("allows ALL"));
+        assert!(verdict("kim ALL=(ALL) PASSWD: /bin/a\n", "kim ALL=NOPASSWD: ALL\n").unwrap().contains("no password"));
+        // The order of one file is meant, whatever it says.
+        assert_eq!(verdict("kim ALL=NOPASSWD: ALL\nkim ALL=ALL\n", "kim ALL=ALL\n"), None);
+    }
+}
