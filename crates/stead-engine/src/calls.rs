@@ -293,8 +293,8 @@ impl SessionCalls {
         KnownInstance { instance, manifest, desired }: &KnownInstance,
         after: &[InstancePath],
     ) -> Option<Failure> {
-        let (named, others) = after.split_at(after.len().min(3));
-        if named.is_empty() {
+        let (first, others) = after.split_at(after.len().min(3));
+        if first.is_empty() {
             return None;
         }
         let call = Call {
@@ -316,7 +316,7 @@ impl SessionCalls {
             Outcome::Failed(failure) if failure.kind != FailureKind::Cancelled => failure.message,
             _ => return None,
         };
-        let mut labels: Vec<String> = named.iter().map(InstancePath::label).collect();
+        let mut labels: Vec<String> = first.iter().map(InstancePath::label).collect();
         labels.extend((!others.is_empty()).then(|| format!("{} more", others.len())));
         let message = format!(
             "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. Let it depend on what \
@@ -416,14 +416,27 @@ impl Calls for SessionCalls {
 
 /// Where paths lead through links of what is above them. Each folder is looked at once: a plan changes nothing.
 #[derive(Default)]
-pub(crate) struct RealPaths(Mutex<HashMap<PathBuf, Option<PathBuf>>>);
+pub(crate) struct RealPaths(Mutex<Folders>);
+
+#[derive(Default)]
+struct Folders {
+    known: HashMap<PathBuf, Option<PathBuf>>,
+    /// The last one that was asked for, since one folder has many files, and taking a path apart takes longer than all else.
+    last: Option<(Vec<u8>, Option<PathBuf>)>,
+}
 
 impl RealPaths {
     /// The path that is meant by a path, if links lead elsewhere.
     pub(crate) fn of(&self, path: &Path) -> Option<PathBuf> {
-        let (folder, name) = (path.parent()?, path.file_name()?);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        real_folder(&mut known, folder).map(|real| real.join(name))
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let folder = bytes.get(..bytes.iter().rposition(|byte| *byte == b'/')?).filter(|_| !bytes.ends_with(b"/"))?;
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if folders.last.as_ref().is_none_or(|(last, _)| last != folder) {
+            let real = real_folder(&mut folders.known, path.parent()?);
+            folders.last = Some((folder.to_owned(), real));
+        }
+        let (_, real) = folders.last.as_ref()?;
+        Some(real.as_ref()?.join(path.file_name()?))
     }
 }
 

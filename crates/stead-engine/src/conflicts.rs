@@ -276,8 +276,8 @@ const MOST_LINES: usize = 1 << 20;
 /// The file that an instance manages a part of: where links lead to it, behind them.
 fn part_of(known: &Known) -> Option<&Path> {
     let claims = known.claims.iter().flat_map(|claims| &claims.0);
-    let parts = claims.filter(|Claim::Path { extent, .. }| matches!(extent, Extent::Part { .. }));
-    parts.last().map(|Claim::Path { path, .. }| &**path)
+    let mut parts = claims.filter(|Claim::Path { extent, .. }| matches!(extent, Extent::Part { .. }));
+    parts.next_back().map(|Claim::Path { path, .. }| &**path)
 }
 
 /// An instance that removes from a file what another one adds to it.
