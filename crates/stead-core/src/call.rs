@@ -415,6 +415,8 @@ pub enum FailureKind {
     NotConverged,
     /// The system refused something: a file, a right, space.
     System,
+    /// Something is missing or in the way, and stays so until another instance or an administrator changes that.
+    Blocked,
     /// The request cannot be met on this machine, and trying again does not change that.
     Refused,
 }
@@ -424,6 +426,11 @@ impl Failure {
     pub fn can_heal(&self) -> bool {
         // A program that left processes behind does so again; and what it did before may hide that from the next test.
         self.is_of_machine() && !matches!(self.kind, FailureKind::Refused | FailureKind::LeftBehind)
+    }
+
+    /// Returns whether something is missing or in the way, such as a program that is not there.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.kind, FailureKind::Blocked | FailureKind::Start)
     }
 
     /// Tells failures that can be otherwise once something else was changed.
@@ -451,7 +458,7 @@ pub fn code(kind: &FailureKind) -> Code {
         FailureKind::LeftBehind => &LEFT_BEHIND,
         FailureKind::Cancelled => &CANCELLED,
         FailureKind::NotConverged => &NOT_CONVERGED,
-        FailureKind::System => &SYSTEM,
+        FailureKind::System | FailureKind::Blocked => &SYSTEM,
         FailureKind::Refused => &REFUSED,
     }
 }

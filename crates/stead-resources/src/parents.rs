@@ -7,7 +7,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind, Listing};
 use stead_system::fs::{self, FsError, Ownership, Place, SystemPath, Writes};
 
-use crate::input::refused;
+use crate::input::blocked;
 use crate::pending;
 
 /// The mode of such a directory, whatever the umask is.
@@ -29,7 +29,7 @@ impl Parents {
             let place = Place::find(&directory, &Writes::unrecorded())?;
             if place.is_some_and(|place| place.status().is_ok_and(|status| status.is_some())) {
                 let hint = "Remove it, or create its target first";
-                return Err(refused("path", format!("'{}' is a dangling link. {hint}", directory.display())));
+                return Err(blocked("path", format!("'{}' is a dangling link. {hint}", directory.display())));
             }
             let shown = shown.next().filter(|shown| !shown.as_os_str().is_empty()).unwrap_or(&directory);
             let shown = shown.display().to_string();

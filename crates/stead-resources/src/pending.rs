@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_system::fs::{self, FsError, Ownership, Place, Status, SystemPath, Writes};
 
-use crate::input::{cannot, impossible, refused};
+use crate::input::{blocked, cannot, impossible};
 
 /// The failure that something is to be created in a directory that does not exist.
 pub(crate) fn no_directory(path: &Path) -> Failure {
     let directory = path.parent().unwrap_or(path).display();
     let hint = "Add a Stead/Directory for it to the document";
-    refused("path", format!("there is no directory '{directory}'. {hint}"))
+    blocked("path", format!("there is no directory '{directory}'. {hint}"))
 }
 
 /// That the directory must be created first.

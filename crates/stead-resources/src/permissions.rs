@@ -10,7 +10,7 @@ use stead_system::fs::{Ownership, Status, format_mode};
 use stead_system::user::{Names, Subject};
 
 use crate::accounts::record_path;
-use crate::input::{Mode, refused};
+use crate::input::{Mode, blocked, transient};
 use crate::text::AccountName;
 
 /// The permissions that a desired state asks for; what it does not mention stays as it is.
@@ -72,7 +72,7 @@ impl<'a> Permissions<'a> {
                     Subject::Group => "Stead/Group",
                 };
                 let hint = format!("Add a {resource} for it to the document");
-                Err(refused(property, format!("there is no {word} '{text}'. {hint}")))
+                Err(blocked(property, format!("there is no {word} '{text}'. {hint}")))
             }
             Some(Account { id, .. }) => Ok(*id),
             None => Ok(None),
@@ -147,7 +147,7 @@ impl<'a> Account<'a> {
     fn find(text: &'a str, names: &Names, subject: Subject, property: &str) -> Result<Self, Failure> {
         let unknown = |error: io::Error| {
             let reason = stead_system::fs::reason(&error);
-            refused(property, format!("cannot look up the {}: {reason}", subject.word()))
+            transient(property, format!("cannot look up the {}: {reason}", subject.word()))
         };
         Ok(Self { text, id: names.id(subject, text).map_err(unknown)? })
     }

@@ -1,5 +1,6 @@
 //! Running a program that a document names.
 
+use crate::input::blocked;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,7 @@ impl Invocation {
         let own_path = program.contains('/').then(|| Path::new(directory.as_os_str()).join(program));
         let Ok(Some(start)) = directory.real_directory() else {
             let message = format!("the working directory '{}' does not exist", directory.display());
-            let failure = Failure::new(FailureKind::System, message);
+            let failure = blocked("", message);
             // A program that lies in it is missing as well, whoever creates the directory.
             let within = own_path.filter(|path| path.starts_with(&**directory));
             return Err(Presumed { failure, paths: vec![within.unwrap_or_else(|| directory.to_path_buf())] });

@@ -257,6 +257,15 @@ impl Run {
         {
             return Verdict::RetryAfter(left);
         }
+        if self.is_blocked(id) {
+            if self.changes_before.get(&id).is_some_and(|before| *before < self.changes) {
+                // What it lacks may be there now.
+                return Verdict::RetryAfter(Duration::ZERO);
+            }
+            if !self.may_others_change(id) {
+                return Verdict::GiveUp;
+            }
+        }
         let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
         let ask = || {
             self.policy.after(&Attempt {
@@ -270,6 +279,28 @@ impl Run {
             })
         };
         self.unrealized.get(&id).map_or_else(ask, |answered| *answered.get_or_init(ask))
+    }
+
+    /// Returns whether an instance waits for a change by others alone, and the policy gives it up if there is none.
+    pub(super) fn is_blocked(&self, id: NodeId) -> bool {
+        let response = self.report.record(id).response.as_deref();
+        let is_blocked = response.is_some_and(|response| match &response.outcome {
+            Outcome::Failed(failure) => failure.is_blocked(),
+            _ => false,
+        });
+        let is_wait_stated = || self.graph.declaration(id).directives().reconcile_wait.is_some();
+        is_blocked && self.policy.gives_up_blocked() && !is_wait_stated()
+    }
+
+    /// Returns whether anything is under way, or can be begun or settled at once: it may change what others lack.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.in_flight.is_empty() || !self.undecided.is_empty() || self.readiness.queues.is_any_ready()
+    }
+
+    /// Returns whether another instance is run again that is not blocked itself.
+    fn may_others_change(&self, id: NodeId) -> bool {
+        let pending = self.unrealized.keys().copied().chain(self.readiness.queues.backing_off());
+        pending.filter(|other| *other != id).any(|other| !self.is_blocked(other))
     }
 
     /// The instances that ended as they were because the policy gave up on them: another run may realize them.

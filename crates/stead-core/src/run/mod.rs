@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use crate::call::{Call, Execution, Operation, Response};
+use crate::call::{Call, Execution, Operation, Outcome, Response};
 use crate::event::{Event, EventKind, Header, Mode, SkipReason, Status, VERSION};
 use crate::expr::FactKey;
 use crate::footprint::Footprint;
@@ -202,6 +202,10 @@ pub struct Run {
     unrealized: BTreeMap<NodeId, OnceLock<Verdict>>,
     in_flight: BTreeSet<NodeId>,
     unsettled: usize,
+    /// How many calls have changed something.
+    changes: u64,
+    /// How many had when an instance was last tried, of those that are not settled.
+    changes_before: BTreeMap<NodeId, u64>,
     /// Whether events of a former process were applied, and it was not recorded that another took over.
     taken_over: bool,
     forecast: Forecast,
@@ -228,6 +232,8 @@ impl Run {
             undecided: BTreeSet::new(),
             unrealized: BTreeMap::new(),
             in_flight: BTreeSet::new(),
+            changes: 0,
+            changes_before: BTreeMap::new(),
             taken_over: false,
             forecast: Forecast::default(),
             footprints: HashMap::new(),
@@ -345,7 +351,9 @@ impl Run {
             let is_pending = !self.unrealized.is_empty();
             let together = is_pending && self.policy.pace() == Pace::Together && !self.report.cancelled;
             if is_pending && !together {
-                next.events.extend(self.unrealized.keys().filter_map(|id| self.judge(*id, now)));
+                let is_busy = self.is_busy();
+                let decidable = self.unrealized.keys().filter(|id| !is_busy || !self.is_blocked(**id));
+                next.events.extend(decidable.filter_map(|id| self.judge(*id, now)));
             }
             if next.is_idle() && !self.report.suspended {
                 self.begin(now, room, &mut next);
@@ -502,10 +510,12 @@ impl Run {
         self.readiness.queues.remove(id);
         self.decided(id);
         self.in_flight.insert(id);
+        self.changes_before.insert(id, self.changes);
     }
 
     fn ended(&mut self, id: NodeId, response: &Response, footprint: Option<&Arc<Footprint>>) {
         self.in_flight.remove(&id);
+        self.changes += u64::from(matches!(response.outcome, Outcome::Changed(_) | Outcome::Deleted(_)));
         if let Some(footprint) = footprint {
             self.footprints.insert(id, Arc::clone(footprint));
         }
@@ -524,6 +534,7 @@ impl Run {
         self.readiness.queues.remove(id);
         self.decided(id);
         self.predictions.remove(&self.ranked(id));
+        self.changes_before.remove(&id);
         self.unsettled -= 1;
         if *status == Status::InState && self.is_dispensable(id) {
             self.held = self.held.saturating_sub(self.held_by(id));

@@ -28,6 +28,14 @@ pub trait Policy: Send + Sync {
         Pace::Each
     }
 
+    /// Whether it gives up an instance that is [blocked](crate::call::Failure::is_blocked) once nothing else of the run can
+    /// change that. Until then it is not asked about the instance.
+    ///
+    /// Assumptions: the answer is the same throughout a run.
+    fn gives_up_blocked(&self) -> bool {
+        false
+    }
+
     /// A run that it decided for is over. What it keeps for the next questions can be released.
     fn end(&self) {}
 }

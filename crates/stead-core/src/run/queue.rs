@@ -99,6 +99,16 @@ impl Queues {
         self.limits.iter().filter_map(due).min()
     }
 
+    /// Returns whether something can be decided about any node.
+    pub(super) fn is_any_ready(&self) -> bool {
+        self.limits.iter().any(|queue| !queue.ready.is_empty())
+    }
+
+    /// The nodes that back off.
+    pub(super) fn backing_off(&self) -> impl Iterator<Item = NodeId> {
+        self.limits.iter().flat_map(|queue| &queue.backing_off).map(|(_, (_, id))| *id)
+    }
+
     /// The nodes that can be begun at an instant beside those that have a call under way, while there is room for them.
     pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &BTreeSet<NodeId>) -> Due<'_> {
         let mut taken = Taken { calls: in_flight.len(), ..Taken::default() };

@@ -113,6 +113,11 @@ impl Policy for Reconciler {
         self.pace
     }
 
+    /// A wait that is stated is a wish to wait for others.
+    fn gives_up_blocked(&self) -> bool {
+        self.pace == Pace::Each && self.wait.is_none()
+    }
+
     fn end(&self) {
         self.rule.end();
     }

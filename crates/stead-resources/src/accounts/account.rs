@@ -6,7 +6,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{self, Ownership};
 
 use super::{Databases, Table};
-use crate::input::refused;
+use crate::input::{blocked, transient};
 
 /// A user.
 pub(crate) struct Account {
@@ -25,7 +25,7 @@ impl Account {
             in_table(Databases::read(cx)?.users(), name)
         };
         let hint = "Add a Stead/User for it to the document";
-        Ok(found.ok_or_else(|| refused(property, format!("there is no user '{name}'. {hint}"))))
+        Ok(found.ok_or_else(|| blocked(property, format!("there is no user '{name}'. {hint}"))))
     }
 
     /// That what is created belongs to the user and the user's group.
@@ -35,8 +35,9 @@ impl Account {
 }
 
 fn of_this_system(name: &str, property: &str) -> Result<Option<Account>, Failure> {
-    let failed =
-        |errno: nix::errno::Errno| refused(property, format!("cannot look up the user: {}", fs::reason(&errno.into())));
+    let failed = |errno: nix::errno::Errno| {
+        transient(property, format!("cannot look up the user: {}", fs::reason(&errno.into())))
+    };
     let user = User::from_name(name).map_err(failed)?;
     let home = |user: &User| user.dir.to_str().map(str::to_owned);
     Ok(user.and_then(|user| Some(Account { home: home(&user)?, uid: user.uid.as_raw(), gid: user.gid.as_raw() })))

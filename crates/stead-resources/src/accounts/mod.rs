@@ -15,7 +15,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
 
 use crate::edit::{Cache, Content, Text};
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot};
 use crate::pending;
 
 mod account;
@@ -201,7 +201,7 @@ impl Databases {
     pub(crate) fn check_changeable(&self) -> Result<(), Failure> {
         for database in [&self.passwd, &self.group] {
             if !database.exists() {
-                return Err(refused("", format!("there is no '{}'", database.path.display())));
+                return Err(blocked("", format!("there is no '{}'", database.path.display())));
             }
         }
         let user = rustix::process::geteuid();

@@ -14,7 +14,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use crate::accounts::path;
-use crate::input::{read, read_each, refused, required};
+use crate::input::{blocked, impossible, read, read_each, required, transient};
 use crate::text::{RepositoryName, SigningKey, SourceWord};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema, with_secrets};
 
@@ -239,7 +239,7 @@ impl Found {
         let stanza = sources.bytes().map(|text| std::str::from_utf8(text).ok().and_then(Stanza::only));
         let several = || {
             let path = sources.path.display();
-            refused(
+            blocked(
                 "name",
                 format!(
                     "'{path}' does not describe exactly one repository. Choose another name, or split it into one file for each"
@@ -411,7 +411,7 @@ impl Properties<'_> {
                 let hint = "Remove that source, or let both say the same";
                 let Source { file, line, .. } = other;
                 let what = format!("'{file}', line {line}, lists the same repository with a different '{property}'");
-                let failure = refused(property, format!("{what}; apt would refuse all sources. {hint}"));
+                let failure = blocked(property, format!("{what}; apt would refuse all sources. {hint}"));
                 return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file).into()] }));
             }
         }
@@ -482,7 +482,7 @@ fn check(stanza: &Stanza) -> Result<(), Failure> {
     let mut suites = stanza.get("Suites").unwrap_or_default().split_whitespace();
     match suites.all(|suite| suite.ends_with('/')) {
         true if has_components => {
-            Err(refused("components", "a suite that ends with '/' is a directory, which has no components"))
+            Err(impossible("components", "a suite that ends with '/' is a directory, which has no components"))
         }
         false if !has_components => Err(required(&["components"])),
         _ => Ok(()),
@@ -510,7 +510,7 @@ impl Step {
         replacement.write(content)?;
         let ownership = self.former.map(|status| Ownership { uid: Some(status.uid), gid: Some(status.gid) });
         let done = replacement.finish(*mode, ownership.unwrap_or_default())?;
-        done.map(|_| ()).ok_or_else(|| refused("name", format!("'{}' was changed meanwhile", self.path.display())))
+        done.map(|_| ()).ok_or_else(|| transient("name", format!("'{}' was changed meanwhile", self.path.display())))
     }
 }
 

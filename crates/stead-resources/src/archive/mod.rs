@@ -22,7 +22,7 @@ use stead_system::user::{Names, NamesByRoot};
 use crate::checksum::Checksum;
 use crate::directory::Drift;
 use crate::file::content::open_source;
-use crate::input::{ChecksumText, PathText, ReadOnly, cannot, impossible, invalid, read, refused, required};
+use crate::input::{ChecksumText, PathText, ReadOnly, blocked, cannot, impossible, invalid, read, required};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
@@ -430,7 +430,7 @@ impl<'a> Desired<'a> {
 const TOP_MODE: u32 = 0o755;
 
 fn not_a_directory(found: Kind) -> Failure {
-    refused("path", format!("there is a {} where the directory should be. Remove it first", found.word()))
+    blocked("path", format!("there is a {} where the directory should be. Remove it first", found.word()))
 }
 
 /// The listings of the archives that were read last, so that a set after a test does not read them again.

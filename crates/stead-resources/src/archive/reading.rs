@@ -13,7 +13,7 @@ use stead_core::call::Failure;
 use stead_system::fs::{FsError, Patience};
 
 use crate::checksum::{CHUNK, Checksum};
-use crate::input::refused;
+use crate::input::transient;
 
 /// How many bytes an archive may yield.
 const MAX_BYTES: u64 = 64 << 30;
@@ -266,7 +266,7 @@ pub(super) fn unreadable(error: impl Into<io::Error>) -> Failure {
         io::ErrorKind::OutOfMemory => format!("it takes more than {} MiB of memory", MAX_WINDOW >> 20),
         _ => stead_system::fs::reason(&error),
     };
-    refused("source", format!("cannot read the archive: {reason}"))
+    transient("source", format!("cannot read the archive: {reason}"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use super::reading::unreadable;
 use crate::checksum::digest;
 use crate::directory::{Difference, Drift};
 use crate::file::{content, set_mode};
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot, transient};
 use crate::removal;
 
 /// What the owner of a directory needs to put something into it.
@@ -134,7 +134,7 @@ impl Tree<'_> {
     fn in_the_way(&self, below: &Path, found: Kind, wanted: Kind) -> Failure {
         let path = self.path.join(below);
         let (found, wanted) = (found.word(), wanted.word());
-        refused("path", format!("'{}' is a {found}, the archive has a {wanted} there. Remove it first", path.display()))
+        blocked("path", format!("'{}' is a {found}, the archive has a {wanted} there. Remove it first", path.display()))
     }
 
     fn file(&self, spot: &Spot<'_>, wanted: &Content, comparison: &mut Comparison) -> Result<(), Failure> {
@@ -257,7 +257,7 @@ impl Tree<'_> {
         for name in below {
             path.push(name);
             let next = fs::open_below(&at, name, &path)?;
-            at = next.ok_or_else(|| refused("path", format!("'{}' was removed meanwhile", path.display())))?;
+            at = next.ok_or_else(|| transient("path", format!("'{}' was removed meanwhile", path.display())))?;
         }
         Ok(at)
     }
@@ -366,5 +366,5 @@ fn copy(content: &mut dyn Read, replacement: &Replacement<'_>, wanted: &Content)
 
 /// The failure that an archive is not the one that was checked any more.
 pub(super) fn changed_meanwhile() -> Failure {
-    refused("source", "the archive was changed while it was read")
+    transient("source", "the archive was changed while it was read")
 }

@@ -11,7 +11,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Match, Missing, Position, compile};
-use crate::input::{FilePath, exclusive, invalid, refused, required};
+use crate::input::{FilePath, blocked, exclusive, invalid, required};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{SingleLine, TextBlock};
@@ -170,7 +170,7 @@ impl Properties<'_> {
             [first, last] if first.text.trim() == begin && last.text.trim() == end => {
                 Ok(Some(Found { whole: first.range.start..last.range.end, content: first.range.end..last.range.start }))
             }
-            _ => Err(refused("name", format!("the file must have one line '{begin}' and behind it one line '{end}'"))),
+            _ => Err(blocked("name", format!("the file must have one line '{begin}' and behind it one line '{end}'"))),
         }
     }
 

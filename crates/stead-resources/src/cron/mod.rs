@@ -13,7 +13,7 @@ use stead_system::fs::Ownership;
 
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing, files_in};
-use crate::input::{ReadOnly, invalid, refused, required, required_if};
+use crate::input::{ReadOnly, blocked, invalid, required, required_if};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::text::{CronCommand, CronValue, JobName, Schedule, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
@@ -321,7 +321,7 @@ impl Properties<'_> {
             Flaw::Variable => "sets a variable to an empty value; write NAME=\"\"",
             Flaw::NoJob => "is neither a job nor a variable, a comment or blank",
         };
-        Err(refused("", format!("cron ignores the whole table '{}': its line {number} {why}", self.path()?)))
+        Err(blocked("", format!("cron ignores the whole table '{}': its line {number} {why}", self.path()?)))
     }
 
     /// The job in a table. Fails when a file of its own has several.
@@ -330,7 +330,7 @@ impl Properties<'_> {
             (TableKind::User, jobs) => Ok(jobs.iter().find(|job| job.name == Some(self.name.0))),
             (TableKind::System, [_, _, ..]) => {
                 let hint = "Choose another name, or leave one job in it";
-                Err(refused("name", format!("'{}' has several jobs. {hint}", self.path()?)))
+                Err(blocked("name", format!("'{}' has several jobs. {hint}", self.path()?)))
             }
             (TableKind::System, jobs) => Ok(jobs.first()),
         }

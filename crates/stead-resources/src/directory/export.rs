@@ -18,7 +18,7 @@ use stead_system::fs::{self, FsError, Kind, Patience, Place, Status, Writes};
 use stead_system::user::Names;
 
 use crate::file::content::read_all;
-use crate::input::{PathText, cannot, invalid, read_each, refused};
+use crate::input::{PathText, blocked, cannot, invalid, read_each};
 use crate::permissions::{report_accounts, report_all};
 
 /// A file of more would make a document that nobody can work with.
@@ -51,7 +51,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
         None => PathBuf::from(text),
     };
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
-    let missing = || refused("path", format!("there is no directory '{}'", path.display()));
+    let missing = || blocked("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
     let (patience, purge) = (cx.patience(), filter.purge);
     let mut export = Export { cx, names, patience, found: Vec::new(), containing: Vec::new(), purge };

@@ -19,7 +19,7 @@ use stead_system::fs::{
 };
 
 use crate::file::{content, set_mode};
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot, impossible};
 use crate::removal;
 
 /// What one tree has differently from another.
@@ -146,7 +146,7 @@ impl<'a> Mirror<'a> {
 
     fn check_recursion(&self, source: &Status) -> Result<(), Failure> {
         if self.top == Some(source.identity.inode()) {
-            return Err(refused("source", "the directory is part of its own source"));
+            return Err(impossible("source", "the directory is part of its own source"));
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         let hint = "Add '_purge: true' to remove it with everything in it";
-        Err(refused("source", format!("'{}' is a directory here only. {hint}", entry.target_path.display())))
+        Err(blocked("source", format!("'{}' is a directory here only. {hint}", entry.target_path.display())))
     }
 
     fn subdirectory(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
@@ -420,9 +420,9 @@ fn open_source(source: &SystemPath) -> Result<OwnedFd, Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     match fs::open(source, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(Some(fd)) => Ok(fd),
-        Ok(None) => Err(refused("source", format!("there is no directory '{}'", source.display()))),
+        Ok(None) => Err(blocked("source", format!("there is no directory '{}'", source.display()))),
         Err(FsError::System { source: error, .. }) if error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
-            Err(refused("source", format!("'{}' is not a directory", source.display())))
+            Err(blocked("source", format!("'{}' is not a directory", source.display())))
         }
         Err(error) => Err(about_source(error.into())),
     }

@@ -20,7 +20,7 @@ use stead_system::fs::{self, FsError, Kind, Ownership, Place, Status, SystemPath
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::file::set_mode;
-use crate::input::{EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
+use crate::input::{EntryName, Mode, PathText, ReadOnly, blocked, cannot, exclusive, invalid, read};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
@@ -482,9 +482,9 @@ fn not_a_directory(found: Kind) -> Failure {
         Kind::File => "Remove it first, with Stead/File and '_exist: false'",
         Kind::Directory | Kind::Special => "It is left alone",
     };
-    refused("path", format!("there is a {} where the directory should be. {hint}", found.word()))
+    blocked("path", format!("there is a {} where the directory should be. {hint}", found.word()))
 }
 
 fn not_empty() -> Failure {
-    refused("recurse", "the directory is not empty. Add 'recurse: true' to remove it with everything in it")
+    blocked("recurse", "the directory is not empty. Add 'recurse: true' to remove it with everything in it")
 }

@@ -24,8 +24,8 @@ use crate::checksum::Checksum;
 use crate::file::content::{self, Shown, open_source};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
-    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, cannot, exclusive, invalid, read, read_each,
-    refused, required,
+    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, blocked, cannot, exclusive, invalid, read,
+    read_each, required, transient,
 };
 use crate::permissions::Permissions;
 use crate::text::AccountName;
@@ -304,7 +304,7 @@ impl Remote<'_> {
             Some(Source::File(path)) => {
                 let (file, status) = open_local(path)?;
                 if status.size > self.max_size {
-                    return Err(refused("url", format!("'{}' has more bytes than 'maxSize'", path.display())));
+                    return Err(blocked("url", format!("'{}' has more bytes than 'maxSize'", path.display())));
                 }
                 content::copy(&file, to)
             }
@@ -325,9 +325,9 @@ impl Remote<'_> {
         Err(match &self.pin {
             Some(pin) => {
                 let hint = format!("Remove '{}' to accept it", pin.path().display());
-                refused("pin", format!("what was downloaded is not what was there at first. {hint}"))
+                transient("pin", format!("what was downloaded is not what was there at first. {hint}"))
             }
-            None => refused("checksum", "what was downloaded has another digest"),
+            None => transient("checksum", "what was downloaded has another digest"),
         })
     }
 }
@@ -350,7 +350,7 @@ impl FileContent for Remote<'_> {
         let Some(Source::File(path)) = &self.source else { return None };
         let failure = match open_local(path) {
             Err(failure) => failure,
-            Ok((_, status)) if status.size > self.max_size => refused("url", "the file has more bytes than 'maxSize'"),
+            Ok((_, status)) if status.size > self.max_size => blocked("url", "the file has more bytes than 'maxSize'"),
             Ok((file, _)) => self.check(&file, path).err()?,
         };
         Some(Presumed { failure, paths: vec![path.to_path_buf()] })

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
 use stead_system::fs::{self, FsError, Place, Status, SystemPath};
 
-use crate::input::refused;
+use crate::input::blocked;
 
 /// The content of a file in the form in which a resource edits it.
 pub(crate) trait Content: Sized {
@@ -126,7 +126,7 @@ impl<T: Content> Cache<T> {
         if has_mark {
             bytes.drain(..MARK.len());
         }
-        let content = T::of(bytes).map_err(|what| refused("path", format!("'{}' {what}", path.display())))?;
+        let content = T::of(bytes).map_err(|what| blocked("path", format!("'{}' {what}", path.display())))?;
         Ok(Some(self.remember(path, Text { status, content, has_mark })))
     }
 }

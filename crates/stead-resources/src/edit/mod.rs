@@ -11,7 +11,7 @@ use stead_host::provider::{Context, Plain};
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, format_mode};
 use stead_system::lock::LockError;
 
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot};
 use crate::pending;
 
 mod cache;
@@ -207,7 +207,7 @@ pub(crate) fn place(at: usize, file: &Status, former: Option<&[u8]>) -> String {
 /// The failure that there is no file, and none is to be created.
 pub(crate) fn no_file(path: &Path) -> Failure {
     let hint = "Add 'create: true', or add a Stead/File for it to the document";
-    refused("path", format!("there is no file '{}'. {hint}", path.display()))
+    blocked("path", format!("there is no file '{}'. {hint}", path.display()))
 }
 
 fn owner_of(status: &Status) -> Ownership {

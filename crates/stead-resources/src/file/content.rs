@@ -18,7 +18,7 @@ use stead_system::fs::{self, Kind, Replacement, Status, SystemPath};
 
 use super::{Current, Properties};
 use crate::checksum::digest;
-use crate::input::{Base64, cannot, refused};
+use crate::input::{Base64, blocked, cannot, transient};
 
 /// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.
 const SHOWN: u64 = 256 * 1024;
@@ -263,12 +263,12 @@ pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> 
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let opened = opened.map_err(|error| about_source(error.into()))?;
-    let fd = opened.ok_or_else(|| refused("source", format!("there is no file '{}'", path.display())))?;
+    let fd = opened.ok_or_else(|| blocked("source", format!("there is no file '{}'", path.display())))?;
     let file = File::from(fd);
     let status = rustix::fs::fstat(&file).map(Status::from);
-    let status = status.map_err(|errno| refused("source", format!("cannot examine the source: {errno}")))?;
+    let status = status.map_err(|errno| transient("source", format!("cannot examine the source: {errno}")))?;
     if status.kind != Kind::File {
-        return Err(refused("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
+        return Err(blocked("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
     }
     Ok((file, status))
 }
@@ -278,10 +278,10 @@ pub(crate) fn source_text(path: &SystemPath, max: u64) -> Result<(String, Status
     let (file, status) = open_source(path)?;
     let mut text = String::new();
     if status.size > max {
-        return Err(refused("source", format!("'{}' has more than {max} bytes", path.display())));
+        return Err(blocked("source", format!("'{}' has more than {max} bytes", path.display())));
     }
     let read = file.take(max).read_to_string(&mut text);
-    read.map_err(|error| refused("source", format!("cannot read '{}': {}", path.display(), fs::reason(&error))))?;
+    read.map_err(|error| transient("source", format!("cannot read '{}': {}", path.display(), fs::reason(&error))))?;
     Ok((text, status))
 }
 

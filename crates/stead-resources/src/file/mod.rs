@@ -20,7 +20,7 @@ use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply,
 use stead_system::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
+use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, exclusive, read};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
@@ -221,7 +221,7 @@ fn not_a_file(found: Kind) -> Failure {
         Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
         Kind::File | Kind::Special => "It is left alone",
     };
-    refused("path", format!("there is a {} where the file should be. {hint}", found.word()))
+    blocked("path", format!("there is a {} where the file should be. {hint}", found.word()))
 }
 
 /// The desired state of a file whose content comes from anywhere: what resources that write whole files have in common.
@@ -644,7 +644,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(());
         }
         let why = "others can write to its directory, and it may be another name of somebody else's file";
-        Err(refused("path", format!("the permissions of the file are not changed: {why}. State its content")))
+        Err(blocked("path", format!("the permissions of the file are not changed: {why}. State its content")))
     }
 
     fn change_permissions(&self, place: &Place, current: &Current) -> Result<bool, Failure> {

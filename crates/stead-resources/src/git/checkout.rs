@@ -8,7 +8,7 @@ use super::losses::{self, Losses};
 use super::program::Git;
 use super::repository::record_of;
 use super::{Desired, Plan};
-use crate::input::refused;
+use crate::input::blocked;
 use crate::pending;
 
 /// Why a set cannot do what a plan has shown.
@@ -111,6 +111,6 @@ impl Desired<'_> {
             Some(_) => "the branch or tag was moved meanwhile. Try again".to_owned(),
             None => format!("the repository has no commit {commit} on a branch or tag"),
         };
-        Err(refused("revision", problem))
+        Err(blocked("revision", problem))
     }
 }

@@ -9,7 +9,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{Kind, Place, SystemPath};
 
 use super::program::Git;
-use crate::input::refused;
+use crate::input::blocked;
 use crate::removal;
 
 /// What would be discarded, as far as that is known.
@@ -47,7 +47,7 @@ impl Losses {
         } else {
             return Ok(());
         };
-        Err(refused("path", format!("{problem}. {hint}")))
+        Err(blocked("path", format!("{problem}. {hint}")))
     }
 
     /// What is done to it, in words.

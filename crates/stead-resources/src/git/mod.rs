@@ -15,7 +15,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, Kind, Place, SystemPath};
 
-use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
+use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, blocked, read, read_each, required, transient};
 use crate::text::NewAccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, credentials, is_wanted, pending, removal, reply, schema, with_secrets};
 
@@ -365,7 +365,7 @@ impl<'a> Desired<'a> {
             Binding::None => now,
             Binding::Plan(shown) => {
                 let shown = shown.as_ref().and_then(|changed| changed.after.get("commit")?.as_str());
-                shown.or(head).ok_or_else(|| refused("revision", checkout::MOVED))?.to_owned()
+                shown.or(head).ok_or_else(|| transient("revision", checkout::MOVED))?.to_owned()
             }
         };
         Ok(Plan { commit: Some(commit), reference: Some(reference), ..plan })
@@ -385,7 +385,7 @@ impl<'a> Desired<'a> {
             found => Some(format!("is a {}", found.word())),
         };
         let hint = "Remove it first";
-        problem.map_or(Ok(()), |problem| Err(refused("path", format!("'{}' {problem}. {hint}", self.path.display()))))
+        problem.map_or(Ok(()), |problem| Err(blocked("path", format!("'{}' {problem}. {hint}", self.path.display()))))
     }
 
     /// Refuses to discard what nobody allowed to be discarded.

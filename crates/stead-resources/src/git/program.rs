@@ -11,7 +11,7 @@ use url::Url;
 use super::repository::CHECKED_OUT;
 use super::user::AsUser;
 use crate::credentials;
-use crate::input::{impossible, refused, required};
+use crate::input::{blocked, impossible, required};
 use crate::program::{Ended, Invocation, SearchPath, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
@@ -186,7 +186,7 @@ impl Git<'_> {
             let user = self.user.map_or("user who runs stead".to_owned(), |user| format!("user '{}'", user.name));
             let hint = format!("Change its owner to the {user}, or fetch it over SSH or HTTPS");
             let problem = format!("git refuses to read '{}': it belongs to another user", self.address()?);
-            return Err(refused("repository", format!("{problem}. {hint}")));
+            return Err(blocked("repository", format!("{problem}. {hint}")));
         }
         let has_credentials = self.remote.is_some_and(|remote| remote.credentials.is_some());
         let is_redirect = has_credentials && failure.message.contains("returned error: 30");
@@ -222,7 +222,7 @@ impl Git<'_> {
             // Nothing could say what is lost with it.
             Some(name) => {
                 let problem = format!("'{name}' was changed in the working tree, and its name is not UTF-8");
-                Err(refused("path", format!("{problem}. Commit the change, or undo it")))
+                Err(blocked("path", format!("{problem}. Commit the change, or undo it")))
             }
             None => Ok(names),
         }

@@ -10,7 +10,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_system::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User};
 
 use super::program::Git;
-use crate::input::refused;
+use crate::input::blocked;
 
 /// How deep a repository is looked into: references have the depth of their names.
 const MAX_DEPTH: usize = 16;
@@ -236,5 +236,5 @@ fn distrusted(error: OpenError) -> Presumed {
 fn refusal(problem: &str, paths: Vec<PathBuf>) -> Presumed {
     let hint = "Add 'user' to run git as the owner, or let only root write the repository and every directory above it";
     let message = format!("{problem}, and git would run programs as root that a repository names. {hint}");
-    Presumed { failure: refused("path", message), paths }
+    Presumed { failure: blocked("path", message), paths }
 }

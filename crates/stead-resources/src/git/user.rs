@@ -5,7 +5,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{Ownership, SystemPath};
 
 use crate::accounts::{Account, record_path};
-use crate::input::refused;
+use crate::input::{blocked, impossible};
 use crate::program::SystemProgram;
 
 const SETSID: SystemProgram = SystemProgram { name: "setsid", package: "util-linux" };
@@ -51,7 +51,7 @@ impl<'a> AsUser<'a> {
     pub(super) fn check(&self, tree: &SystemPath) -> Result<(), Presumed> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
         if !rustix::process::geteuid().is_root() && !self.is_caller() {
-            let failure = refused("user", "only root can run git as another user");
+            let failure = impossible("user", "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
         let owner = |path: &SystemPath| {
@@ -63,7 +63,7 @@ impl<'a> AsUser<'a> {
         }
         let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);
         let hint = "Change its owner to that user, or remove 'user'";
-        Err(Presumed { failure: refused("user", format!("{problem}. {hint}")), paths: vec![path] })
+        Err(Presumed { failure: blocked("user", format!("{problem}. {hint}")), paths: vec![path] })
     }
 
     /// The program and the first of its arguments with which git is called. Git gets a session of its own, so that it has no

@@ -14,7 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
-use crate::input::{read, read_each, refused};
+use crate::input::{blocked, read, read_each};
 use crate::text::NewAccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -197,7 +197,7 @@ impl Properties<'_> {
                 if change.differing.contains(&"gid") {
                     let gid = found.number(2).unwrap_or_default();
                     let hint = "Files belong to it; change both with groupmod and chgrp";
-                    return Err(refused("gid", format!("the group '{}' has gid {gid}. {hint}", self.name.0)));
+                    return Err(blocked("gid", format!("the group '{}' has gid {gid}. {hint}", self.name.0)));
                 }
                 change.effects = Effects::of(Effect::Change);
                 change.what_if.push(match change.members.as_slice() {
@@ -225,21 +225,21 @@ impl Properties<'_> {
             let owner = databases.groups().records().find(|record| record.number(2) == Some(gid));
             return match owner {
                 Some(owner) => {
-                    Err(refused("gid", format!("gid {gid} is already used by the group '{}'", owner.name())))
+                    Err(blocked("gid", format!("gid {gid} is already used by the group '{}'", owner.name())))
                 }
                 None => Ok(gid),
             };
         }
         let used = Databases::ids(databases.groups());
         let free = Settings::of(cx)?.new_gid(self.system, &used);
-        free.ok_or_else(|| refused("gid", "no gid is free in the range of /etc/login.defs"))
+        free.ok_or_else(|| blocked("gid", "no gid is free in the range of /etc/login.defs"))
     }
 
     fn remove(&self, databases: &mut Databases, found: &Record, change: &mut Change) -> Result<(), Failure> {
         let gid = found.number(2);
         if let Some(user) = databases.users().records().find(|user| gid.is_some() && user.number(3) == gid) {
             let message = format!("'{}' is the primary group of the user '{}'", self.name.0, user.name());
-            return Err(refused("name", format!("{message}. Remove that user first, or give it another group")));
+            return Err(blocked("name", format!("{message}. Remove that user first, or give it another group")));
         }
         change.effects = Effects::of(Effect::Remove);
         if let Some((number, text)) = databases.groups().line(self.name.0) {

@@ -11,7 +11,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, refused, required_if};
+use crate::input::{FilePath, blocked, required_if};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{IniKey, IniSection, IniValue, is_blank};
@@ -161,7 +161,7 @@ impl Assignment<'_> {
     fn check_single(&self) -> Result<(), Failure> {
         let Some(line) = self.goes_on else { return Ok(()) };
         let hint = "Edit the file by hand, or manage it with Stead/File";
-        Err(refused("key", format!("line {line} may continue the value of this key and would be left behind. {hint}")))
+        Err(blocked("key", format!("line {line} may continue the value of this key and would be left behind. {hint}")))
     }
 }
 

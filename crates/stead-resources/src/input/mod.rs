@@ -85,8 +85,13 @@ pub(crate) fn exclusive(first: (&str, bool), second: (&str, bool)) -> Result<(),
     }
 }
 
-/// The failure that the system refused something.
-pub(crate) fn refused(property: &str, message: impl Into<String>) -> Failure {
+/// The failure that something is missing or in the way, until another instance or an administrator changes that.
+pub(crate) fn blocked(property: &str, message: impl Into<String>) -> Failure {
+    failure(FailureKind::Blocked, property, message)
+}
+
+/// The failure that the system refused something which it may do in a moment.
+pub(crate) fn transient(property: &str, message: impl Into<String>) -> Failure {
     failure(FailureKind::System, property, message)
 }
 
@@ -97,6 +102,32 @@ pub(crate) fn impossible(property: &str, message: impl Into<String>) -> Failure 
 
 /// The failure that the system refused something, with what it said.
 pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
-    let reason = stead_system::fs::reason(&error.into());
-    refused("path", format!("cannot {doing} '{}': {reason}", path.display()))
+    let error = error.into();
+    let reason = stead_system::fs::reason(&error);
+    failure(stead_system::fs::failure_kind(&error), "path", format!("cannot {doing} '{}': {reason}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+    }
+
+    #[test]
+    fn every_failure_says_whether_trying_again_helps() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let of_this_module = root.join("input/mod.rs");
+        for path in sources(&root).into_iter().filter(|path| *path != of_this_module) {
+            let text = fs::read_to_string(&path).unwrap();
+            for made in ["Failure::new(FailureKind::System", "failure(FailureKind::System"] {
+                assert!(!text.contains(made), "{}: write blocked, transient or impossible", path.display());
+            }
+        }
+    }
 }

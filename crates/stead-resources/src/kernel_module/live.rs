@@ -9,7 +9,7 @@ use stead_host::provider::Context;
 use stead_system::fs::SystemRoot;
 
 use super::files::same_module;
-use crate::input::{impossible, refused};
+use crate::input::{impossible, transient};
 use crate::program::SystemProgram;
 
 const MODPROBE: SystemProgram = SystemProgram { name: "modprobe", package: "kmod" };
@@ -59,7 +59,7 @@ pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
     }
     let users = std::fs::read_to_string(folder(name).join("refcnt")).unwrap_or_default();
     if !load && users.trim().parse::<i64>().is_ok_and(|users| users > 0) {
-        let failure = refused("loaded", format!("the module '{name}' is in use"));
+        let failure = transient("loaded", format!("the module '{name}' is in use"));
         return Some(Presumed { failure, paths: Vec::new() });
     }
     MODPROBE.presumed()

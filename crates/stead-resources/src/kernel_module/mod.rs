@@ -14,7 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{read, read_each, refused, required};
+use crate::input::{blocked, read, read_each, required};
 use crate::part::lines::{InForce, put_entry};
 use crate::text::{ModuleName, ModuleOptions};
 use crate::{ALL, BuiltIn, Profile, reply, schema};
@@ -296,7 +296,7 @@ fn edits_of<'a>(
         let masked = file.path.rsplit('/').next().unwrap_or_default();
         let hint = format!("Override it with a Stead/File or a Stead/Symlink to /dev/null at '{folder}/{masked}'");
         let message = format!("the file '{}' of a package is about the module, and is not changed. {hint}", file.path);
-        return Err(refused(property, message));
+        return Err(blocked(property, message));
     }
     let own: Vec<&ConfigFile> = files.iter().filter(|file| file.is_own()).collect();
     Ok(in_files(&own, folder, name, new, is_it))

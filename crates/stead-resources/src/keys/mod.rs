@@ -13,7 +13,7 @@ use stead_core::value::{Object, Value, pointer};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{AnyValue, FilePath, Pointer, invalid, refused, required};
+use crate::input::{AnyValue, FilePath, Pointer, blocked, invalid, required};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -236,7 +236,7 @@ fn parse<F: Format>(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Object::new().into());
     }
-    F::parse(text).map_err(|reason| refused("path", format!("the file is not valid {}: {reason}", F::NAME)))
+    F::parse(text).map_err(|reason| blocked("path", format!("the file is not valid {}: {reason}", F::NAME)))
 }
 
 /// An edited text, if it has exactly the value that it should have, everything beside the edited part included.
@@ -244,7 +244,7 @@ fn checked<F: Format>(edited: Option<String>, expected: &Value) -> Result<String
     let is_exact = |edited: &String| parse::<F>(edited).is_ok_and(|value| value == *expected);
     edited.filter(is_exact).ok_or_else(|| {
         let hint = "Edit it by hand once, or manage the whole file with Stead/File";
-        refused(
+        blocked(
             "pointer",
             format!("the value cannot be changed by itself in the form in which the file has it. {hint}"),
         )
@@ -293,7 +293,7 @@ fn put_at<F: Format>(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) ->
 }
 
 fn no_way(step: &str, why: &str) -> Failure {
-    refused("pointer", format!("'{step}' {why}"))
+    blocked("pointer", format!("'{step}' {why}"))
 }
 
 fn remove_at(root: &mut Value, steps: &[Cow<'_, str>]) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use stead_host::provider::{Context, Cost, LineTest, Plain, Provider, SetReply, S
 use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
-use crate::input::{FilePath, exclusive, read, refused, required};
+use crate::input::{FilePath, blocked, exclusive, read, required};
 use crate::text::SingleLine;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
@@ -240,7 +240,7 @@ impl<'a> Desired<'a> {
             Some(text) => text.content.decide(&self.wanted).map_err(|Ambiguous(found)| {
                 let numbers = numbers(&found);
                 // Of another text it may match one.
-                refused(
+                blocked(
                     "match",
                     format!("'match' matches several lines: {numbers}. Let it match the one that is meant"),
                 )

@@ -15,7 +15,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{read, read_each, refused, required};
+use crate::input::{blocked, read, read_each, required};
 use crate::part::lines::{InForce, entry, lines, put_entry, replaced, without_entry};
 use crate::program::SystemProgram;
 use crate::text::{GeneratedLocale, LocaleName, LocaleVariable};
@@ -226,7 +226,7 @@ impl Found {
         GENERATOR.run(cx, &[])?;
         let now = generated(cx)?;
         match missing.iter().find(|name| !now.contains(&normalized(name))) {
-            Some(name) => Err(refused("generated", format!("locale-gen did not generate the locale '{name}'"))),
+            Some(name) => Err(blocked("generated", format!("locale-gen did not generate the locale '{name}'"))),
             None => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ impl Found {
         let name = missing.first().filter(|_| self.entered.is_none())?;
         let hint = "Install the package that generates locales, such as locales, or one with the locale";
         let message = format!("there is no '{TO_GENERATE}' in which to enter the locale '{name}'. {hint}");
-        Some(Presumed { failure: refused("generated", message), paths: vec![TO_GENERATE.into()] })
+        Some(Presumed { failure: blocked("generated", message), paths: vec![TO_GENERATE.into()] })
     }
 }
 
@@ -322,13 +322,13 @@ fn with_codeset(name: &str, supported: &[(String, String)]) -> Result<(String, S
     if !supported.is_empty() {
         let meant = nearest(name, supported.iter().map(|(each, _)| each.as_str()));
         let hint = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
-        return Err(refused("generated", format!("the system has no locale '{name}'{hint}")));
+        return Err(blocked("generated", format!("the system has no locale '{name}'{hint}")));
     }
     let codeset = name.split_once('.').map(|(_, rest)| rest.split('@').next().unwrap_or(rest));
     let codeset =
         codeset.map(|codeset| if normalized(&format!("x.{codeset}")) == "x.utf8" { "UTF-8" } else { codeset });
     let message =
-        || refused("generated", format!("the codeset of '{name}' is not known; state it, as in '{name}.UTF-8'"));
+        || blocked("generated", format!("the codeset of '{name}' is not known; state it, as in '{name}.UTF-8'"));
     codeset.map(|codeset| (name.to_owned(), codeset.to_owned())).ok_or_else(message)
 }
 

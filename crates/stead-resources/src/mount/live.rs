@@ -19,7 +19,7 @@ use super::options::Options;
 use super::point::{Point, by_descriptor};
 use super::source;
 use super::table::Entry;
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot, impossible, transient};
 use crate::program::SystemProgram;
 use crate::removal;
 use crate::text::decoded;
@@ -215,12 +215,12 @@ impl Mounted {
         if REQUIRED.iter().any(|required| Path::new(required) == self.point) {
             let hint = "To change only its entry in /etc/fstab, use Stead/Line";
             let message = format!("'{point}' is required by the running system and cannot be unmounted. {hint}");
-            return Some(refused("path", message));
+            return Some(blocked("path", message));
         }
         // Swap space has no mount point, and an empty path begins every other.
         let has_point = !self.point.as_os_str().is_empty();
         let own = has_point && std::env::current_exe().is_ok_and(|program| program.starts_with(&self.point));
-        own.then(|| refused("path", format!("cannot unmount '{point}': stead runs from it")))
+        own.then(|| impossible("path", format!("cannot unmount '{point}': stead runs from it")))
     }
 
     /// Whether an unmount loses files.
@@ -251,7 +251,7 @@ pub(super) fn presumed(
 ) -> Result<Option<Presumed>, Failure> {
     let certain = |failure: Failure| Presumed { failure, paths: Vec::new() };
     if !actions.is_empty() && !rustix::process::geteuid().is_root() {
-        return Ok(Some(certain(refused("state", "only root can mount and unmount file systems"))));
+        return Ok(Some(certain(impossible("state", "only root can mount and unmount file systems"))));
     }
     let required = mounted.filter(|_| actions.contains(&Action::Unmount)).and_then(Mounted::is_required);
     if let Some(failure) = required {
@@ -266,7 +266,7 @@ pub(super) fn presumed(
     let is_missing = is_needed && Point::find(Path::new(&wanted.path))?.is_none();
     let hint = "Create it with a Stead/Directory that this instance depends on";
     let point = is_missing.then(|| Presumed {
-        failure: refused("path", format!("there is no directory '{}'. {hint}", wanted.path)),
+        failure: blocked("path", format!("there is no directory '{}'. {hint}", wanted.path)),
         paths: vec![cx.resolve(&wanted.path).into()],
     });
     let path = source::path(&wanted.device);
@@ -280,7 +280,7 @@ pub(super) fn presumed(
 }
 
 fn no_source(wanted: &Entry) -> Failure {
-    refused("device", format!("there is no '{}' to mount", wanted.device))
+    transient("device", format!("there is no '{}' to mount", wanted.device))
 }
 
 /// The program that carries an action out, if one does. Devices, networks and programs need what `mount` knows: types that
@@ -328,13 +328,13 @@ pub(super) fn act(cx: &Context, action: Action, wanted: &Entry) -> Result<(), Fa
 fn with_point(doing: &str, wanted: &Entry, work: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), Failure> {
     let path = Path::new(&wanted.path);
     let point = Point::find(path)?;
-    let point = point.ok_or_else(|| refused("path", format!("there is no directory '{}'", wanted.path)))?;
+    let point = point.ok_or_else(|| blocked("path", format!("there is no directory '{}'", wanted.path)))?;
     let done = point.open().and_then(|point| work(&by_descriptor(&point)));
     done.map_err(|errno| cannot(doing, path, errno))
 }
 
 fn mount_new(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let data = CString::new(options.data()).map_err(|error| refused("options", error.to_string()))?;
+    let data = CString::new(options.data()).map_err(|error| impossible("options", error.to_string()))?;
     with_point("mount", wanted, |point| {
         mount(wanted.device.as_str(), point, wanted.fstype.as_str(), options.flags(), data.as_c_str())
     })
@@ -391,7 +391,7 @@ fn unmount_all(cx: &Context, wanted: &Entry) -> Result<(), Failure> {
             done.map_err(|errno| cannot("unmount", path, errno))?;
         }
     }
-    Err(refused("path", format!("more than {MOST} file systems are mounted at '{}'", wanted.path)))
+    Err(blocked("path", format!("more than {MOST} file systems are mounted at '{}'", wanted.path)))
 }
 
 fn swap_on(cx: &Context, wanted: &Entry) -> Result<(), Failure> {

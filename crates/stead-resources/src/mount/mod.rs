@@ -14,7 +14,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
-use crate::input::{invalid, read, read_each, refused, required};
+use crate::input::{blocked, invalid, read, read_each, required};
 use crate::part::removed_lines;
 use crate::text::{MountPoint, MountText};
 use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, with_secrets};
@@ -533,7 +533,7 @@ impl Properties<'_> {
         if table::find(&edited, is_own) == wanted {
             return Ok(Some(edited));
         }
-        Err(refused("path", format!("the entry in '{TABLE}' is written in a form that cannot be edited")))
+        Err(blocked("path", format!("the entry in '{TABLE}' is written in a form that cannot be edited")))
     }
 
     fn edit(&self, text: Option<&Text<String>>) -> Result<Edit<()>, Failure> {

@@ -14,7 +14,7 @@ use super::manager::{
     Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Update, names_in,
 };
 use super::version::{Order, debian_order};
-use crate::input::refused;
+use crate::input::blocked;
 use crate::known::Known;
 use crate::program::{self, Ended, Invocation, SearchPath};
 
@@ -164,7 +164,7 @@ fn run_to_end(cx: &Context, name: &str, arguments: &[&str]) -> Result<Ended, Fai
 fn settings(root: &Path) -> Result<Settings, Failure> {
     let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
     let quoted = quoted.ok_or_else(|| {
-        refused("", "apt cannot use a system root whose path contains quotes, backslashes or newlines")
+        blocked("", "apt cannot use a system root whose path contains quotes, backslashes or newlines")
     })?;
     let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
     text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";

@@ -1,5 +1,6 @@
 //! What differs between package managers.
 
+use crate::input::transient;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
@@ -8,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use rustix::fs::{MemfdFlags, memfd_create};
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::SystemRoot;
@@ -66,7 +67,7 @@ impl Settings {
         };
         made().map(Self).map_err(|error| {
             let message = format!("cannot pass settings to the package manager: {error}");
-            Failure::new(FailureKind::System, message)
+            transient("", message)
         })
     }
 
@@ -93,7 +94,7 @@ impl Update {
             Self::Incomplete(why) => {
                 let message =
                     format!("the package lists could not be updated: {why}\nWithout them: {}", failure.message);
-                Failure::new(FailureKind::System, message)
+                transient("", message)
             }
         }
     }

@@ -14,7 +14,8 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{
-    PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, impossible, read, read_each, refused, required,
+    PackageName, PackageVersion, ReadOnly, ReleaseName, blocked, exclusive, impossible, read, read_each, required,
+    transient,
 };
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -156,7 +157,7 @@ impl Packages {
         match (rpm::exists(cx), status) {
             (true, _) => Ok(&self.dnf),
             (false, Some(_)) => Ok(&self.apt),
-            (false, None) => Err(refused("", "no package database found. Supported package managers are apt and dnf")),
+            (false, None) => Err(blocked("", "no package database found. Supported package managers are apt and dnf")),
         }
     }
 
@@ -608,7 +609,7 @@ impl<'a> Properties<'a> {
         let after = System::look(manager, cx, self)?;
         if let Some(name) = self.names().find(|name| !self.differing_of(&after, name).is_empty()) {
             let message = format!("the package manager reports success, and '{name}' is not in the desired state");
-            return Err(Failure::new(FailureKind::System, message));
+            return Err(transient("", message));
         }
         Ok(self.reply(&change, &before, Vec::new(), lists.as_ref()))
     }
@@ -781,6 +782,6 @@ fn check_removals(known: &[Remove], plan: &Plan) -> Result<(), Failure> {
 
 /// In what-if: that only root can change packages.
 fn not_root() -> Option<Presumed> {
-    let failure = || refused("", "only root can install and remove packages");
+    let failure = || impossible("", "only root can install and remove packages");
     (!rustix::process::geteuid().is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })
 }

@@ -7,7 +7,7 @@ use stead_system::fs::SystemPath;
 use super::manager::{Installed, Package, Presence, native};
 use super::version::rpm_order;
 use crate::accounts::path;
-use crate::input::refused;
+use crate::input::blocked;
 use crate::program::SystemProgram;
 
 const RPM: SystemProgram = SystemProgram { name: "rpm", package: "rpm" };
@@ -40,7 +40,7 @@ pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
     }
     let message =
         format!("rpm on this system uses the database in '{expected}', but the system root has it in '/{folder}'");
-    Err(refused("", format!("{message}. Set the macro %_dbpath")))
+    Err(blocked("", format!("{message}. Set the macro %_dbpath")))
 }
 
 /// The files of which one has changed when the database has.

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::system::{sethostname, uname};
-use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_core::call::{Failure, Presumed};
 
-use crate::input::{cannot, failure};
+use crate::input::{cannot, failure, transient};
 
 /// A value of the running kernel.
 pub(crate) struct Live {
@@ -74,5 +74,5 @@ impl Live {
 
 fn not_named(error: Errno) -> Failure {
     let reason = stead_system::fs::reason(&error.into());
-    Failure::new(FailureKind::System, format!("cannot change the name of the running machine: {reason}"))
+    transient("", format!("cannot change the name of the running machine: {reason}"))
 }

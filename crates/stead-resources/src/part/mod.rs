@@ -16,7 +16,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use stead_system::fs::{Place, SystemPath};
 
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text};
-use crate::input::{Properties, read, read_each, refused};
+use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
 
 pub(crate) mod lines;
@@ -418,7 +418,7 @@ impl<'a, P: Part> Desired<'a, P> {
             return Ok(edited);
         }
         let path = self.location.path.display();
-        Err(refused("path", format!("the {} in '{path}' is written in a form that cannot be edited", P::NOUN)))
+        Err(blocked("path", format!("the {} in '{path}' is written in a form that cannot be edited", P::NOUN)))
     }
 
     /// The state after a set. Of what is differing, the wanted text of the file is not all.

@@ -18,7 +18,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, State};
 
-use crate::input::{read, read_each};
+use crate::input::{read, read_each, transient};
 use crate::{BuiltIn, NOTHING, Profile, is_wanted, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -109,9 +109,8 @@ impl Process {
 
 /// Lists the processes of a file system like `/proc`, by their numbers. Processes that end meanwhile are left out.
 pub fn list(proc: &Path) -> Result<Vec<Process>, Failure> {
-    let unreadable = |error: io::Error| {
-        Failure::new(FailureKind::System, format!("cannot list the processes in {}: {error}", proc.display()))
-    };
+    let unreadable =
+        |error: io::Error| transient("", format!("cannot list the processes in {}: {error}", proc.display()));
     let mut found: Vec<Process> = fs::read_dir(proc)
         .map_err(unreadable)?
         .filter_map(Result::ok)

@@ -1,5 +1,6 @@
 //! The running systemd, over D-Bus.
 
+use crate::input::{blocked, transient};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -95,7 +96,7 @@ impl Systemd {
     /// What a unit is doing. One that systemd has not loaded is read by it for this.
     pub(super) fn status(&self, unit: &str) -> Result<Status, Failure> {
         let listed: Vec<Listed> = self.manager("ListUnitsByNames", &(vec![unit],))?;
-        let missing = || Failure::new(FailureKind::System, format!("systemd does not know '{unit}'"));
+        let missing = || blocked("", format!("systemd does not know '{unit}'"));
         let (_, _, _, active, _, _, path, ..) = listed.into_iter().next().ok_or_else(missing)?;
         Ok(Status { active, path })
     }
@@ -192,7 +193,7 @@ impl Systemd {
         let active = &status.active;
         let again = if restarts > 0 { format!("systemd started it again {restarts} times; ") } else { String::new() };
         let why = format!("{again}it is {active}, with result {result}; see `journalctl --unit {unit}`");
-        Err(Failure::new(FailureKind::System, format!("'{unit}' was started and did not keep running: {why}")))
+        Err(transient("", format!("'{unit}' was started and did not keep running: {why}")))
     }
 
     /// Returns whether a running service runs on: one that systemd had to start again is watched until it has run for so long.
@@ -230,7 +231,7 @@ impl Systemd {
         }
         let active = status.active;
         let why = format!("it is {active}, with result {result}; see `journalctl --unit {unit}`");
-        Err(Failure::new(FailureKind::System, format!("cannot {} '{unit}': {why}", job.word())))
+        Err(transient("", format!("cannot {} '{unit}': {why}", job.word())))
     }
 
     fn property<T>(
@@ -305,5 +306,5 @@ fn failed(error: &zbus::Error) -> Failure {
         zbus::Error::FDO(error) => format!("systemd refused: {error}"),
         error => format!("cannot reach systemd over D-Bus: {error}"),
     };
-    Failure::new(FailureKind::System, message)
+    transient("", message)
 }

@@ -15,7 +15,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
 use stead_system::fs::{SystemPath, SystemRoot};
 
-use crate::input::{PathText, exclusive, impossible, read, read_each, refused};
+use crate::input::{PathText, exclusive, impossible, read, read_each};
 use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -398,7 +398,7 @@ impl Services {
         let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
         if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
             let hint = format!("use `systemctl stop {name}`");
-            return Err(refused("name", format!("stead runs in '{name}' and cannot stop it; {hint}")));
+            return Err(impossible("name", format!("stead runs in '{name}' and cannot stop it; {hint}")));
         }
         let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };

@@ -11,7 +11,7 @@ use stead_system::fs::{Former, FsError, Kind, Ownership, Place, Replacement, Sys
 
 use super::bus::Job;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
-use crate::input::{impossible, refused};
+use crate::input::{blocked, impossible};
 use crate::pending;
 
 /// What becomes of a service.
@@ -166,7 +166,7 @@ pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change:
     let install = Install::of(&fragment.text, name);
     if install.has_odd_names {
         let what = "has an entry in [Install] that is not a full unit name";
-        return Err(refused("enabled", format!("the unit file '/{}' {what}", fragment.path)));
+        return Err(blocked("enabled", format!("the unit file '/{}' {what}", fragment.path)));
     }
     if install.links.is_empty() {
         let hint = "Such a unit is started by others. Leave out 'enabled'";
@@ -226,7 +226,7 @@ pub(super) fn no_unit(name: &str, is_to_run: bool) -> Failure {
     } else {
         "Add '_exist: false' for a unit that must not be there, in place of 'state' and 'enabled'"
     };
-    refused("name", format!("there is no unit '{name}'. {hint}"))
+    blocked("name", format!("there is no unit '{name}'. {hint}"))
 }
 
 pub(super) fn nothing_runs() -> Failure {

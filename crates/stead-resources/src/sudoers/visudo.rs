@@ -10,7 +10,7 @@ use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
 
-use crate::input::{invalid, refused};
+use crate::input::{invalid, transient};
 use crate::program::{self, Invocation, SearchPath, SystemProgram};
 
 const VISUDO: SystemProgram = SystemProgram { name: "visudo", package: "sudo" };
@@ -31,7 +31,7 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
         Ok(program) => program,
         Err(distrusted) => return Ok(Some(distrusted)),
     };
-    let copy = Copy::of(content).map_err(|error| refused("", format!("cannot hand the rules to visudo: {error}")))?;
+    let copy = Copy::of(content).map_err(|error| transient("", format!("cannot hand the rules to visudo: {error}")))?;
     let invocation = Invocation {
         program: program.to_string_lossy().into_owned(),
         arguments: ["-c", "-f", &copy.path()].map(str::to_owned).to_vec(),

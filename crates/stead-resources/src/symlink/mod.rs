@@ -15,7 +15,7 @@ use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply,
 use stead_system::fs::{self, Kind, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
+use crate::input::{FilePath, LinkTarget, blocked, cannot, read, read_each, required_if};
 use crate::permissions::{Permissions, report_accounts};
 use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
@@ -218,7 +218,7 @@ impl<'a> Desired<'a> {
             Some(Current { status, target: None }) if !self.force => {
                 let hint = "Add 'force: true' to replace it, with everything in it";
                 let word = status.kind.word();
-                Err(refused("path", format!("there is a {word} where the link should be. {hint}")))
+                Err(blocked("path", format!("there is a {word} where the link should be. {hint}")))
             }
             _ => Ok(()),
         }

@@ -11,7 +11,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{exclusive, invalid, read, read_each, refused, required};
+use crate::input::{blocked, exclusive, invalid, read, read_each, required};
 use crate::service::{
     Activity, Services, StatedFile, can_be_enabled, drop_in_removals, foreign_unit_file, is_live, overridden,
     own_timers, own_unit_file, own_unit_path,
@@ -217,7 +217,7 @@ fn lost(cx: &Context, unit: &Plain, found: Option<&Settings>) -> Result<Vec<Item
     let (Some(name), Some(new)) = (text("name"), text("unit")) else { return Ok(Vec::new()) };
     if let Some(path) = foreign_unit_file(cx, name) {
         let hint = "Choose another name, or change it with a Stead/Service and 'dropIns'";
-        return Err(refused("name", format!("'{name}' has the unit file '/{path}', which is not replaced. {hint}")));
+        return Err(blocked("name", format!("'{name}' has the unit file '/{path}', which is not replaced. {hint}")));
     }
     let lines = own_unit_file(cx, name).map(|former| lost_lines(&former, new, found)).unwrap_or_default();
     Ok(lines.into_iter().map(|kind| Item { path: own_unit_path(name), kind }).collect())

@@ -14,7 +14,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use stead_system::fs::{self, Kind, Ownership, Place};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{read, read_each, refused};
+use crate::input::{blocked, read, read_each};
 use crate::part::lines::{InForce, put_entry};
 use crate::text::ZoneName;
 use crate::{ALL, BuiltIn, Profile, pending, reply, schema};
@@ -189,7 +189,7 @@ impl Timezones {
             (Some(status), _) if status.kind == Kind::File => AtLink::File { size: status.size },
             (Some(status), _) => {
                 let message = format!("there is a {} at '{LINK}'. Remove it", status.kind.word());
-                return Err(refused("name", message));
+                return Err(blocked("name", message));
             }
             (None, _) => AtLink::Nothing,
         };
@@ -285,7 +285,7 @@ fn without_zone(cx: &Context, name: &str) -> Result<Option<Presumed>, Failure> {
         None if list.is_empty() => ". Install the package with the time zones, such as tzdata".to_owned(),
         None => String::new(),
     };
-    let failure = refused("name", format!("there is no time zone '{name}'{hint}"));
+    let failure = blocked("name", format!("there is no time zone '{name}'{hint}"));
     Ok(Some(Presumed { failure, paths: vec![cx.resolve(zone_path(name)).into()] }))
 }
 

@@ -14,7 +14,7 @@ use stead_system::fs::{self, Former, Kind, Ownership, Place, Replacement, System
 
 use super::{HOME, UID};
 use crate::accounts::{Record, Table};
-use crate::input::{cannot, refused};
+use crate::input::{blocked, cannot};
 use crate::{pending, removal};
 
 /// A home that is to be made or removed.
@@ -51,7 +51,7 @@ pub(super) fn made(
 /// user and is not above the home of another one.
 pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Option<(SystemPath, Item)>, Failure> {
     let (text, uid) = (user.get(HOME).into_owned(), user.number(UID));
-    let refuse = |why: &str| Err(refused("removeHome", format!("'{text}' {why}. Remove it by itself")));
+    let refuse = |why: &str| Err(blocked("removeHome", format!("'{text}' {why}. Remove it by itself")));
     if text.is_empty() {
         return Ok(None);
     }

@@ -14,7 +14,7 @@ use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
-use crate::input::{read, read_each, refused};
+use crate::input::{blocked, read, read_each};
 use crate::pending;
 use crate::text::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
@@ -376,10 +376,10 @@ impl Properties<'_> {
     fn new_uid(&self, databases: &Databases, settings: &Settings) -> Result<u32, Failure> {
         let Some(uid) = self.uid else {
             let free = settings.new_uid(self.system, &Databases::ids(databases.users()));
-            return free.ok_or_else(|| refused("uid", "no uid is free in the range of /etc/login.defs"));
+            return free.ok_or_else(|| blocked("uid", "no uid is free in the range of /etc/login.defs"));
         };
         match databases.users().records().find(|record| record.number(UID) == Some(uid)) {
-            Some(owner) => Err(refused("uid", format!("uid {uid} is already used by the user '{}'", owner.name()))),
+            Some(owner) => Err(blocked("uid", format!("uid {uid} is already used by the user '{}'", owner.name()))),
             None => Ok(uid),
         }
     }
@@ -397,7 +397,7 @@ impl Properties<'_> {
         }
         let used = Databases::ids(databases.groups());
         let gid = Some(uid).filter(|gid| !used.contains(gid)).or_else(|| settings.new_gid(self.system, &used));
-        let gid = gid.ok_or_else(|| refused("group", "no gid is free in the range of /etc/login.defs"))?;
+        let gid = gid.ok_or_else(|| blocked("group", "no gid is free in the range of /etc/login.defs"))?;
         let group = databases.new_group(self.name.0, gid);
         databases.put_group(&group);
         Ok(gid)
@@ -413,7 +413,7 @@ impl Properties<'_> {
         if change.differing.contains(&"uid") {
             let uid = record.number(UID).unwrap_or_default();
             let hint = "Files belong to it; change both with usermod and chown";
-            return Err(refused("uid", format!("the user '{}' has uid {uid}. {hint}", self.name.0)));
+            return Err(blocked("uid", format!("the user '{}' has uid {uid}. {hint}", self.name.0)));
         }
         if let Some(group) = self.group {
             let gid = gid_of(databases, group).ok_or_else(|| no_group("group", group.0))?;
@@ -541,5 +541,5 @@ fn as_set(names: &[String]) -> BTreeSet<&str> {
 }
 
 fn no_group(property: &str, name: &str) -> Failure {
-    refused(property, format!("there is no group '{name}'. Add a Stead/Group for it to the document"))
+    blocked(property, format!("there is no group '{name}'. Add a Stead/Group for it to the document"))
 }

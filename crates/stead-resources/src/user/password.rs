@@ -7,7 +7,7 @@ use stead_core::value::{Object, Value};
 
 use super::Properties;
 use crate::accounts::{Databases, Record, Settings};
-use crate::input::refused;
+use crate::input::blocked;
 use crate::text::Expiry;
 
 const EPOCH: Date = date(1970, 1, 1);
@@ -74,7 +74,7 @@ impl Properties<'_> {
             self.locked.unwrap_or_else(|| stored.starts_with('!') && self.password_hash.is_none_or(|_| stored != "!"));
         if self.locked == Some(false) && matches!(hash.as_str(), "" | "*") {
             let message = format!("the user '{name}' has no password; unlocking it would allow login without one");
-            return Err(refused("locked", format!("{message}. Add 'passwordHash'")));
+            return Err(blocked("locked", format!("{message}. Add 'passwordHash'")));
         }
         // An account without a password must not become one that needs none.
         let locked = locked || hash.is_empty() && stored.starts_with('!');
@@ -98,7 +98,7 @@ impl Properties<'_> {
 
 /// The failure that passwords cannot be read.
 pub(super) fn no_database() -> Failure {
-    refused(
+    blocked(
         "passwordHash",
         "there is no /etc/shadow, or this user may not read it; what it holds cannot be compared or set",
     )

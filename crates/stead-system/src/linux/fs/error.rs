@@ -96,6 +96,11 @@ impl From<FsError> for Failure {
             FsError::Cancelled => FailureKind::Cancelled,
             FsError::MountPoint(_) => FailureKind::Refused,
             FsError::Deadline(_) => FailureKind::Deadline,
+            FsError::WrongKind { .. }
+            | FsError::TooLarge { .. }
+            | FsError::UntrustedLink { .. }
+            | FsError::LeavesRoot(_) => FailureKind::Blocked,
+            FsError::System { source, .. } => failure_kind(source),
             _ => FailureKind::System,
         };
         let message = match &error {
@@ -121,6 +126,20 @@ fn amount(bytes: u64) -> String {
         format!("{} MiB", bytes >> 20)
     } else {
         format!("{bytes} bytes")
+    }
+}
+
+/// The kind of failure that an error of the system is: blocked where it stays until something else is created, removed or
+/// permitted.
+pub fn failure_kind(error: &io::Error) -> FailureKind {
+    use io::ErrorKind::{
+        AlreadyExists, DirectoryNotEmpty, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied,
+        ReadOnlyFilesystem,
+    };
+    match error.kind() {
+        AlreadyExists | DirectoryNotEmpty | InvalidFilename | IsADirectory | NotADirectory | NotFound
+        | PermissionDenied | ReadOnlyFilesystem => FailureKind::Blocked,
+        _ => FailureKind::System,
     }
 }
 

@@ -43,7 +43,7 @@ pub use abandoned::remove_abandoned;
 pub use below::below_root;
 pub use digest::digest;
 pub use durability::{Durability, FlushTarget, Writes};
-pub use error::{FsError, reason};
+pub use error::{FsError, failure_kind, reason};
 pub use listing::{Coverage, entries, entries_up_to};
 pub use mounts::{check_unmounted, mounts_below};
 pub use path::{SystemPath, SystemRoot};
