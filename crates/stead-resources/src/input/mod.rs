@@ -109,8 +109,6 @@ pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> F
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-
     use std::fs;
     use std::path::{Path, PathBuf};
 
