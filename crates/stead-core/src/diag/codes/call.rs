@@ -29,6 +29,9 @@ It may have changed something; the next run looks at the actual state again.";
 "Programs are looked for beside the manifest first, then in the absolute directories of `PATH`. The file must be
 executable and made for this machine, and the interpreter in its first line must exist.
 
+As root, the program, its interpreters and the files that the arguments of a manifest name must be root's, and so must the
+folders on the way to them. The message names what another user could change, and the command that helps.
+
 Nothing was changed.";
     DEADLINE = "E0806", "the resource took longer than allowed",
 "The program did not end in time. It and everything it had started was asked to end, and after a grace of seconds ended by
