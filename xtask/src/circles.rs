@@ -129,15 +129,18 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 mod tests {
     use super::*;
 
-    /// What remains to be taken apart in the core; nothing may be added.
-    const REMAINING: &[&str] = &[];
+    /// The circles that remain to be taken apart; nothing may be added.
+    const REMAINING: &[&str] = &[
+        "args <-> commands <-> completion <-> dsc <-> input <-> output <-> process_env",
+        "bundle <-> calls <-> conflicts <-> execution <-> host <-> implied <-> memory <-> reconcile <-> resource <-> session <-> watch",
+        "bundle <-> facts",
+    ];
 
     #[test]
-    fn the_modules_of_the_core_do_not_import_each_other() {
+    fn modules_do_not_import_each_other() {
         let repository = Repository::read().expect("the repository is readable");
         let findings = check(&repository).expect("the check runs");
-        let core = findings.iter().filter(|finding| finding.path.contains("stead-core"));
-        assert_eq!(core.map(|finding| finding.message.as_str()).collect::<Vec<_>>(), REMAINING);
+        assert_eq!(findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>(), REMAINING);
     }
 
     #[test]

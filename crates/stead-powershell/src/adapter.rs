@@ -23,15 +23,16 @@ use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 use stead_system::process::Environment;
 
 use crate::class::File;
-use crate::composite::{self, Installed};
 use crate::counterparts;
+use crate::expansion::{self, Installed};
 use crate::finding::Finding;
 use crate::index::{Index, Inventory};
 use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Kind, Property, Resource};
+use crate::resource::{Kind, Resource};
 use crate::schema::secrets_schema;
+use crate::types::Property;
 use crate::worker::{Pool, Settings};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
@@ -257,7 +258,7 @@ impl PowerShell {
             .filter(|(module, resource)| module.exports(resource))
             .collect();
         let installed = Installed { resources, adapter: &adapter.type_name };
-        composite::expand(resource, &file, properties, &installed, sources)
+        expansion::expand(resource, &file, properties, &installed, sources)
     }
 }
 

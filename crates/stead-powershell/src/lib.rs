@@ -14,6 +14,7 @@ pub mod class;
 mod composite;
 pub mod convert;
 pub mod counterparts;
+mod expansion;
 pub mod finding;
 pub mod index;
 pub mod manifest;

@@ -1,13 +1,12 @@
 //! A resource as its module declares it.
 
-use std::ops::Not;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::text::Place;
-use crate::types::Type;
+use crate::types::Property;
 
 /// What a resource is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,64 +58,3 @@ pub struct Methods {
     /// `SetHandlesExist()`: its set removes an instance of which `_exist` is false.
     pub set_handles_exist: bool,
 }
-
-/// A property of a resource or of a class that is the value of one.
-///
-/// An index holds thousands: what most of them do not have is not written.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Property {
-    /// Its name.
-    pub name: String,
-    /// The type as written; `None` for a property without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<String>,
-    /// The type.
-    pub ty: Type,
-    /// Whether it is part of the identity of an instance.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub key: bool,
-    /// Whether it must be stated. A key is as well, without this.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub mandatory: bool,
-    /// Whether it can only be read.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub read_only: bool,
-    /// What else is asked of its values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<Rule>,
-    /// What it says about itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The text of its default, as written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// The class that declares it, where that is a base class.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub declared_in: Option<String>,
-    /// Where it is declared.
-    pub place: Place,
-}
-
-/// What is asked of the values of a property.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Rule {
-    /// One of these, whatever its case: `ValidateSet`, `Values` of a schema.
-    OneOf(Vec<String>),
-    /// What `ValueMap` of a schema maps the values to, in the order of [`Rule::OneOf`].
-    MappedTo(Vec<String>),
-    /// Within these bounds: `ValidateRange`. Bounds are texts of numbers.
-    Range(String, String),
-    /// Of such a length: `ValidateLength`.
-    Length(u64, u64),
-    /// So many elements: `ValidateCount`.
-    Count(u64, u64),
-    /// A pattern of .NET: `ValidatePattern`.
-    Pattern(String),
-    /// `ValidateNotNull`.
-    NotNull,
-    /// `ValidateNotNullOrEmpty`.
-    NotEmpty,
-}
-
-impl Eq for Rule {}

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::resource::{Property, Resource, Rule};
+use crate::resource::Resource;
 use crate::types::{Class, Type};
+use crate::types::{Property, Rule};
 
 /// The schema of the properties of a resource, the same for the same resource.
 ///

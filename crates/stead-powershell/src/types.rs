@@ -1,8 +1,11 @@
-//! The types of properties, as far as values are converted by them.
+//! Properties and their types, as far as values are converted by them.
 
+use std::ops::Not;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::text::Place;
 
 /// The declared type of a property.
 ///
@@ -95,5 +98,66 @@ pub struct Class {
     /// Its name.
     pub name: String,
     /// Its properties, those of base classes first. Empty for a class within itself or too deep within others.
-    pub properties: Vec<crate::resource::Property>,
+    pub properties: Vec<Property>,
 }
+
+/// A property of a resource or of a class that is the value of one.
+///
+/// An index holds thousands: what most of them do not have is not written.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// The type as written; `None` for a property without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
+    /// The type.
+    pub ty: Type,
+    /// Whether it is part of the identity of an instance.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub key: bool,
+    /// Whether it must be stated. A key is as well, without this.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub mandatory: bool,
+    /// Whether it can only be read.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub read_only: bool,
+    /// What else is asked of its values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    /// What it says about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The text of its default, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The class that declares it, where that is a base class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared_in: Option<String>,
+    /// Where it is declared.
+    pub place: Place,
+}
+
+/// What is asked of the values of a property.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Rule {
+    /// One of these, whatever its case: `ValidateSet`, `Values` of a schema.
+    OneOf(Vec<String>),
+    /// What `ValueMap` of a schema maps the values to, in the order of [`Rule::OneOf`].
+    MappedTo(Vec<String>),
+    /// Within these bounds: `ValidateRange`. Bounds are texts of numbers.
+    Range(String, String),
+    /// Of such a length: `ValidateLength`.
+    Length(u64, u64),
+    /// So many elements: `ValidateCount`.
+    Count(u64, u64),
+    /// A pattern of .NET: `ValidatePattern`.
+    Pattern(String),
+    /// `ValidateNotNull`.
+    NotNull,
+    /// `ValidateNotNullOrEmpty`.
+    NotEmpty,
+}
+
+impl Eq for Rule {}

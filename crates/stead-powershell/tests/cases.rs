@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use stead_powershell::class::{File, Modules, Types, declared};
-use stead_powershell::resource::{Property, Resource};
+use stead_powershell::resource::Resource;
 use stead_powershell::script::{Function, TypeDefinition};
+use stead_powershell::types::Property;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_powershell::class::{File, Inherited, Modules, Types, declared};
-use stead_powershell::resource::{Resource, Rule};
+use stead_powershell::resource::Resource;
 use stead_powershell::script::{Attribute, Constant, Function, MemberKind, TypeDefinition};
+use stead_powershell::types::Rule;
 use stead_powershell::types::Type;
 
 /// Modules of the recording, found as `using module` finds them.

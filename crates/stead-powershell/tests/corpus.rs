@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
-use stead_powershell::resource::{Kind, Property, Rule};
+use stead_powershell::resource::Kind;
+use stead_powershell::types::{Property, Rule};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
 use stead_system::Cancel;
 use stead_system::process::Environment;

@@ -25,8 +25,9 @@ use stead_core::call::{Execution, FailureKind, restarts};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
-use stead_powershell::resource::{Kind, Methods, Property, Resource};
+use stead_powershell::resource::{Kind, Methods, Resource};
 use stead_powershell::text::Place;
+use stead_powershell::types::Property;
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Reply, Settings, Stream,
 };

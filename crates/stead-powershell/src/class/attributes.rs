@@ -1,8 +1,8 @@
 //! What attributes say.
 
 use super::File;
-use crate::resource::Rule;
 use crate::script::{Argument, Attribute, Constant};
+use crate::types::Rule;
 
 /// The name of an attribute without its namespace and suffix, in lower case.
 pub(crate) fn name(attribute: &Attribute) -> String {

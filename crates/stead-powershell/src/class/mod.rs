@@ -12,9 +12,10 @@ use stead_core::diag::codes::powershell::script as codes;
 use stead_core::diag::{Code, Severity};
 
 use crate::finding::Finding;
-use crate::resource::{Kind, Methods, Property, Resource};
+use crate::resource::{Kind, Methods, Resource};
 use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeForm, UsingKind};
 use crate::text::Text;
+use crate::types::Property;
 use crate::types::{Class, DEEPEST_CLASS, Enumeration, Type};
 
 /// How many enumerations in a row may name values of another.

@@ -19,8 +19,8 @@ pub use json::{Json, JsonError};
 pub(crate) use wire::Members;
 pub use wire::Wire;
 
-use crate::resource::{Property, Rule};
 use crate::types::{Class, Enumeration, Type};
+use crate::types::{Property, Rule};
 
 /// Why a value was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

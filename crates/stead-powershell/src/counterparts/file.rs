@@ -10,9 +10,10 @@ use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply,
 use stead_resources::{directory, file};
 
 use super::{Stated, property, stated};
-use crate::resource::{Property, Resource, Rule};
+use crate::resource::Resource;
 use crate::schema::json_schema;
 use crate::types::Type;
+use crate::types::{Property, Rule};
 
 /// The properties as the MOF schema has them.
 pub(super) fn properties() -> Vec<Property> {

@@ -8,17 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::call::{Failure, FailureKind};
-use stead_core::id::TypeName;
 use stead_host::provider::{Plain, Provider};
 
-use crate::composite::Target;
 use crate::convert::{self, Json, Purpose};
 use crate::manifest::same;
 use crate::module::{Exports, Manifest, Module, Version};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Kind, Methods, Property, Resource, Rule};
+use crate::resource::{Kind, Methods, Resource};
 use crate::text::Place;
 use crate::types::Type;
+use crate::types::{Property, Rule};
 use crate::worker::Pool;
 
 /// The module that Windows PowerShell has them in.
@@ -109,14 +108,6 @@ pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<A
             Arc::new(PowerShellProvider::new(pool, Arc::clone(resource), source))
         }
     })
-}
-
-/// The resource that a keyword of a configuration means without an import.
-pub(crate) fn target(keyword: &str, adapter: &TypeName) -> Option<Target> {
-    let resource = module().resources.into_iter().find(|resource| same(&resource.name, keyword))?;
-    let type_name = TypeName::parse(&format!("{MODULE}/{}", resource.name)).ok()?;
-    let properties = resource.properties.iter().map(|property| property.name.clone()).collect();
-    Some(Target { type_name, version: None, adapter: Some(adapter.clone()), properties })
 }
 
 /// What an instance states, checked, by the names as they are declared.

@@ -2,22 +2,20 @@
 
 use std::cmp::Ordering;
 
-use super::evaluate::Evaluate;
-
 /// The printable characters of ASCII in the order of the invariant culture, which is that of the root of CLDR: PowerShell
 /// compares with it whatever the culture of the user is.
 const ORDER: &[u8] = b" _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// Compares two texts as `-lt` and its like do, with case or without. Other characters have an order that depends on the
 /// release of ICU, and are refused.
-pub(super) fn order(left: &str, right: &str, cased: bool) -> Evaluate<Ordering> {
+pub(super) fn order(left: &str, right: &str, cased: bool) -> Result<Ordering, String> {
     let order = weights(left)?.cmp(&weights(right)?);
     // Case decides where nothing else does: small letters come first.
     let capitals = |text: &str| text.bytes().map(|byte| byte.is_ascii_uppercase()).collect::<Vec<_>>();
     Ok(if cased { order.then_with(|| capitals(left).cmp(&capitals(right))) } else { order })
 }
 
-fn weights(text: &str) -> Evaluate<Vec<usize>> {
+fn weights(text: &str) -> Result<Vec<usize>, String> {
     let weight = |byte: u8| ORDER.iter().position(|known| *known == byte.to_ascii_lowercase());
     let weights: Option<_> = text.bytes().map(weight).collect();
     weights.ok_or_else(|| "the order of texts is only evaluated for printable ASCII".to_owned())

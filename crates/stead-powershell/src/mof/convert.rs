@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::Fault;
 use super::check::{BASE, is_any};
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Shape, Value};
-use crate::resource::{Kind, Methods, Property, Resource, Rule};
+use crate::resource::{Kind, Methods, Resource};
 use crate::text::Text;
 use crate::types::{Class, DEEPEST_CLASS, Type};
+use crate::types::{Property, Rule};
 
 /// The resources among the classes of a file.
 pub(super) fn resources(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use stead_core::diag::Severity;
 use stead_powershell::mof::{self, PropertyDeclaration, Schema, Shape, Value};
-use stead_powershell::resource::Property;
+use stead_powershell::types::Property;
 use stead_powershell::types::{Class, Type};
 
 #[test]

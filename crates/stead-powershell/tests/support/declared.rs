@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use stead_powershell::resource::{Property, Rule};
 use stead_powershell::text::Place;
 use stead_powershell::types::{Class, Enumeration, Type};
+use stead_powershell::types::{Property, Rule};
 
 /// A property `P` of a type.
 pub(crate) fn property(ty: &str, rules: Vec<Rule>) -> Property {

@@ -18,10 +18,8 @@ use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::text::{CronCommand, CronValue, JobName, Schedule, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
-mod schedule;
 mod table;
 
-pub(crate) use schedule::is_schedule;
 use table::{Flaw, Job, Table, is_name};
 
 const PROFILE: Profile = Profile {

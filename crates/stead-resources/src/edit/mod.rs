@@ -16,10 +16,12 @@ use crate::pending;
 
 mod cache;
 mod patterns;
+mod removed;
 mod steps;
 
 pub(crate) use cache::{Cache, Content, FileLocks, Text};
 pub(crate) use patterns::{Match, Patterns, Position, compile};
+pub(crate) use removed::removed_lines;
 pub(crate) use steps::{FileEdit, Steps};
 
 /// What is done when the file does not exist.

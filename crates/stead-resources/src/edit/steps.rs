@@ -61,7 +61,7 @@ impl<'e> Steps<'e> {
     pub(crate) fn removed_lines(&self) -> impl Iterator<Item = Item> {
         self.0.iter().flat_map(|step| {
             let text = step.former.as_ref().map_or("", |former| former.content.as_str());
-            let lines = crate::part::removed_lines(text, &(step.edit.edit)(text));
+            let lines = super::removed_lines(text, &(step.edit.edit)(text));
             lines.into_iter().map(|kind| Item { path: step.edit.path.clone(), kind })
         })
     }

@@ -18,7 +18,7 @@ mod types;
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
     AnyValue, Backup, Base64, ChecksumText, DownloadUrl, EntryName, FilePath, LinkTarget, Mode, NonEmpty, PackageName,
-    PackageVersion, PathText, Pointer, ProxyUrl, ReadOnly, ReleaseName, RepositoryAddress, Revision,
+    PathText, Pointer, ProxyUrl, ReadOnly, ReleaseName, RepositoryAddress, Revision,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON

@@ -16,7 +16,6 @@ use url::Url;
 
 use super::de::EXACT;
 use crate::checksum::Checksum;
-use crate::package::Requirement;
 use crate::text::{Text, TextVisitor, text_type};
 
 /// A path.
@@ -121,25 +120,6 @@ impl<'a> Text<'a> for PackageName<'a> {
         } else {
             Err("must be the name of a package, such as nginx, libc6:i386 or g++")
         }
-    }
-}
-
-/// What is required of the version of a package.
-#[derive(Clone)]
-pub(crate) struct PackageVersion<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) requirement: Requirement<'a>,
-}
-text_type!(PackageVersion, {
-    "type": "string",
-    "pattern": "^(([A-Za-z0-9][A-Za-z0-9.+:~_^-]*)|((>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*(, ?(>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*)*))$"
-});
-
-impl<'a> Text<'a> for PackageVersion<'a> {
-    fn check(text: &'a str) -> Result<Self, &'static str> {
-        let requirement = Requirement::parse(text);
-        let requirement = requirement.ok_or("must be a version, latest, or comparisons such as \">= 1.2, < 2\"")?;
-        Ok(Self { text, requirement })
     }
 }
 

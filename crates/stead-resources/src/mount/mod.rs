@@ -13,9 +13,8 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_system::fs::{Place, SystemPath};
 
-use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
+use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text, removed_lines};
 use crate::input::{blocked, invalid, read, read_each, required};
-use crate::part::removed_lines;
 use crate::text::{MountPoint, MountText};
 use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, with_secrets};
 

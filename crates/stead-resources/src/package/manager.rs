@@ -14,7 +14,6 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::SystemRoot;
 
-use super::shown::Shown;
 use super::version::Order;
 
 /// A package manager: reads what is installed by itself, and calls programs only to find out what a change comes to, and to
@@ -260,15 +259,6 @@ impl Transaction {
     /// Whether packages are installed or removed.
     pub(super) fn moves_packages(&self) -> bool {
         !self.install.is_empty() || !self.remove.is_empty()
-    }
-
-    /// Pins the packages to install to the versions that a plan has shown of them.
-    #[must_use]
-    pub(super) fn pinned(mut self, shown: &Shown<'_>) -> Self {
-        for (name, version) in &mut self.install {
-            *version = shown.version_of(name).map(str::to_owned).or(version.take());
-        }
-        self
     }
 }
 

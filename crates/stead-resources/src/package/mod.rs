@@ -14,8 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{
-    PackageName, PackageVersion, ReadOnly, ReleaseName, blocked, exclusive, impossible, read, read_each, required,
-    transient,
+    PackageName, ReadOnly, ReleaseName, blocked, exclusive, impossible, read, read_each, required, transient,
 };
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -34,7 +33,7 @@ use manager::{
     Available, Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same,
 };
 use shown::Shown;
-pub(crate) use version::Requirement;
+use version::{PackageVersion, Requirement};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Package",
@@ -493,7 +492,7 @@ impl<'a> Properties<'a> {
         let system = if self.exist && installs && is_range { system.with_available(cx, self)? } else { system };
         let transaction = self.transaction(&system)?;
         let shown = self.shown(cx);
-        let transaction = if let Some(shown) = &shown { transaction.pinned(shown) } else { transaction };
+        let transaction = if let Some(shown) = &shown { shown.pin(transaction) } else { transaction };
         let plan = system.manager.plan(cx, &transaction);
         let plan = plan.map_err(|failure| {
             let failure = self.unavailable(cx, &system, &transaction).unwrap_or(failure);

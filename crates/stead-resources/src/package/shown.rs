@@ -5,7 +5,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::Value;
 use stead_host::provider::Binding;
 
-use super::manager::{Installed, Plan, Presence, is_same};
+use super::manager::{Installed, Plan, Presence, Transaction, is_same};
 
 /// The installed and removed packages that a plan has shown for an instance.
 pub(super) struct Shown<'a> {
@@ -43,6 +43,14 @@ impl<'a> Shown<'a> {
     pub(super) fn version_of(&self, name: &str) -> Option<&'a str> {
         let found = self.installs.iter().find(|(shown, _)| is_same(shown, name) || is_same(name, shown));
         found.map(|(_, version)| *version)
+    }
+
+    /// Pins the packages that a transaction installs to the versions that were shown of them.
+    pub(super) fn pin(&self, mut transaction: Transaction) -> Transaction {
+        for (name, version) in &mut transaction.install {
+            *version = self.version_of(name).map(str::to_owned).or(version.take());
+        }
+        transaction
     }
 
     /// Describes the first deviation of `plan` from what was shown: a change that was not shown, or one that was and is missing.

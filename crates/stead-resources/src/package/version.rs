@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::text::{Text, text_type};
+
 /// The order of versions of one package manager.
 pub(crate) type Order = fn(&str, &str) -> Ordering;
 
@@ -14,6 +16,25 @@ pub(crate) enum Requirement<'a> {
     Exact(&'a str),
     /// All of these comparisons hold.
     Range(Vec<(Relation, &'a str)>),
+}
+
+/// What is required of the version of a package.
+#[derive(Clone)]
+pub(super) struct PackageVersion<'a> {
+    pub(super) text: &'a str,
+    pub(super) requirement: Requirement<'a>,
+}
+text_type!(PackageVersion, {
+    "type": "string",
+    "pattern": "^(([A-Za-z0-9][A-Za-z0-9.+:~_^-]*)|((>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*(, ?(>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*)*))$"
+});
+
+impl<'a> Text<'a> for PackageVersion<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let requirement = Requirement::parse(text);
+        let requirement = requirement.ok_or("must be a version, latest, or comparisons such as \">= 1.2, < 2\"")?;
+        Ok(Self { text, requirement })
+    }
 }
 
 /// How a version compares with a stated one.

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
@@ -15,7 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
-use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text};
+use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
 use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
 
@@ -512,17 +511,6 @@ fn place_of(text: &Text<String>, edited: &str) -> String {
     let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let former = at.checked_sub(1).and_then(|at| old.get(at)).map(|line| line.as_bytes());
     edit::place(at, &text.status, former)
-}
-
-/// The lines of a text that another one has nothing in place of.
-pub(crate) fn removed_lines(before: &str, after: &str) -> Vec<ItemKind> {
-    let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
-    let gone = capture_diff_slices(Algorithm::Myers, &old, &new).into_iter().filter_map(|step| match step {
-        DiffOp::Delete { old_index, old_len, .. } => Some(old_index..old_index + old_len),
-        _ => None,
-    });
-    let line = |at: usize| old.get(at).map(|line| ItemKind::Line { number: at as u64 + 1, text: (*line).to_owned() });
-    gone.flatten().filter_map(line).collect()
 }
 
 fn intention<P: Part>(effect: Effect, file_exists: bool) -> String {

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use super::schedule::is_schedule;
 use super::{CHECKED, Checked, Text, breaks_line, is_blank, text_type};
-use crate::cron::is_schedule;
 
 /// The longest command, or variable with its value, that cron keeps whole, in bytes: it cuts off the rest.
 const LONGEST: usize = 998;

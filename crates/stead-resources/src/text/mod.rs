@@ -19,6 +19,7 @@ mod fstab;
 mod ini;
 mod line;
 mod locale;
+mod schedule;
 mod ssh;
 mod sudoers;
 mod unit;

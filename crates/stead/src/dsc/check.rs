@@ -33,7 +33,7 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
     interrupt::catch(&session);
-    let mut called = ResourceCall::find(session, type_name(arguments), None).map_err(super::resource::refused)?;
+    let mut called = ResourceCall::find(session, type_name(arguments), None).map_err(super::refused)?;
     if called.is_container() {
         let name = &called.manifest.type_name;
         return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
@@ -74,7 +74,7 @@ fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
 }
 
 fn refused(message: String) -> Exit {
-    super::resource::refused(Refusal::Failed(message))
+    super::refused(Refusal::Failed(message))
 }
 
 /// The state as it is handed to programs: with its secrets in their wrappings.

@@ -14,13 +14,12 @@ use std::path::Path;
 
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
+use stead_engine::{Refusal, Session, finding_line};
 
 use crate::args::{Extension, Function, Schema};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
 use crate::process_env::ProcessEnv;
-use stead_engine::Session;
-use stead_engine::finding_line;
 
 pub(crate) use config::config;
 pub(crate) use resource::resource;
@@ -71,6 +70,26 @@ fn tell(findings: &[Diagnostic], sources: &Sources) {
         match finding.severity {
             Severity::Error => tracing::error!("{}", finding_line(finding, sources)),
             Severity::Warning => tracing::warn!("{}", finding_line(finding, sources)),
+        }
+    }
+}
+
+/// Reports why a call of a resource was refused, with the exit code for that.
+fn refused(refusal: Refusal) -> Exit {
+    match refusal {
+        Refusal::NotFound(message) => {
+            tracing::error!("{message}");
+            Exit::DscNotFound
+        }
+        Refusal::Failed(message) => {
+            tracing::error!("{message}");
+            Exit::DscError
+        }
+        Refusal::Input(findings) => {
+            for finding in findings {
+                tracing::error!("{}", finding.message);
+            }
+            Exit::DscInput
         }
     }
 }

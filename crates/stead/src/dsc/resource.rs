@@ -10,7 +10,7 @@ use stead_core::value::{Object, Value};
 use stead_core::wire::results::{got, stated};
 
 use super::progress::Progress;
-use super::{check, describe, given, listing, session_here, tell};
+use super::{check, describe, given, listing, refused, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
 use crate::exit::Exit;
 use crate::input::{self, Text};
@@ -86,25 +86,6 @@ fn refused_in(called: &ResourceCall, refusal: Refusal) -> Exit {
         return Exit::DscInput;
     }
     refused(refusal)
-}
-
-pub(super) fn refused(refusal: Refusal) -> Exit {
-    match refusal {
-        Refusal::NotFound(message) => {
-            tracing::error!("{message}");
-            Exit::DscNotFound
-        }
-        Refusal::Failed(message) => {
-            tracing::error!("{message}");
-            Exit::DscError
-        }
-        Refusal::Input(findings) => {
-            for finding in findings {
-                tracing::error!("{}", finding.message);
-            }
-            Exit::DscInput
-        }
-    }
 }
 
 fn get(

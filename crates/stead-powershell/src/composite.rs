@@ -1,22 +1,15 @@
-//! Composite resources: configurations in a `.schema.psm1`, read and expanded.
-
-mod body;
-mod expand;
-mod keywords;
-mod parameters;
+//! Composite resources: configurations in a `.schema.psm1`, as resources with properties.
 
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
 
-pub(crate) use expand::{Target, expand};
-pub(crate) use keywords::Installed;
-
 use crate::class::{File, Modules, Types, attributes};
 use crate::finding::Finding;
 use crate::manifest::same;
-use crate::resource::{Kind, Methods, Property, Resource};
+use crate::resource::{Kind, Methods, Resource};
 use crate::script::{Attribute, Constant, Function, Parameter, Scope};
 use crate::text::{Place, Text};
+use crate::types::Property;
 use crate::types::Type;
 
 /// The resources that a script declares as configurations: each by its name, with its parameters as properties. Errors of

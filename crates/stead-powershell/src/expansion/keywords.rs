@@ -34,6 +34,14 @@ impl Installed<'_> {
         })
     }
 
+    /// The resource that a keyword means without an import.
+    fn counterpart(&self, keyword: &str) -> Option<Target> {
+        let resource = counterparts::module().resources.into_iter().find(|resource| same(&resource.name, keyword))?;
+        let type_name = TypeName::parse(&format!("{}/{}", counterparts::MODULE, resource.name)).ok()?;
+        let properties = resource.properties.iter().map(|property| property.name.clone()).collect();
+        Some(Target { type_name, version: None, adapter: Some(self.adapter.clone()), properties })
+    }
+
     fn target(&self, module: &Module, resource: &Resource) -> Result<Target, String> {
         let type_name = TypeName::parse(&format!("{}/{}", module.name, resource.name));
         let version = module.version.to_string();
@@ -71,7 +79,7 @@ impl Keywords for Installed<'_> {
         found.dedup_by(|(one, _), (other, _)| one.file == other.file);
         match *found {
             [(module, resource)] => self.target(module, resource),
-            [] => counterparts::target(keyword, self.adapter).ok_or_else(|| {
+            [] => self.counterpart(keyword).ok_or_else(|| {
                 let known = imports.iter().flat_map(|import| self.fitting(import));
                 let known = known.map(|(_, resource)| resource.name.as_str()).chain(counterparts::NAMES);
                 let meant = nearest(keyword, known).map(did_you_mean);

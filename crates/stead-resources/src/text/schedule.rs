@@ -1,7 +1,7 @@
 //! When a job of cron runs.
 
 /// Whether a text is a schedule as cron reads it: five fields, or a word.
-pub(crate) fn is_schedule(text: &str) -> bool {
+pub(super) fn is_schedule(text: &str) -> bool {
     const WORDS: [&str; 8] =
         ["@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     let fields: Vec<&str> = text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();

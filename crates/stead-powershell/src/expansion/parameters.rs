@@ -9,8 +9,9 @@ use crate::convert::{self, Json, Purpose, Refusal, Wire};
 use crate::manifest::evaluate::{Evaluate, evaluate};
 use crate::manifest::expression::{Dialect, Parser};
 use crate::manifest::{Context, Fault, Value, same};
-use crate::resource::{Property, Resource};
+use crate::resource::Resource;
 use crate::script::Function;
+use crate::types::Property;
 use crate::types::Type;
 
 /// The variables at the start of a configuration.

@@ -1,0 +1,9 @@
+//! The instances that an instance of a composite resource consists of.
+
+mod body;
+mod expand;
+mod keywords;
+mod parameters;
+
+pub(crate) use expand::expand;
+pub(crate) use keywords::Installed;
