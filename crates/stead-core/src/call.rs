@@ -31,7 +31,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it may change the machine.
+    /// Returns whether it may change the machine.
     pub fn may_change(self) -> bool {
         matches!(self, Self::Set | Self::Delete)
     }
@@ -172,7 +172,7 @@ pub struct Presumed {
 }
 
 impl Presumed {
-    /// What a set fails for that may fail for several reasons: the first, for all their paths. A reason that no path can
+    /// Returns what a set fails for that may fail for several reasons: the first, for all their paths. A reason that no path can
     /// resolve takes precedence.
     pub fn all(reasons: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut reasons: Vec<Self> = reasons.into_iter().flatten().collect();
@@ -226,7 +226,7 @@ pub fn restarts(state: &Value) -> Vec<Restart> {
     found
 }
 
-/// Whether `_restartRequired` of a state holds anything that is not understood.
+/// Returns whether `_restartRequired` of a state holds anything that is not understood.
 pub fn invalid_restarts(state: &Value) -> bool {
     let property = state.as_object().and_then(|members| members.get("_restartRequired"));
     let is_list = matches!(property, None | Some(Value::Null | Value::Array(_)));
@@ -306,7 +306,7 @@ pub enum Outcome {
 }
 
 impl Changed {
-    /// What a what-if says: the words of the resource, and each thing that would be removed. Empty where nothing was
+    /// Returns what a what-if says: the words of the resource, and each thing that would be removed. Empty where nothing was
     /// predicted.
     pub fn what_if_messages(&self) -> Vec<String> {
         let removals = if self.what_if.is_empty() { Vec::new() } else { self.effects.removals() };
@@ -422,7 +422,7 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    /// Whether trying again, without another document, can come to another result.
+    /// Returns whether trying again, without another document, can come to another result.
     pub fn can_heal(&self) -> bool {
         // A program that left processes behind does so again; and what it did before may hide that from the next test.
         self.is_of_machine() && !matches!(self.kind, FailureKind::Refused | FailureKind::LeftBehind)

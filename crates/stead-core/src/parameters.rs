@@ -36,7 +36,7 @@ impl Supplied {
         self.places.extend(other.places);
     }
 
-    /// What a text supplies; see [`supplied`].
+    /// Returns what a text supplies; see [`supplied`].
     pub fn of_tree(tree: &Node) -> Result<Self, Finding> {
         Self::of(tree.literal(), tree.get("parameters"))
     }
@@ -144,7 +144,7 @@ pub fn missing(parameter: &Parameter) -> Finding {
     Finding { help: Some(help), ..Finding::new(&MISSING, message) }
 }
 
-/// Whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
+/// Returns whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     let checks = [check_type, check_allowed, check_range, check_length];
     let named = |finding| Finding { parameter: Some(parameter.name.value.clone()), ..finding };
@@ -258,7 +258,7 @@ fn check_range(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     Err(Finding { help: Some(allowed(least, most, "")), ..Finding::new(code, message) })
 }
 
-/// What lies between a minimum and a maximum.
+/// Returns what lies between a minimum and a maximum.
 fn allowed<T: std::fmt::Display>(least: Option<T>, most: Option<T>, unit: &str) -> String {
     match (least, most) {
         (Some(least), Some(most)) => format!("the document allows {least} to {most}{unit}"),

@@ -164,26 +164,26 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
-    /// The same with a hint.
+    /// Returns the finding with a hint.
     #[must_use]
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same with another place that explains it.
+    /// Returns the finding with another place that explains it.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push((span, text.into()));
         self
     }
 
-    /// The same with a change that fixes it.
+    /// Returns the finding with a change that fixes it.
     #[must_use]
     pub fn with_fix(self, span: Span, replacement: impl Into<String>) -> Self {
         Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }
     }
 
-    /// The same with the word that was probably meant, and the change that puts it there if what is written at the place has
+    /// Adds the word that was probably meant, and the change that puts it there if what is written at the place has
     /// the wrong one just once and as it is.
     #[must_use]
     pub fn with_meant(self, wrong: &str, meant: &str, written: Option<&str>) -> Self {
@@ -199,7 +199,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same without words of the line that it is about: a message that has one gives way to the title of the code.
+    /// Takes out words of the line that the finding is about: a message that has one gives way to the title of the code.
     #[must_use]
     pub fn without_words_of(self, text: &str) -> Self {
         let from = self.span.map_or(0, |span| span.start as usize);
@@ -226,7 +226,7 @@ impl Diagnostic {
     }
 }
 
-/// Whether any of them keeps a document from being used.
+/// Returns whether any of them keeps a document from being used.
 pub fn any_error(findings: &[Diagnostic]) -> bool {
     count_errors(findings) > 0
 }
@@ -247,7 +247,7 @@ pub fn did_you_mean(meant: &str) -> String {
     format!("did you mean '{meant}'?")
 }
 
-/// Whether a word stands for itself in quotes and without, whatever the language.
+/// Returns whether a word stands for itself in quotes and without, whatever the language.
 fn is_plain(word: &str) -> bool {
     word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
@@ -326,22 +326,22 @@ impl Findings {
         }
     }
 
-    /// Whether there was an error.
+    /// Returns whether there was an error.
     pub fn any_error(&self) -> bool {
         any_error(&self.list)
     }
 
-    /// Whether there is a finding at exactly this place.
+    /// Returns whether there is a finding at exactly this place.
     pub fn any_at(&self, span: Option<Span>) -> bool {
         self.list.iter().any(|finding| finding.span == span)
     }
 
-    /// Whether more findings are only counted.
+    /// Returns whether more findings are only counted.
     pub fn is_full(&self) -> bool {
         self.list.len() >= self.limit
     }
 
-    /// Whether errors are being left out: then there is no need to look for more of them.
+    /// Returns whether errors are being left out: then there is no need to look for more of them.
     pub fn leave_out_errors(&self) -> bool {
         self.list.len() > self.limit && self.any_error()
     }

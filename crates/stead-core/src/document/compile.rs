@@ -62,7 +62,7 @@ impl Reader<'_> {
         Template { span, kind }
     }
 
-    /// What a string that starts with a bracket stands for.
+    /// Returns what a string that starts with a bracket stands for.
     fn compiled(&mut self, string: Box<str>, span: Span, place: Place) -> Kind<Box<Expression>> {
         if !expr::is_expression(&string) {
             return Kind::String(string.get(1..).unwrap_or_default().into());

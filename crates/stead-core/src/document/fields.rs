@@ -5,9 +5,9 @@ use crate::diag::{Diagnostic, Findings, nearest};
 use crate::id::TypeName;
 use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
 
-/// What has the keys of an instance, in messages.
+/// The owner of the keys of an instance, in messages.
 pub(super) const AN_INSTANCE: &str = "an instance";
-/// What has the keys of a document, in messages.
+/// The owner of the keys of a document, in messages.
 pub(super) const A_DOCUMENT: &str = "a document";
 
 /// Collects findings while a document is taken apart.

@@ -7,11 +7,11 @@ use crate::diag::Diagnostic;
 pub struct ForeignWords {
     /// The words, in small letters, without '_', '-' and spaces.
     pub words: &'static [&'static str],
-    /// What they are in a document.
+    /// The key or the form that they are in a document.
     pub meaning: Meaning,
 }
 
-/// What a word of another tool is in a document.
+/// A key of documents, or a form with which a document says the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Meaning {
     /// This key, with the same value.
@@ -20,9 +20,9 @@ pub enum Meaning {
     Form(&'static [&'static str], &'static str),
 }
 
-/// What is said of a word at the instance that it stands at.
+/// The place of a form that is written at the instance itself.
 const HERE: &str = "";
-/// What is said of a word for what another instance does.
+/// The place of a form that is written at another instance.
 const AT_THE_OTHER: &str = " at the instance that is to run after this one has changed";
 
 use Meaning::{Form, Key};

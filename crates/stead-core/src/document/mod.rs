@@ -122,14 +122,14 @@ pub struct UsedParameters {
 }
 
 impl UsedParameters {
-    /// Whether that parameter may be read.
+    /// Returns whether that parameter may be read.
     pub fn holds(&self, name: &str) -> bool {
         self.is_computed || self.names.contains(name)
     }
 }
 
 impl Instance {
-    /// What its directives say, all absent where it has none.
+    /// Returns what its directives say, all absent where it has none.
     pub fn directives(&self) -> &InstanceDirectives {
         static NONE: InstanceDirectives = InstanceDirectives {
             require_adapter: None,
@@ -187,10 +187,10 @@ pub struct Directives {
 pub enum ConfigurationMode {
     /// It is applied until it has converged once, and then left alone.
     ApplyOnly,
-    /// The same, and then tested: drift is reported.
+    /// Applied once and then tested: drift is reported.
     #[default]
     ApplyAndMonitor,
-    /// The same, and then tested: drift is corrected.
+    /// Applied once and then tested: drift is corrected.
     ApplyAndAutoCorrect,
     /// It is only ever tested.
     MonitorOnly,

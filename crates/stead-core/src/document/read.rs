@@ -17,7 +17,7 @@ pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Di
     of_tree(source, text, text::read(source, text, limits), limits)
 }
 
-/// The same of a text that was read already, by what was read.
+/// Reads the document of a text by the tree that the text was read into, as [`parse`] does.
 pub fn of_tree(
     source: SourceId,
     text: &str,

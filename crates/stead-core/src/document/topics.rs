@@ -9,7 +9,7 @@ pub struct Topic {
     pub also: &'static [&'static str],
     /// Where it belongs.
     pub part: Part,
-    /// What it means, in Markdown.
+    /// Its meaning, in Markdown.
     pub text: &'static str,
     /// How it is written, in YAML; empty for a word that is not written.
     pub form: &'static str,

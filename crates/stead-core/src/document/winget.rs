@@ -240,7 +240,7 @@ impl Rewriting<'_> {
         Some(())
     }
 
-    /// What the configuration names by id is named as an instance.
+    /// Names as instances what the configuration names by id.
     fn depends_on(&mut self, value: &Node) {
         let single = std::slice::from_ref(value);
         let (ids, is_list) = value.items().map_or((single, false), |items| (items, true));

@@ -36,7 +36,7 @@ enum Trouble {
 }
 
 impl Run {
-    /// What happens to a node that is ready.
+    /// Returns what happens to a node that is ready.
     pub(super) fn decide(&self, id: NodeId) -> Decision {
         let record = self.report.record(id);
         if record.phase == Phase::Open {
@@ -190,7 +190,7 @@ impl Run {
         }
     }
 
-    /// What is done with an instance: that of the run, but what is within an assertion is only tested.
+    /// Returns what is done with an instance: that of the run, but what is within an assertion is only tested.
     pub(super) fn mode_of(&self, id: NodeId) -> Mode {
         let asserted = self.graph.node(id).path.outward().skip(1).any(|container| {
             matches!(self.graph.node(container.node()).role, Role::Container { purpose: Purpose::Assertion, .. })
@@ -202,14 +202,14 @@ impl Run {
         self.mode
     }
 
-    /// Whether a response leads to the next call: a test that found a difference, to the set.
+    /// Returns whether a response leads to the next call: a test that found a difference, to the set.
     pub(super) fn continues(&self, id: NodeId, outcome: &Outcome) -> bool {
         let mode = self.mode_of(id);
         let converges = mode.operation == Operation::Set && mode.approach == Approach::Converge;
         converges && matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
     }
 
-    /// What follows from a response; `None` while that is open.
+    /// Returns what follows from a response; `None` while that is open.
     pub(super) fn judge(&self, id: NodeId, now: Timestamp) -> Option<EventKind> {
         let response = self.report.record(id).undecided()?;
         Some(match self.verdict(id, response, now) {
@@ -218,7 +218,7 @@ impl Run {
         })
     }
 
-    /// What follows from the responses of those that are run again together: nothing is run again while some of them end,
+    /// Returns what follows from the responses of those that are run again together: nothing is run again while some of them end,
     /// since others may begin then.
     pub(super) fn judge_together(&self, now: Timestamp) -> Vec<EventKind> {
         let mut waits = Vec::new();
@@ -241,7 +241,7 @@ impl Run {
         EventKind::RetryScheduled { instance: self.path(id), until: until.unwrap_or(Timestamp::MAX) }
     }
 
-    /// Whether a response may be followed by another run of its instance.
+    /// Returns whether a response may be followed by another run of its instance.
     pub(super) fn is_open(&self, id: NodeId, response: &Response) -> bool {
         let is_final = !matches!(self.status_after(id, response), Status::Failed | Status::Pending);
         !is_final && !self.report.cancelled && self.can_heal(id, response)
@@ -358,7 +358,7 @@ impl Run {
         self.mode == Mode::PLAN && once.iter().any(|path| self.forecast.is_changed(path))
     }
 
-    /// Whether a test ended early because the run did, so that its instance is as if it had never been begun.
+    /// Returns whether a test ended early because the run did, so that its instance is as if it had never been begun.
     fn is_left_out(&self, record: &Record, failure: &Failure) -> bool {
         let tests = matches!(self.mode.operation, Operation::Test | Operation::Set);
         let ends = self.report.cancelled || self.report.suspended;
@@ -415,7 +415,7 @@ impl Run {
         settled
     }
 
-    /// What comes of an instance that cannot be set as things are.
+    /// Returns what comes of an instance that cannot be set as things are.
     fn unless_enabled(&self, id: NodeId, pending: &PendingFailure) -> EventKind {
         let footprint = self.footprint(id);
         let missing = &pending.missing;

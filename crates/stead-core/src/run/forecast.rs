@@ -112,7 +112,7 @@ impl Forecast {
         self.writes.reach_path(path).is_some_and(|change| self.certain.contains(&change))
     }
 
-    /// Whether a directory that is missing as things are will be created in front of an instance.
+    /// Returns whether a directory that is missing as things are will be created in front of an instance.
     pub(super) fn creates(&self, path: &Path) -> bool {
         self.writes.creator(path).is_some_and(|change| self.certain.contains(&change))
     }

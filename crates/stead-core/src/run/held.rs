@@ -29,12 +29,12 @@ pub(super) fn dispensable(graph: &Graph, retention: Retention) -> Vec<bool> {
 }
 
 impl Run {
-    /// Whether the answer of a resource is dropped if the instance is found in its desired state.
+    /// Returns whether the answer of a resource is dropped if the instance is found in its desired state.
     pub(super) fn is_dispensable(&self, id: NodeId) -> bool {
         self.dispensable.get(id.index()) == Some(&true)
     }
 
-    /// What is held of the instance that an event is about, if it is one that can change that.
+    /// Returns what is held of the instance that an event is about, if it is one that can change that.
     pub(super) fn held_of(&self, event: &Event) -> u64 {
         match &event.kind {
             EventKind::CallStarted { instance, .. } if self.is_stated(instance.node()) => 0,
@@ -45,7 +45,7 @@ impl Run {
         }
     }
 
-    /// What is held of all instances.
+    /// Returns what is held of all instances.
     pub(super) fn held_by_all(&self) -> u64 {
         self.graph.iter().map(|(id, _)| self.held_by(id)).sum()
     }
@@ -59,12 +59,12 @@ impl Run {
         desired + record.answers().map(weight).sum::<u64>()
     }
 
-    /// What is written out is held by the graph, whether it runs or not.
+    /// A desired state that is written out is held by the graph, whether it runs or not.
     fn is_stated(&self, id: NodeId) -> bool {
         self.graph.node(id).stated.is_some()
     }
 
-    /// Whether there is room for a call: its desired state besides all that is held.
+    /// Returns whether there is room for a call: its desired state besides all that is held.
     ///
     /// What was held of an instance before is not subtracted: there are both until the new one is recorded.
     pub(super) fn check_room(&self, id: NodeId, desired: &Value) -> Result<(), Box<Diagnostic>> {

@@ -161,7 +161,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// Whether nothing is to be done but wait.
+    /// Returns whether nothing is to be done but wait.
     pub fn is_idle(&self) -> bool {
         self.events.is_empty() && self.wants.is_empty() && self.calls.is_empty()
     }
@@ -262,7 +262,7 @@ impl Run {
         Ok(run)
     }
 
-    /// What it works on.
+    /// Returns what it works on.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
@@ -272,12 +272,12 @@ impl Run {
         &self.sources
     }
 
-    /// What it is for.
+    /// Returns what it is for.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What is known so far.
+    /// Returns what is known so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -290,14 +290,14 @@ impl Run {
         self.report.totals(counted.map(|(id, _)| id))
     }
 
-    /// Whether a container failed though nothing nested in it did: an assertion, or one that could not be opened.
+    /// Returns whether a container failed though nothing nested in it did: an assertion, or one that could not be opened.
     fn failed_by_itself(&self, id: NodeId) -> bool {
         let Role::Container { inner, .. } = self.graph.node(id).role else { return false };
         let failed = |id: NodeId| self.report.status(id) == Some(&Status::Failed);
         failed(id) && !self.graph.scope(inner).members.iter().any(|member| failed(*member))
     }
 
-    /// Whether every instance is settled.
+    /// Returns whether every instance is settled.
     pub fn is_finished(&self) -> bool {
         self.unsettled == 0
     }
@@ -365,7 +365,7 @@ impl Run {
         next
     }
 
-    /// What can be begun, or recorded about what is ready.
+    /// Returns what can be begun, or recorded about what is ready.
     fn begin(&self, now: Timestamp, room: &Room, next: &mut Next) {
         let queues = &self.readiness.queues;
         next.wake = queues.wake(now);

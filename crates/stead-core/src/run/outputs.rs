@@ -65,7 +65,7 @@ impl Run {
         }))
     }
 
-    /// What the outputs ask of the machine, to be observed before they are computed.
+    /// Returns what the outputs ask of the machine, to be observed before they are computed.
     pub fn output_wants(&self) -> BTreeSet<FactKey> {
         let Some(scope) = self.graph.scopes.first() else { return BTreeSet::new() };
         let view = self.outermost();

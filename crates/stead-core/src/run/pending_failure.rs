@@ -22,7 +22,7 @@ pub(super) enum Otherwise {
 }
 
 impl PendingFailure {
-    /// What is undecided after an answer; `None` when nothing is. What makes no sense now never will.
+    /// Returns what is undecided after an answer; `None` when nothing is. What makes no sense now never will.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match outcome {
             Outcome::Changed(changed) => {

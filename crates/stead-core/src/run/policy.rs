@@ -13,22 +13,22 @@ use crate::wait::Wait;
 ///
 /// Assumptions: the answer depends on the arguments alone, or on a seed that the policy was made with.
 pub trait Policy: Send + Sync {
-    /// What follows.
+    /// Returns what follows.
     fn after(&self, attempt: &Attempt<'_>) -> Verdict;
 
-    /// Whether anything may be run again at all.
+    /// Returns whether anything may be run again at all.
     fn reconciles(&self) -> bool {
         true
     }
 
-    /// Whether instances are run again one by one or all together.
+    /// Returns whether instances are run again one by one or all together.
     ///
     /// Assumptions: the answer is the same throughout a run.
     fn pace(&self) -> Pace {
         Pace::Each
     }
 
-    /// Whether it gives up an instance that is [blocked](crate::call::Failure::is_blocked) once nothing else of the run can
+    /// Returns whether it gives up an instance that is [blocked](crate::call::Failure::is_blocked) once nothing else of the run can
     /// change that. Until then it is not asked about the instance.
     ///
     /// Assumptions: the answer is the same throughout a run.
@@ -68,7 +68,7 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Whether its provider says that it is still at work.
+    /// Returns whether its provider says that it is still at work.
     pub fn is_working(&self) -> bool {
         matches!(self.response.outcome, Outcome::Pending(_))
     }

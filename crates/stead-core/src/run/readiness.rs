@@ -117,7 +117,7 @@ impl Run {
         needs.map(|Need { node, .. }| *node)
     }
 
-    /// What becomes of an instance, from how those that it needs ended.
+    /// Returns what becomes of an instance, from how those that it needs ended.
     pub(super) fn gate(&self, id: NodeId) -> Gate {
         if self.report.cancelled {
             return Gate::Skip(SkipReason::Cancelled);
@@ -164,7 +164,7 @@ impl Run {
         }
     }
 
-    /// Whether one of the needs of a kind ended as wanted.
+    /// Returns whether one of the needs of a kind ended as wanted.
     fn any_of(&self, id: NodeId, kind: NeedKind, wanted: fn(&Status) -> bool, otherwise: SkipReason) -> Gate {
         let mut any = false;
         let mut unknown = None;

@@ -13,7 +13,7 @@ use crate::wait::Wait;
 ///
 /// Assumptions: the answer depends on the attempt alone.
 pub trait PendingRule: Send + Sync {
-    /// Whether it is to be run again, which would be after `wait`.
+    /// Returns whether it is to be run again, which would be after `wait`.
     fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> bool;
 
     /// A run that it decided for is over. What it keeps for the next questions can be released.
@@ -79,7 +79,7 @@ impl Reconciler {
         Self { pace, rule: Arc::new(rule), max_re_runs: Self::MAX_RE_RUNS, wait, min_wait, seed: 0 }
     }
 
-    /// Whether an instance was run again as often as it may be.
+    /// Returns whether an instance was run again as often as it may be.
     pub fn is_exhausted(&self, attempt: &Attempt<'_>) -> bool {
         self.re_runs(attempt) >= self.max_re_runs
     }

@@ -48,7 +48,7 @@ pub enum ReplayError {
 }
 
 impl Run {
-    /// Whether an event can come next.
+    /// Returns whether an event can come next.
     pub(super) fn check(&self, event: &Event) -> Result<(), ReplayError> {
         let (sequence, expected) = (event.sequence, self.report.next_sequence());
         if sequence != expected {

@@ -99,7 +99,7 @@ impl Environment for View<'_> {
     }
 }
 
-/// What `reference()` gives of an instance: its state, or for a container the results of what is nested in it.
+/// Returns what `reference()` gives of an instance: its state, or for a container the results of what is nested in it.
 fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
     if let Role::Container { inner, .. } = graph.node(node).role {
         let results = graph.scope(inner).members.iter().filter_map(|member| nested_result(graph, report, *member));

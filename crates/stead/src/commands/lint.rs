@@ -94,7 +94,7 @@ fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found
     Ok(found)
 }
 
-/// What is written in the file of the document, if that was read.
+/// Returns what is written in the file of the document, if that was read.
 fn document_text(path: &Path, session: &Session) -> Option<String> {
     let read = session.sources.get(SourceId(0))?;
     let written = std::fs::read_to_string(path).ok()?;
