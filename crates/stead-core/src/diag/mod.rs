@@ -265,12 +265,23 @@ fn only(text: &str, word: &str) -> Option<usize> {
 }
 
 /// The candidate that was most likely meant, if one is near enough to be worth a hint.
+///
+/// Guarantees: it costs little, however long the word and however many candidates there are.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// What is longer was not typed.
+    const LONGEST: usize = 200;
+    /// Among more, a document is too large for each of its mistakes to be worth the search.
+    const MOST: usize = 2000;
+    if word.len() > LONGEST {
+        return None;
+    }
     // A third of the letters may be wrong: fewer misses typing errors, more suggests strangers.
     let allowed = (word.chars().count() / 3).max(1);
     let lower = word.to_lowercase();
     candidates
         .into_iter()
+        .take(MOST)
+        .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()

@@ -265,7 +265,10 @@ impl Builder<'_> {
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
         for variable in &document.variables {
-            let (value, name) = (self.value(id, None, &variable.value), variable.name.value.clone());
+            let name = variable.name.value.clone();
+            // Nobody reads what else is wrong.
+            let is_wanted = !self.room.is_used_up() && !self.findings.leave_out_errors();
+            let value = if is_wanted { self.value(id, None, &variable.value) } else { None };
             let value = value.and_then(|value| self.keep(value, variable.value.span));
             let scope = &mut self.graph.scopes[id.index()];
             match value {

@@ -39,38 +39,40 @@ impl<'a> ScopeView<'a> {
     }
 
     /// The innermost value of that name. What is declared in an inner scope without a value hides that of an outer one.
-    fn look_up(&self, name: &str, look: fn(&'a Scope) -> (&'a Object, Open<'a>)) -> Answer {
+    fn look_up(
+        &self,
+        name: &str,
+        values: fn(&'a Scope) -> &'a Object,
+        open: impl Fn(&'a Scope) -> Option<Kinds>,
+        names: fn(&'a Scope) -> Vec<&'a String>,
+    ) -> Answer {
         let answer = |scope: &'a Scope| {
-            let (values, open) = look(scope);
-            let open = || open.into_iter().find(|(each, _)| *each == name).map(|(_, kinds)| Answer::Open(kinds));
-            values.get(name).map(|value| Answer::Value(value.clone())).or_else(open)
+            let value = values(scope).get(name).map(|value| Answer::Value(value.clone()));
+            value.or_else(|| open(scope).map(Answer::Open))
         };
-        let names = |scope: &'a Scope| {
-            let (values, open) = look(scope);
-            values.keys().cloned().chain(open.into_iter().map(|(name, _)| name.to_owned()))
-        };
-        let absent = || Answer::Absent { known: self.visible().flat_map(names).collect() };
+        let known = |scope: &'a Scope| values(scope).keys().chain(names(scope)).cloned();
+        let absent = || Answer::Absent { known: self.visible().flat_map(known).collect() };
         self.visible().find_map(answer).unwrap_or_else(absent)
     }
 }
 
-/// What is declared without a value, with the kinds that it can have.
-type Open<'a> = Vec<(&'a str, Kinds)>;
-
 impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
-        self.look_up(name, |scope| {
-            let open = scope.open.parameters.iter().map(|(name, data_type)| (name.as_str(), kinds_of(*data_type)));
-            let unreadable = scope.document.unreadable.iter().map(|name| (name.as_str(), Kind::VALUES));
-            (&scope.parameters, open.chain(unreadable).collect())
-        })
+        let open = |scope: &Scope| {
+            let declared = scope.open.parameters.get(name).map(|data_type| kinds_of(*data_type));
+            declared.or_else(|| scope.document.unreadable.contains(name).then_some(Kind::VALUES))
+        };
+        self.look_up(
+            name,
+            |scope| &scope.parameters,
+            open,
+            |scope| scope.open.parameters.keys().chain(&scope.document.unreadable).collect(),
+        )
     }
 
     fn variable(&self, name: &str) -> Answer {
-        self.look_up(name, |scope| {
-            let open = scope.open.variables.iter().map(|name| (name.as_str(), Kind::VALUES));
-            (&scope.variables, open.collect())
-        })
+        let open = |scope: &Scope| scope.open.variables.contains(name).then_some(Kind::VALUES);
+        self.look_up(name, |scope| &scope.variables, open, |scope| scope.open.variables.iter().collect())
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {

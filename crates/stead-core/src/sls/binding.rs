@@ -186,11 +186,14 @@ enum Expression<'t> {
 /// A text at its first expression: what is before, the expression, what is behind.
 fn next_expression(text: &str) -> Option<(&str, Expression<'_>, &str)> {
     let parameter = template::split(text).map(|(before, at, behind)| (before, Expression::Parameter(at), behind));
-    let binding = text.split_once("${").and_then(|(before, from)| {
+    // What begins behind the parameter is not looked for: with thousands of both that would take minutes.
+    let begins = parameter.as_ref().map_or(text, |(before, ..)| before).find("${");
+    let binding = begins.and_then(|at| {
+        let (before, from) = (text.get(..at)?, text.get(at + "${".len()..)?);
         let (inside, behind) = from.split_once('}')?;
         Some((before, Expression::Binding(inside), behind))
     });
-    [parameter, binding].into_iter().flatten().min_by_key(|(before, ..)| before.len())
+    binding.or(parameter)
 }
 
 /// A string of an expression.

@@ -8,6 +8,15 @@ use crate::value::Value;
 /// Marks a parameter in text: between them stands its place in the list of uses.
 const MARK: (char, char) = ('\u{e000}', '\u{e001}');
 
+/// The most bytes that a parameter takes where it is used: what has not ended by then is not looked through to the end of the file.
+const LONGEST: usize = 4096;
+
+/// So many bytes of what is not supported are shown.
+const SHOWN: usize = 200;
+
+/// So many templates that are not supported are reported.
+const MOST_WRONG: usize = 100;
+
 /// A parameter where it is used.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
@@ -22,10 +31,12 @@ pub(super) struct Use {
 pub(super) fn mask(source: SourceId, text: &str, uses: &mut Vec<Use>, findings: &mut Vec<Diagnostic>) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
+    let mut wrong = 0;
     while let Some(at) = next_tag(rest) {
         let (before, tag) = rest.split_at(at);
         masked.push_str(before);
-        let end = tag.find("}}").map_or(tag.len(), |end| end + 2);
+        let near = tag.get(..tag.floor_char_boundary(LONGEST)).unwrap_or_default();
+        let end = near.find("}}").map_or(near.len(), |end| end + 2);
         let parameter = tag.get(2..end.saturating_sub(2)).filter(|_| tag.starts_with("{{")).and_then(parameter);
         let length = if parameter.is_some() { end } else { 2 };
         let (tag, behind) = tag.split_at(length);
@@ -34,6 +45,10 @@ pub(super) fn mask(source: SourceId, text: &str, uses: &mut Vec<Use>, findings: 
             masked.push_str(&mark(uses.len(), length));
             uses.push(Use { name, default, span, text: tag.to_owned() });
         } else {
+            wrong += 1;
+            if wrong > MOST_WRONG {
+                return masked + tag + behind;
+            }
             let message = format!("unsupported Jinja: '{}'", line_of(tag, behind));
             let help = "convert the rendered file; {{ params.get('name') }} within a value becomes a parameter";
             findings.push(Diagnostic::error(&codes::TEMPLATE, span, message).with_help(help));
@@ -49,12 +64,14 @@ pub(super) fn offset(at: usize) -> u32 {
 }
 
 fn next_tag(text: &str) -> Option<usize> {
-    ["{{", "{%", "{#"].iter().filter_map(|tag| text.find(tag)).min()
+    let opens = text.match_indices('{').map(|(at, _)| at);
+    opens.into_iter().find(|at| matches!(text.as_bytes().get(at + 1), Some(b'{' | b'%' | b'#')))
 }
 
 /// The template as far as a message shows it.
 fn line_of(tag: &str, behind: &str) -> String {
-    let line = behind.lines().next().unwrap_or_default();
+    let near = behind.get(..behind.floor_char_boundary(SHOWN)).unwrap_or_default();
+    let line = near.lines().next().unwrap_or_default();
     let end = ["}}", "%}", "#}"].iter().filter_map(|end| line.find(end)).min().map_or(line.len(), |end| end + 2);
     format!("{tag}{}", line.get(..end).unwrap_or_default())
 }

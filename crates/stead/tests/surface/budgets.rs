@@ -149,6 +149,49 @@ fn hostile_documents_are_refused_in_little_memory() {
     }
 }
 
+/// What is wrong thousands of times is refused as soon as enough of it was found.
+#[test]
+fn what_is_wrong_over_and_over_is_refused_at_once() {
+    const MANY: usize = 20_000;
+    let declared = |section: &str, one: &dyn Fn(usize) -> String| {
+        let lines: String = (0..MANY).map(|at| format!("  v{at}: {}\n", one(at))).collect();
+        format!("{section}:\n{lines}resources: []\n")
+    };
+    let forward = |at: usize| format!("\"[variables('v{}')]\"", at + 1);
+    let default = |at: usize| format!("{{type: string, defaultValue: \"[parameters('v{}')]\"}}", at + 1);
+    let long = "x".repeat(1 << 20);
+    let instance = |at: usize| {
+        let needs = format!("[\"[resourceId('Microsoft.DSC.Debug/Echo', 'm{at}')]\"]");
+        format!("- {{type: Microsoft.DSC.Debug/Echo, name: n{at}, properties: {{output: x}}, dependsOn: {needs}}}\n")
+    };
+    let state = |name: &str| format!("a:\n  file.managed:\n  - name: \"{name}\"\n");
+    let cases = [
+        ("plan a", declared("variables", &forward), "error[E0404]: there is no variable 'v1' here"),
+        ("lint a", declared("variables", &forward), "error[E0404]: there is no variable 'v1' here"),
+        ("plan a", declared("variables", &|at| format!("[{}]", forward(at))), "error[E0404]"),
+        ("plan a", declared("parameters", &default), "error[E04"),
+        ("plan a", format!("variables:\n  {long}y: 1\n  b: \"[variables('{long}')]\"\nresources: []\n"), "error[E0"),
+        ("plan a", format!("resources:\n{}", (0..MANY).map(instance).collect::<String>()), "error[E05"),
+        ("sls convert a", state(&"{{ params.get(".repeat(MANY)), "unsupported Jinja"),
+        ("sls convert a", state(&"{{ ".repeat(MANY)), "unsupported Jinja"),
+        ("sls convert a", state(&"{".repeat(1 << 20)), "unsupported Jinja"),
+        ("sls convert a", state(&"{{ params.get('p') }}".repeat(MANY)), ""),
+        ("sls convert a", state("x") + &"{% if a %}\n".repeat(MANY), "unsupported Jinja"),
+    ];
+    for (line, text, expected) in cases {
+        let place = Place::new();
+        place.write("a", &text);
+        let began = std::time::Instant::now();
+        let output = run_within(600_000, &place, &line.split(' ').collect::<Vec<_>>());
+        let shown =
+            format!("{line} {:.60}: {} {:.500}", text.get(..60).unwrap_or_default(), output.exit, output.stderr);
+        let _ = writeln!(std::io::stderr(), "{:?}", began.elapsed());
+        assert!(output.exit == i32::from(!expected.is_empty()) * 3 && output.stderr.contains(expected), "{shown}");
+        // A few hundred milliseconds; what is quadratic takes minutes.
+        assert!(began.elapsed().as_secs() < 30, "{shown}");
+    }
+}
+
 #[test]
 fn instances_of_one_unknown_type_are_counted() {
     let place = Place::new();
