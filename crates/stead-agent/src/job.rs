@@ -39,7 +39,7 @@ use crate::touched::Touched;
 use announced::Announced;
 use explain::has_failed_so_far;
 use interrupted::asked_for_restart;
-pub(crate) use interrupted::journal_summary;
+pub(crate) use interrupted::{JournalSummary, journal_summary};
 use owing::Owing;
 pub(crate) use ready::{JobHost, ReadyDocument, Source, prepare_or_explain};
 pub(crate) use suspension::{SuspendReason, Suspension};

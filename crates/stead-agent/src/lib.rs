@@ -31,13 +31,13 @@ pub use control::{CallError, SERVICE_STATE, call};
 pub use decide::{Moment, Next, Waiting};
 pub use install::{install, unit};
 pub use reports::{Reports, ReportsError, Stored};
-pub use service::{AgentError, Options, STOP_GRACE, run};
+pub use service::{AgentError, BY_SYSTEMD, Options, STOP_GRACE, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
-    BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob,
-    LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread, Stage, State, Submission, Trouble,
-    TroubleKind, Work,
+    BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Interrupted, Job, JobKind, JobOutcome, JobResult,
+    LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread, Stage, State, Submission,
+    Trouble, TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

@@ -26,11 +26,11 @@ use stead_system::Cancel;
 use crate::boot::{SCHEDULED, boot_id, scheduled_shutdown};
 use crate::control::Listener;
 use crate::decide::{Moment, Next};
-use crate::job::{Ended, JobHost, JournalProblem, SuspendReason, journal_summary};
+use crate::job::{Ended, JobHost, JournalProblem, JournalSummary, SuspendReason, journal_summary};
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
-use crate::state::{BootId, Job, State, Work};
+use crate::state::{BootId, Interrupted, Job, State, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
@@ -86,6 +86,9 @@ pub enum AgentError {
     #[error("the directory of the agent, '{}', was removed or replaced while it ran", .0.display())]
     Gone(PathBuf),
 }
+
+/// The variable that systemd sets for what it starts.
+pub const BY_SYSTEMD: &str = "INVOCATION_ID";
 
 /// The longest time without a look at the clock, which may have jumped.
 const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
@@ -156,7 +159,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     let (store, state, repairs) = Store::open(&options.directory).map_err(store_error)?;
     let listen_error = |source| AgentError::Listen { path: options.directory.clone(), source };
     let listener = Listener::bind(&options.directory).map_err(listen_error)?;
-    let by_systemd = std::env::var_os("INVOCATION_ID").is_some();
+    let by_systemd = std::env::var_os(BY_SYSTEMD).is_some();
     let log = Log::open(&options.directory, by_systemd).map_err(listen_error)?;
     // Without a record nobody knows which documents are still wanted.
     let knows_documents = !repairs.iter().any(|repair| repair.damage == Damage::AllRecords);
@@ -223,10 +226,12 @@ impl Agent {
     fn started(&self, repairs: &[String]) {
         let mut inner = self.lock();
         let job = inner.state.job.as_ref();
-        let in_flight = job.map(|job| journal_summary(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
+        let summary = job.map(|job| journal_summary(&inner.store.journal(&job.id))).unwrap_or_default();
+        let JournalSummary { is_begun, in_flight, .. } = summary;
+        let interrupted = if is_begun { Interrupted::Working(&in_flight) } else { Interrupted::Reading };
         self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": in_flight }));
         self.save_or_retry(&mut inner, |state| {
-            state.started(&self.boot, &in_flight, Timestamp::now());
+            state.started(&self.boot, interrupted, Timestamp::now());
             state.damaged(Timestamp::now(), repairs.iter().cloned());
         });
     }

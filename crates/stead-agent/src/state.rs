@@ -139,6 +139,8 @@ pub struct Progress {
     pub jobs: u32,
     /// How many of them failed.
     pub failures: u32,
+    /// How often in a row the agent crashed while it read the document.
+    pub unread: u32,
     /// Not before this instant is it tried or tested again.
     pub not_before: Option<Timestamp>,
     /// Why it is held until an operator asks for it, if it is.
@@ -159,6 +161,8 @@ pub enum Held {
     StoppedAfterRestart,
     /// Somebody stopped it.
     Stopped,
+    /// The agent crashed too often while it read it.
+    Unreadable,
 }
 
 /// A job: one pass over a document.
@@ -256,8 +260,17 @@ pub struct Crashes {
     pub by_instance: BTreeMap<String, u32>,
 }
 
+/// What the agent was doing in a job when it ended, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interrupted<'i> {
+    /// It read the document, and had begun nothing of it.
+    Reading,
+    /// It worked on these instances, by their paths.
+    Working(&'i [String]),
+}
+
 impl Crashes {
-    /// So often may the agent crash over an instance before that is left out.
+    /// So often may the agent crash over an instance before that is left out, and over reading a document before that is held.
     pub const LIMIT: u32 = 3;
 
     /// The instances that are left out.

@@ -324,6 +324,7 @@ fn reason(held: Held) -> &'static str {
         Held::TooManyFailures => "it failed too often (MaxPendingConfigRetryCount)",
         Held::StoppedAfterRestart => "the machine was restarted (ActionAfterReboot is StopConfiguration)",
         Held::Stopped => "it was stopped",
+        Held::Unreadable => "the agent crashed repeatedly while it read it",
     }
 }
 

@@ -51,19 +51,22 @@ pub(crate) fn catch_with(cancel: &Cancel) {
     }
 }
 
-/// For the agent. A request to end is one however often it comes, as from two rotations of logs; only Ctrl-C ends it at once when
-/// it is repeated. Signals by which agents are asked elsewhere to look at everything have it do that.
-pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>) {
+/// For the agent. A request to end is one however often it comes; only Ctrl-C ends it at once when it is repeated. Signals by which
+/// agents are asked elsewhere to look at everything have it do that. To a service the end of a terminal is such a signal, since it has
+/// none: services are asked so to reload.
+pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>, is_service: bool) {
     let ignored = ignored();
     let flag = stop.flag();
     let heeded = |signal: &c_int| !is_in(ignored, *signal);
     if heeded(&SIGINT) {
         let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, CODE, flag.clone());
     }
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded) {
+    let is_reload = |signal: &c_int| *signal == SIGHUP && is_service;
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded).filter(|signal| !is_reload(signal)) {
         let _ = signal_hook::flag::register(signal, flag.clone());
     }
-    for signal in [SIGUSR1, SIGUSR2, SIGALRM].into_iter().filter(heeded) {
+    let others = [SIGHUP].into_iter().filter(is_reload);
+    for signal in [SIGUSR1, SIGUSR2, SIGALRM].into_iter().chain(others).filter(heeded) {
         let _ = signal_hook::flag::register(signal, Arc::clone(look));
     }
 }

@@ -12,6 +12,8 @@ use super::is_system;
 /// The state of an interrupted job, as far as its journal shows it without the document.
 #[derive(Default)]
 pub(crate) struct JournalSummary {
+    /// True if there is a journal: the document had been read.
+    pub(crate) is_begun: bool,
     /// The instances that were being worked on, by their paths.
     pub(crate) in_flight: Vec<String>,
     /// The instances that had asked for a restart of the machine, by their paths.
@@ -20,12 +22,14 @@ pub(crate) struct JournalSummary {
 
 /// Reads the journal of an interrupted job. One that cannot be read tells nothing.
 pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
+    let is_begun = journal.exists();
     let Some(events) = std::fs::read(journal).ok().and_then(|bytes| read(&bytes).ok()) else {
-        return JournalSummary::default();
+        return JournalSummary { is_begun, ..JournalSummary::default() };
     };
     let report = Report::of(&events);
     let in_flight = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
     JournalSummary {
+        is_begun,
         in_flight: in_flight.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
         restart: asked_for_restart(&report).collect(),
     }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use stead_core::document::ConfigurationMode;
 
 use super::{
-    BootId, Crashes, DamageNote, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue,
-    Restarts, Settled, Stage, State, Trouble, TroubleKind, Work,
+    BootId, Crashes, DamageNote, Ended, Generation, Held, Interrupted, Job, JobResult, LastJob, Overtaken, Progress,
+    RestartDue, Restarts, Settled, Stage, State, Trouble, TroubleKind, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -295,6 +295,7 @@ impl State {
     fn end_of_pending(&mut self, last: LastJob, (now, spread): (Timestamp, Spread), next_check: Timestamp) {
         let (work, result) = (last.work, last.result);
         self.progress.jobs = self.progress.jobs.saturating_add(1);
+        self.progress.unread = 0;
         self.progress.last = match result {
             JobResult::Aborted => self.progress.last.take(),
             _ => Some(last.follows(self.progress.last.as_ref())),
@@ -358,18 +359,19 @@ impl State {
     }
 
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
-    /// happened. `in_flight` are the instances that the interrupted job was working on, by their paths.
+    /// happened.
     ///
-    /// Guarantees: what was in flight is counted once, however often the agent crashes before it goes on with the job. What was
+    /// Guarantees: what was under way is counted once, however often the agent crashes before it goes on with the job. What was
     /// in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
     /// What is current is checked at once, since nobody watched it meanwhile, and what is pending is tried at once, since
     /// whatever it failed for may be over; nothing but crashes makes either of them wait.
-    pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
+    pub fn started(&mut self, boot: &BootId, interrupted: Interrupted<'_>, now: Timestamp) {
         self.hand_over();
         let was_stopped = std::mem::take(&mut self.stopping);
         if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
-            self.crashes.interrupted_jobs.insert((job.generation, job.work));
-            self.crashed(in_flight, now);
+            let number = job.generation;
+            self.crashes.interrupted_jobs.insert((number, job.work));
+            self.crashed(number, interrupted, now);
         }
         if self.restart.take_if(|due| due.boot != *boot).is_some() {
             self.restarted(now);
@@ -390,11 +392,26 @@ impl State {
         }
     }
 
-    fn crashed(&mut self, in_flight: &[String], now: Timestamp) {
+    /// A document that the agent crashes over while it reads it has no instance to blame: it is held. What is current is not, since
+    /// the machine would be left to itself.
+    fn crashed(&mut self, number: u64, interrupted: Interrupted<'_>, now: Timestamp) {
         self.crashes.in_a_row = self.crashes.in_a_row.saturating_add(1);
         let is_counted = std::mem::replace(&mut self.crashes.is_counted, true);
-        for path in in_flight.iter().filter(|_| !is_counted) {
-            *self.crashes.by_instance.entry(path.clone()).or_default() += 1;
+        match interrupted {
+            _ if is_counted => {}
+            Interrupted::Working(in_flight) => {
+                self.progress.unread = 0;
+                for path in in_flight {
+                    *self.crashes.by_instance.entry(path.clone()).or_default() += 1;
+                }
+            }
+            Interrupted::Reading if self.pending == Some(number) => {
+                self.progress.unread = self.progress.unread.saturating_add(1);
+                if self.progress.unread >= Crashes::LIMIT {
+                    self.progress.held.get_or_insert(Held::Unreadable);
+                }
+            }
+            Interrupted::Reading => {}
         }
         let late = self.crashes.in_a_row.saturating_sub(QUICK_RESTARTS);
         self.crashes.not_before = (late > 0).then(|| after(now, CRASH_BACKOFF.after(late)));

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Settled, Spread,
-    Stage, StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
+    Activity, BootId, Generation, Held, Interrupted, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings,
+    Settled, Spread, Stage, StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
 };
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
@@ -94,6 +94,10 @@ impl Machine {
             }
             "crash" => {
                 self.start(rest.split_whitespace());
+                None
+            }
+            "crash-reading" => {
+                self.start_after(Interrupted::Reading);
                 None
             }
             "boot" => {
@@ -261,11 +265,15 @@ impl Machine {
 
     /// The agent starts. What it did not save is gone: the state is what its record says.
     fn start<'a>(&mut self, in_flight: impl Iterator<Item = &'a str>) {
+        let in_flight: Vec<String> = in_flight.map(str::to_owned).collect();
+        self.start_after(Interrupted::Working(&in_flight));
+    }
+
+    fn start_after(&mut self, interrupted: Interrupted<'_>) {
         let record = serde_json::to_string(&self.state).unwrap();
         self.state = serde_json::from_str(&record).unwrap();
         self.busy = false;
-        let in_flight: Vec<String> = in_flight.map(str::to_owned).collect();
-        self.state.started(&self.boot_id(), &in_flight, self.now);
+        self.state.started(&self.boot_id(), interrupted, self.now);
     }
 
     /// Gives up on the interrupted job if that is next.

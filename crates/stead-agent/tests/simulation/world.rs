@@ -7,8 +7,8 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    ActionAfterReboot, Backoff, Generation, Held, Job, JobKind, LeftOver, Moment, NewDocument, Next, Purpose, Settings,
-    Spread, Stage, State, Submission, Waiting, Window, Work,
+    ActionAfterReboot, Backoff, Generation, Held, Interrupted, Job, JobKind, LeftOver, Moment, NewDocument, Next,
+    Purpose, Settings, Spread, Stage, State, Submission, Waiting, Window, Work,
 };
 use stead_core::document::ConfigurationMode;
 
@@ -171,7 +171,7 @@ impl World {
         let (boot, now) = (self.machine.boot_id(), self.now());
         let starts = self.starts;
         self.change(|state| {
-            state.started(&boot, &in_flight, now);
+            state.started(&boot, Interrupted::Working(&in_flight), now);
             Cause::Start
         })?;
         // One that crashed before that was saved starts again.

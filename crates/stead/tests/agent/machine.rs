@@ -122,6 +122,13 @@ impl Machine {
         self.start_command(command);
     }
 
+    /// Like [`Self::start`], as systemd starts a service.
+    pub(crate) fn start_as_service(&mut self) {
+        let mut command = self.command(&["run"]);
+        command.env("INVOCATION_ID", "1");
+        self.start_command(command);
+    }
+
     /// Like [`Self::start`], with the program `stead` in the folder of the machine.
     pub(crate) fn start_program(&mut self) {
         let program = self.path("stead");

@@ -127,6 +127,21 @@ fn signals_of_other_agents_are_heeded() {
     machine.stop();
 }
 
+/// To a service HUP is a request to reload, at which it looks at everything and does not end.
+#[test]
+fn a_service_is_not_ended_by_hup() {
+    let mut machine = Machine::new();
+    machine.start_as_service();
+    machine.deliver("one", &json!([file(&machine, "f")]));
+    machine.wait(0);
+    machine.signal(Signal::HUP);
+    machine.signal(Signal::HUP);
+    until(|| (machine.count("askedToLook", "") >= 1).then_some(()));
+    until(|| (machine.status()["LCMState"] == "Idle").then_some(()));
+    assert_eq!(machine.count("agentStopped", ""), 0);
+    machine.stop();
+}
+
 /// An instance that keeps the agent from ending until it is killed is quarantined in the end, as one that crashes it
 /// is.
 #[test]
