@@ -154,7 +154,8 @@ fn hostile_documents_are_refused_in_little_memory() {
 fn what_is_wrong_over_and_over_is_refused_at_once() {
     const MANY: usize = 20_000;
     let declared = |section: &str, one: &dyn Fn(usize) -> String| {
-        let lines: String = (0..MANY).map(|at| format!("  v{at}: {}\n", one(at))).collect();
+        let line = |at| format!("  v{at}: {}\n", one(at));
+        let lines: String = (0..MANY).map(line).collect();
         format!("{section}:\n{lines}resources: []\n")
     };
     let forward = |at: usize| format!("\"[variables('v{}')]\"", at + 1);
