@@ -54,7 +54,7 @@ impl Session {
         let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
         let claims: Vec<_> =
             known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
-        let found = once_each(conflicts(&claims));
+        let found = once_each(conflicts(&claims), &RealPaths::below(self.system_root().unwrap_or(Path::new("/"))));
         let is_set = |known: &&Known| is_settled(known) && !prepared.graph.is_asserted(known.id);
         let states = known.iter().filter(is_set).map(|known| (known.id, known.states.as_slice()));
         let disagreements = besides(disagreements(states), &found);
@@ -199,14 +199,15 @@ impl Session {
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<Conflict> {
         let mut claims = self.claims_among(graph, desired);
-        let real_paths = RealPaths::default();
+        let real_paths = RealPaths::below(self.system_root().unwrap_or(Path::new("/")));
         claims =
             claims.into_iter().map(|(id, claims)| (id, claims.with_other_paths(|path| real_paths.of(path)))).collect();
         let links = Links::of(claims.iter().map(|(_, claims)| claims));
         if !links.is_empty() {
             claims = claims.into_iter().map(|(id, claims)| (id, through(&links, claims))).collect();
         }
-        once_each(conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>()))
+        let found = conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>());
+        once_each(found, &real_paths)
     }
 
     /// What the instances of a run read and manage, as far as that is known: those of built-in resources whose desired state
@@ -310,8 +311,7 @@ impl Erasure {
 
 /// The conflicts without those of two instances that are the same by another path: one is found at each path that a link leads
 /// to.
-fn once_each(found: Vec<Conflict>) -> Vec<Conflict> {
-    let real_paths = RealPaths::default();
+fn once_each(found: Vec<Conflict>, real_paths: &RealPaths) -> Vec<Conflict> {
     let behind: BTreeSet<_> = found
         .iter()
         .filter_map(|Conflict { first, second, about, path }| Some((*first, *second, *about, real_paths.of(path)?)))

@@ -275,7 +275,7 @@ impl Session {
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
             contexts: Arc::new(Contexts::new(self.context(Arc::<str>::default()), graph)),
-            real_paths: RealPaths::default(),
+            real_paths: RealPaths::below(self.system_root().unwrap_or(Path::new("/"))),
             late: Arc::clone(&self.late),
             reads: self.cancel.or(&self.end_reads),
         }
