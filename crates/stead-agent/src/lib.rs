@@ -20,6 +20,7 @@ mod rate_limit;
 mod reports;
 mod service;
 pub mod settings;
+mod sink;
 mod state;
 mod status;
 mod store;
@@ -34,6 +35,7 @@ pub use reports::{Reports, ReportsError, Stored};
 pub use service::{AgentError, BY_SYSTEMD, Options, STOP_GRACE, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
+pub use sink::{EndedJob, Sink};
 pub use state::{
     BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Interrupted, Job, JobKind, JobOutcome, JobResult,
     LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread, Stage, State, Submission,

@@ -12,6 +12,9 @@ use serde_json::{Map, Value as Json, json};
 use stead_core::event::{Event, EventKind, SkipReason, Status};
 use stead_engine::json as printed;
 
+use crate::sink::{EndedJob, Sink};
+use crate::state::JobOutcome;
+
 /// Writes what happens. Every line is an object with `at`, `event`, and `job` where it is about one; nothing in it is secret.
 pub(crate) struct Log {
     path: PathBuf,
@@ -93,6 +96,14 @@ impl Log {
         if let Some(file) = file.as_mut() {
             let _ = file.write_all(text.as_bytes());
         }
+    }
+}
+
+impl Sink for Log {
+    fn take(&self, EndedJob { job, outcome, .. }: &EndedJob<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        let JobOutcome { result, not_in_state, .. } = outcome;
+        self.write("jobEnded", json!({ "job": job.id, "result": result, "notInDesiredState": not_in_state }));
+        Ok(())
     }
 }
 

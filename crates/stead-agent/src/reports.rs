@@ -19,6 +19,7 @@ use redb::{
 use serde_json::Value as Json;
 use stead_system::folder::{Folder, FolderError};
 
+use crate::sink::{EndedJob, Sink};
 use crate::store::{Damage, Repair, Store};
 
 /// When a job ended, in nanoseconds, its id, and its report.
@@ -43,6 +44,12 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// A report that was read: its number, when the job ended, its id, and what it says.
 type Read = (u64, i128, String, Vec<u8>);
+
+impl Sink for Reports {
+    fn take(&self, ended: &EndedJob<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        Ok(self.append(ended.at, &ended.job.id, ended.report)?)
+    }
+}
 
 /// A report as it is kept.
 #[derive(Clone, PartialEq, Debug)]

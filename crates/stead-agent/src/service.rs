@@ -30,6 +30,7 @@ use crate::job::{Ended, JobHost, JournalProblem, JournalSummary, SuspendReason, 
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
+use crate::sink::Sink;
 use crate::state::{BootId, Interrupted, Job, State, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
@@ -55,6 +56,8 @@ pub struct Options {
     /// How long a job may take to end after a request to stop, before killing it counts as a crash of the instances
     /// under way.
     pub stop_grace: Duration,
+    /// Where reports go besides the database and the log.
+    pub sinks: Vec<Arc<dyn Sink>>,
 }
 
 /// Less than the time after which a unit of systemd is killed ([`crate::unit`]).
@@ -115,6 +118,7 @@ pub(crate) struct Agent {
     listener: Mutex<Option<Arc<Listener>>>,
     log: Log,
     reports: Reports,
+    sinks: Vec<Arc<dyn Sink>>,
     /// Ends what callers ask to be tested or read, when the agent ends.
     inspections: Cancel,
     /// How many of those are under way.
@@ -178,6 +182,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         listener: Mutex::new(Some(Arc::new(listener))),
         log,
         reports,
+        sinks: options.sinks,
         inspections: Cancel::default(),
         inspecting: AtomicUsize::new(0),
         knows_documents,

@@ -20,7 +20,8 @@ use super::upkeep::Why;
 use super::{Agent, Inner};
 use crate::decide::{HeldBack, Moment};
 use crate::job::{Ended, JobSpec, JournalProblem, Observer, Rules, Source, Suspension, carry_out, journal_summary};
-use crate::state::{Job, JobKind, JobOutcome, JobResult, LeftOver, Spread, Work};
+use crate::sink::{EndedJob, Sink};
+use crate::state::{Job, JobKind, JobResult, LeftOver, Spread, Work};
 
 impl Agent {
     pub(super) fn new_job(&self, now: Timestamp, generation: u64, kind: JobKind, work: Work) -> Job {
@@ -168,8 +169,6 @@ impl Agent {
         // That a part is in its desired state is worth no line.
         let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;
         if is_news {
-            let JobOutcome { result, not_in_state, .. } = outcome;
-            self.log.write("jobEnded", json!({ "job": job.id, "result": result, "notInDesiredState": not_in_state }));
             inner.feed.ended(job, outcome);
         }
         if inner.state.pending == Some(job.generation)
@@ -178,7 +177,8 @@ impl Agent {
             inner.touched.learn(job.generation, claims.iter());
         }
         if inner.stopping && outcome.result == JobResult::Aborted {
-            // It was stopped in order: the next process begins another.
+            // It was stopped in order: the next process begins another, which is worth a report.
+            let _ = self.log.take(&EndedJob { at: now, job, outcome, report });
             self.give_up(inner, &LeftOver { settled: outcome.settled.clone(), restart: outcome.restart.clone() });
             return self.sweep(inner);
         }
@@ -188,14 +188,24 @@ impl Agent {
             state.job.get_or_insert_with(|| job.clone());
             state.end(outcome.clone(), now, spread);
         });
-        if is_news && let Err(error) = self.reports.append(now, &job.id, report) {
-            self.log.write("reportLost", json!({ "job": job.id, "failure": error_chain(&error) }));
+        if is_news {
+            self.tell(&EndedJob { at: now, job, outcome, report });
         }
         if inner.state.current == Some(job.generation) && job.only.is_empty() && outcome.instances > 0 {
             self.watch(inner, watched);
         }
         if job.kind == JobKind::Consistency {
             self.note_corrections(inner, changed);
+        }
+    }
+
+    /// Gives a report to all that take them.
+    fn tell(&self, ended: &EndedJob<'_>) {
+        let shipped: [&dyn Sink; 2] = [&self.log, &self.reports];
+        for sink in shipped.into_iter().chain(self.sinks.iter().map(|sink| &**sink as &dyn Sink)) {
+            if let Err(error) = sink.take(ended) {
+                self.log.write("reportLost", json!({ "job": ended.job.id, "failure": error_chain(&*error) }));
+            }
         }
     }
 

@@ -74,7 +74,15 @@ fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Durati
     let stop_grace = stop_grace.unwrap_or(STOP_GRACE);
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let boot_id = boot_id.unwrap_or_else(|| PathBuf::from(BOOT_ID));
-    match stead_agent::run(Options { directory, boot_id, host: env.host.clone(), stop, look, stop_grace }) {
+    match stead_agent::run(Options {
+        directory,
+        boot_id,
+        host: env.host.clone(),
+        stop,
+        look,
+        stop_grace,
+        sinks: Vec::new(),
+    }) {
         Ok(()) => Exit::Success,
         Err(error) => {
             complain(&format!("error: {}", error_chain(&error)));
