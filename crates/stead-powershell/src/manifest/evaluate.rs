@@ -9,9 +9,11 @@ pub(crate) type Evaluate<T> = Result<T, String>;
 
 /// The values that statements give, those of lists one by one.
 pub(super) fn outputs(statements: &[Expression], context: &Context<'_>) -> Evaluate<Vec<Value>> {
-    let mut outputs = Vec::new();
+    let (mut outputs, mut room) = (Vec::new(), Room::default());
     for statement in statements {
-        match evaluate(statement, context)? {
+        let value = evaluate(statement, context)?;
+        room.take(value.weight())?;
+        match value {
             Value::Null if matches!(statement, Expression::If(_) | Expression::Command(..) | Expression::Sub(_)) => {}
             Value::List(values) => outputs.extend(values),
             value => outputs.push(value),
@@ -29,7 +31,7 @@ fn collapse(mut outputs: Vec<Value>) -> Value {
 }
 
 pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
-    let all = |items: &[Expression]| items.iter().map(|item| evaluate(item, context)).collect::<Evaluate<Vec<_>>>();
+    let all = |items: &[Expression]| gathered(items.iter().map(|item| evaluate(item, context)));
     Ok(match expression {
         Expression::Constant(value) => value.clone(),
         Expression::Variable(name) => variable(name, context)?,
@@ -51,9 +53,59 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
     })
 }
 
+/// Values that are not too large together.
+fn gathered(values: impl Iterator<Item = Evaluate<Value>>) -> Evaluate<Vec<Value>> {
+    let (mut gathered, mut room) = (Vec::new(), Room::default());
+    for value in values {
+        let value = value?;
+        room.take(value.weight())?;
+        gathered.push(value);
+    }
+    Ok(gathered)
+}
+
+/// Room for what is put together of values of which none is too large by itself.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(16 << 20)
+    }
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Evaluate<()> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    }
+}
+
+fn too_large() -> String {
+    "the result is too large".to_owned()
+}
+
+/// How long a text or a list is, and what of it, in bytes, is behind a length.
+fn length(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::List(values) => values.len(),
+        _ => 0,
+    }
+}
+
+fn weight_behind(value: &Value, length: usize) -> usize {
+    match value {
+        Value::Text(text) => text.len().saturating_sub(length),
+        Value::List(values) => values.get(length..).unwrap_or_default().iter().map(Value::weight).sum(),
+        _ => 0,
+    }
+}
+
 fn chain(first: &Expression, links: &[Link], context: &Context<'_>) -> Evaluate<Value> {
     let (mut value, mut null) = (evaluate(first, context)?, is_null(first));
+    let mut room = Room::default();
     for link in links {
+        let before = length(&value);
         value = match link {
             Link::Binary(operator, right) => binary(operator, value, null, right, context)?,
             Link::Member(name) => member(&computable(value)?, name)?,
@@ -66,6 +118,7 @@ fn chain(first: &Expression, links: &[Link], context: &Context<'_>) -> Evaluate<
             }
         };
         null = false;
+        room.take(weight_behind(&value, before))?;
     }
     Ok(value)
 }
@@ -184,20 +237,25 @@ fn variable(name: &str, context: &Context<'_>) -> Evaluate<Value> {
 }
 
 fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
-    let mut text = String::new();
+    let (mut text, mut room) = (String::new(), Room::default());
     for piece in pieces {
+        let before = text.len();
         match piece {
             Piece::Text(part) => text.push_str(part),
             Piece::Value(expression) => text.push_str(&operand(expression, context)?.to_text()),
         }
+        room.take(text.len() - before)?;
     }
     Ok(text)
 }
 
 fn table(entries: &[(Expression, Expression)], context: &Context<'_>) -> Evaluate<Value> {
     let mut table = Vec::with_capacity(entries.len());
+    let mut room = Room::default();
     for (key, value) in entries {
-        insert(&mut table, operand(key, context)?, evaluate(value, context)?)?;
+        let (key, value) = (operand(key, context)?, evaluate(value, context)?);
+        room.take(key.weight() + value.weight())?;
+        insert(&mut table, key, value)?;
     }
     Ok(Value::Table(table))
 }
@@ -419,7 +477,7 @@ fn repeat(value: &Value, count: i128) -> Evaluate<Value> {
         Value::List(values) if fits(value.weight().max(values.len())) => {
             Ok(Value::List(values.iter().cycle().take(values.len() * count).cloned().collect()))
         }
-        _ => Err("the result is too large".to_owned()),
+        _ => Err(too_large()),
     }
 }
 

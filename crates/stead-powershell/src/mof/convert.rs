@@ -18,7 +18,7 @@ pub(super) fn resources(
     file: &Arc<PathBuf>,
     faults: &mut Vec<Fault>,
 ) -> Vec<Resource> {
-    let mut convert = Convert { classes, text, faults };
+    let mut convert = Convert { classes, text, faults, room: MOST_EMBEDDED };
     classes.iter().filter(|class| lineage(class, classes).1).map(|class| convert.resource(class, file)).collect()
 }
 
@@ -42,7 +42,13 @@ struct Convert<'a> {
     classes: &'a [ClassDeclaration],
     text: &'a Text,
     faults: &'a mut Vec<Fault>,
+    /// How many properties of embedded classes may follow.
+    room: usize,
 }
+
+/// How many properties of embedded classes a file has, as often as they are embedded: classes that embed others twice double them
+/// with every level.
+const MOST_EMBEDDED: usize = 5000;
 
 impl Convert<'_> {
     fn resource(&mut self, class: &ClassDeclaration, file: &Arc<PathBuf>) -> Resource {
@@ -119,7 +125,14 @@ impl Convert<'_> {
             let message = format!("property '{}' is within more than {DEEPEST_CLASS} classes", declared.name);
             self.faults.push(Fault::ignored(declared.offset, message));
         }
-        let Some(class) = found.filter(|_| !inside && !deep) else {
+        let count = found.map_or(0, |class| class.properties.len().max(1));
+        let is_much = self.room > 0 && count > self.room;
+        self.room = self.room.saturating_sub(count);
+        if is_much {
+            let message = format!("the classes of this file have more than {MOST_EMBEDDED} embedded properties");
+            self.faults.push(Fault::ignored(declared.offset, message));
+        }
+        let Some(class) = found.filter(|_| !inside && !deep && self.room > 0) else {
             return Class { name: name.to_owned(), properties: Vec::new() };
         };
         within.push(name.to_owned());

@@ -20,8 +20,8 @@ fn run_within(kibibytes: u64, place: &Place, arguments: &[&str]) -> Answer {
         .env("HOME", place.path())
         .env("STEAD_STATE", place.path().join("state"))
         .env("PATH", "/usr/bin:/bin");
-    command.env("DSC_RESOURCE_PATH", place.path()).current_dir(place.path()).stdin(Stdio::null());
-    answer(&mut command)
+    command.env("DSC_RESOURCE_PATH", place.path()).env("PSModulePath", place.path().join("modules"));
+    answer(command.current_dir(place.path()).stdin(Stdio::null()))
 }
 
 /// Like [`run_within`], with standard input.
@@ -190,6 +190,62 @@ fn what_is_wrong_over_and_over_is_refused_at_once() {
         assert!(output.exit == i32::from(!expected.is_empty()) * 3 && output.stderr.contains(expected), "{shown}");
         // A few hundred milliseconds; what is quadratic takes minutes.
         assert!(began.elapsed().as_secs() < 30, "{shown}");
+    }
+}
+
+/// Modules of PowerShell whose values or classes multiply are read in little memory: what is too large of them is left out.
+#[test]
+fn modules_that_multiply_are_read_in_little_memory() {
+    const RESOURCE: &str =
+        "class Scripted : OMI_BaseResource { [Key] String Name; [Write, EmbeddedInstance(\"E0\")] String A; };";
+    const SCRIPT: &str = "function Get-TargetResource { param([string] $Name) @{ Name = $Name } }
+function Test-TargetResource { param([string] $Name) $false }
+function Set-TargetResource { param([string] $Name) }
+";
+    let place = Place::new();
+    let module = |name: &str, file: &str, text: &str| {
+        place.write(&format!("modules/{name}/{file}"), text);
+    };
+    let embedded = |at: usize, name: &str| format!("[Write, EmbeddedInstance(\"E{}\")] String {name}; ", at + 1);
+    let class = |at: usize| {
+        let properties: String = ["A", "B", "C", "D"].map(|name| embedded(at, name)).concat();
+        format!("[ClassVersion(\"1.0\")] class E{at} {{ {properties}}};\n")
+    };
+    let classes = format!(
+        "[ClassVersion(\"1.0\")] class E40 {{ [Write] String X; }};\n{}",
+        (0..40).map(class).collect::<String>()
+    );
+    module("Classes", "Classes.psd1", "@{ ModuleVersion = '1.0' }\n");
+    module("Classes", "DSCResources/Scripted/Scripted.psm1", SCRIPT);
+    module(
+        "Classes",
+        "DSCResources/Scripted/Scripted.schema.mof",
+        &format!("{classes}[ClassVersion(\"1.0\")] {RESOURCE}\n"),
+    );
+    let entry = |at| format!("k{at} = 'x'*1MB;");
+    let manifests = [
+        vec!["('x'*1MB)"; 2000].join(" + "),
+        format!("@({})", vec!["('x'*1MB)"; 2000].join(", ")),
+        format!("@({})", vec!["('x'*1MB)"; 2000].join("; ")),
+        format!("@() + {}", vec!["('x'*1MB)"; 2000].join(" + ")),
+        format!("@{{{}}}", (0..2000).map(entry).collect::<String>()),
+        format!("\"{}\"", "$('x'*1MB)".repeat(2000)),
+        "'x'*1MB*1MB".to_owned(),
+        format!("'{}'", "x".repeat(1 << 20)),
+    ];
+    for (at, value) in manifests.iter().enumerate() {
+        module(
+            &format!("M{at}"),
+            &format!("M{at}.psd1"),
+            &format!("@{{ ModuleVersion = '1.0'; PrivateData = {value} }}\n"),
+        );
+    }
+    for line in [["resource", "list", "-a", "*"], ["resource", "schema", "-r", "Classes/Scripted"]] {
+        let began = std::time::Instant::now();
+        let output = run_within(800_000, &place, &line);
+        assert_eq!(output.exit, 0, "{line:?}: {:.500}", output.stderr);
+        assert!(output.stdout.contains("Classes/Scripted") || line.contains(&"schema"), "{:.500}", output.stdout);
+        assert!(output.stdout.len() < 4 << 20 && began.elapsed().as_secs() < 30, "{line:?}: {}", output.stdout.len());
     }
 }
 
