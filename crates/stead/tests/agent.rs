@@ -295,6 +295,9 @@ fn settings_are_loaded_from_a_file() {
     assert_eq!(refused.status.code(), Some(3));
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(text.contains("settings.yaml:2:1") && text.contains("did you mean 'Generations'?"), "{text}");
+    let misspelt = machine.run(&["settings", "set", "Generatons=3"]);
+    let text = String::from_utf8(misspelt.stderr).unwrap();
+    assert!(text.contains("unknown setting 'Generatons'; did you mean 'Generations'?"), "{text}");
     assert!(machine.ok(&["settings"]).contains("ConfigurationMode: ApplyAndMonitor"));
     machine.write("settings.yaml", "configurationmode: MonitorOnly\n");
     machine.ok(&["settings", "load", &file]);

@@ -25,7 +25,7 @@ use crate::control::{
 use crate::decide::{Next, Waiting};
 use crate::job::{SuspendReason, modes_of};
 use crate::reports::Stored;
-use crate::settings::Settings;
+use crate::settings::{InvalidSetting, Settings};
 use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
 use crate::status::Health;
 use crate::store::{Delivered, StoreError};
@@ -399,7 +399,9 @@ impl Agent {
         let mut inner = self.lock();
         let mut settings = inner.state.settings.clone();
         for (name, value) in changes {
-            settings = settings.with(name, value).map_err(|why| Refused::new(error_chain(&why)))?;
+            settings = settings.with(name, value).map_err(|InvalidSetting { message, help }| {
+                Refused::new(help.map_or_else(|| message.clone(), |help| format!("{message}; {help}")))
+            })?;
         }
         self.changed(&mut inner, |state| {
             state.configure(settings);
