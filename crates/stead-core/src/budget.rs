@@ -1,4 +1,4 @@
-//! What a document and its run may cost: steps of evaluation, and bytes of values.
+//! The cost that a document and its run may have: steps of evaluation, and bytes of values.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ impl Cost {
     }
 }
 
-/// What may be spent in all, and what was.
+/// An allowance of [`Cost`], and how much of it was spent.
 ///
 /// Guarantees: once exceeded, it stays exceeded, so that callers need not pass the error on.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Budget {
         Self { limit, spent: Cell::default() }
     }
 
-    /// What was spent so far, also beyond the limit.
+    /// Returns the cost spent so far, also beyond the limit.
     pub fn spent(&self) -> Cost {
         self.spent.get()
     }

@@ -1,4 +1,4 @@
-//! What crosses between the core and the providers of resources: calls out, outcomes in.
+//! The values that cross between the core and the providers of resources: calls out, outcomes in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::manifest::Manifest;
 use crate::schema::Reason;
 use crate::value::{Object, Value};
 
-/// What is done with an instance.
+/// The operation that is carried out on an instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Operation {
@@ -37,7 +37,7 @@ impl Operation {
     }
 }
 
-/// Whether anything may change.
+/// The choice between changing the machine and predicting the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Execution {
@@ -54,15 +54,15 @@ pub struct Call {
     pub instance: InstancePath,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
-    /// What is asked for.
+    /// The operation that is requested.
     pub operation: Operation,
-    /// Whether anything may change.
+    /// Real or what-if; in what-if the provider must change nothing.
     pub execution: Execution,
     /// The desired state: an object, or null when the instance has no properties. May hold sealed values.
     pub desired: Arc<Value>,
     /// For `Set`: what the test that led to it found, so that nothing is read twice.
     pub tested: Option<Arc<Tested>>,
-    /// What the last try handed back when it was still [`Outcome::Pending`].
+    /// The value that the last try handed back when it was still [`Outcome::Pending`].
     pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
@@ -89,17 +89,17 @@ impl Call {
     }
 }
 
-/// What a test found.
+/// The result of a test: the states that were compared, and how they differ.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tested {
     /// The actual state.
     pub actual: Arc<Value>,
-    /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
+    /// True if it is the desired one. The word of a resource that judges by itself counts more than `differing`.
     pub in_desired_state: bool,
     /// The top-level properties that differ.
     pub differing: Vec<String>,
-    /// What a set would come to, where the desired state does not tell.
+    /// The state and effects that a set would have, where the desired state does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<Box<Prediction>>,
     /// `_metadata` that the resource was given with the desired state.
@@ -107,13 +107,13 @@ pub struct Tested {
     pub metadata: Option<Box<Value>>,
 }
 
-/// What a set would come to, as a test says.
+/// The result that a set would have, as a test predicts it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prediction {
     /// The state after it.
     pub after: Arc<Value>,
-    /// What it would create and destroy besides what the states show.
+    /// The things it would create and destroy besides what the states show.
     pub effects: Effects,
     /// Descriptions of those effects that no state shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -140,7 +140,7 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
     items.iter().all(is_result).then(|| items.iter().filter_map(|item| item.as_object()?.get("result")).collect())
 }
 
-/// What a set did, or in what-if would do.
+/// The result of a set, or in what-if the predicted one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
@@ -150,18 +150,18 @@ pub struct Changed {
     pub after: Arc<Value>,
     /// The top-level properties that changed; `None` where nothing had to be set.
     pub changed: Option<Vec<String>>,
-    /// What the resource says of a what-if in words.
+    /// The messages of the resource about a what-if.
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
-    /// What is created and destroyed, as far as the resource says so; the same in what-if.
+    /// The things that are created and destroyed, as far as the resource says so; the same in what-if.
     #[serde(default, skip_serializing_if = "Effects::is_empty")]
     pub effects: Effects,
-    /// Whether the state after it is the desired one. What that means for the run is not decided here.
+    /// The comparison of the state after it with the desired one. Its meaning for the run is not decided here.
     pub verified: Verification,
 }
 
-/// What must exist before a set, or the set fails.
+/// A thing that must exist before a set, or the set fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presumed {
@@ -184,7 +184,7 @@ impl Presumed {
     }
 }
 
-/// Whether a set reached the desired state.
+/// The result of comparing the state after a set with the desired one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verification {
@@ -196,7 +196,7 @@ pub enum Verification {
     NotVerifiable,
 }
 
-/// What a resource says must be restarted before its state has effect.
+/// A thing that must be restarted before the state of a resource has effect, as the resource reports it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
@@ -259,7 +259,7 @@ pub struct Response {
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
     pub metadata: Option<Box<Value>>,
-    /// What must be restarted before the state has effect.
+    /// The restarts that are due before the state has effect.
     pub restarts: Vec<Restart>,
     /// The complete state, if [`Wanted::All`] was asked for and the outcome holds less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,7 +267,7 @@ pub struct Response {
     /// The desired state of an instance whose resource was found when it was called, with its secrets sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Arc<Value>>,
-    /// What is not known of a change that was made, and why, in a sentence.
+    /// The part of a change that was made that is not known, and why, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
@@ -333,11 +333,11 @@ impl Outcome {
     }
 }
 
-/// What a resource says that is still working on a set.
+/// The answer of a resource that is still working on a set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pending {
-    /// What it waits for, in one sentence.
+    /// The event or condition that it waits for, in one sentence.
     pub message: String,
     /// Handed back to it with the next try.
     pub data: Option<Value>,
@@ -373,16 +373,16 @@ impl Exported {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// What kind of failure it is; decides the code.
+    /// The kind of failure; it decides the code.
     pub kind: FailureKind,
     /// One or more sentences, without the name of the instance.
     pub message: String,
     /// The property it is about, as a JSON pointer such as `/mode`.
     pub property: Option<String>,
-    /// What the resource itself calls it: of a PowerShell resource the `FullyQualifiedErrorId`.
+    /// The identifier that the resource itself gives it: of a PowerShell resource the `FullyQualifiedErrorId`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_id: Option<String>,
-    /// What is wrong with that property, while it is checked before a run. What a call answers has none.
+    /// The mismatch of that property, while it is checked before a run; `None` in answers to calls.
     #[serde(skip)]
     pub reason: Option<Box<Reason>>,
 }
@@ -405,7 +405,7 @@ pub enum FailureKind {
     Deadline,
     /// It wrote more than allowed.
     OutputLimit,
-    /// What it wrote is not what the protocol asks for.
+    /// The output is not what the protocol asks for.
     Protocol,
     /// Its process left others behind, which were ended.
     LeftBehind,

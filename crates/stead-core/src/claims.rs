@@ -1,4 +1,4 @@
-//! What instances manage, and which of them contradict each other.
+//! The paths and names that instances manage, and which of them contradict each other.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ impl<P: AsRef<Path>> FromIterator<(P, Extent)> for Claims {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Claim {
-    /// What is at a path of the file system.
+    /// A node of the file system, by its path.
     Path {
         /// Where. [`conflicts`] takes absolute paths without `.` and repeated slashes; [`Claims::resolved`] makes them.
         path: Arc<Path>,
@@ -38,17 +38,18 @@ pub enum Claim {
     },
 }
 
-/// What an instance creates for others, and what it uses of others, that is not at one of the paths of its claims.
+/// The things that an instance creates for others, and uses of others, that are not at one of the paths of its
+/// claims.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ties {
-    /// What is there once it was set.
+    /// The things that exist once it was set.
     pub provides: Vec<Provision>,
-    /// What it needs if another instance brings it about.
+    /// The things that it needs if another instance creates them.
     pub uses: Vec<Provision>,
 }
 
 impl Ties {
-    /// Whether it creates nothing and uses nothing.
+    /// Returns whether it creates nothing and uses nothing.
     pub fn is_empty(&self) -> bool {
         self.provides.is_empty() && self.uses.is_empty()
     }
@@ -60,7 +61,7 @@ impl Ties {
         self
     }
 
-    /// The same with the paths that are meant.
+    /// Returns them with every path replaced by the one that is meant.
     #[must_use]
     pub fn resolved(mut self, resolve: impl Fn(&Path) -> Arc<Path>) -> Self {
         for provision in self.provides.iter_mut().chain(&mut self.uses) {
@@ -75,7 +76,7 @@ impl Ties {
 /// Something that one instance creates and another uses.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Provision {
-    /// What is at an absolute path. Accounts have the paths of their records, such as `/etc/passwd/NAME`.
+    /// An absolute path. Accounts have the paths of their records, such as `/etc/passwd/NAME`.
     Path(Arc<Path>),
     /// That what is removed from a folder is gone.
     Removals(Arc<Path>),
@@ -103,7 +104,7 @@ pub enum Extent {
     Part {
         /// The line of text that it is about, where it depends on no other.
         line: Option<String>,
-        /// What tells the part from others of the same file, such as a key; `None` where nothing does.
+        /// The key or other mark that distinguishes the part from others of the same file; `None` where nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
@@ -111,8 +112,8 @@ pub enum Extent {
     Whole,
     /// Where a symbolic link leads. A directory may make way for it.
     Link {
-        /// What the link is to lead to; where that is relative, from the directory of the link. [`Claims::resolved`] makes it
-        /// absolute. `None` where it is not known.
+        /// The target of the link; where that is relative, from the directory of the link. [`Claims::resolved`] makes
+        /// it absolute. `None` where it is not known.
         target: Option<Arc<Path>>,
     },
     /// Which names are in a directory: others are removed.
@@ -122,14 +123,14 @@ pub enum Extent {
     },
     /// Everything below a directory, as in another one.
     Tree {
-        /// Whether what the other one does not have is removed.
+        /// True if everything is removed that the other one does not have.
         purge: bool,
     },
     /// That nothing is there.
     Absent,
 }
 
-/// What a claim on a path means for the order of instances.
+/// The meaning of a claim on a path for the order of instances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stake {
     /// It creates a directory, or a link that may lead to one: others can lie in it.
@@ -159,8 +160,8 @@ impl Extent {
 }
 
 impl Claims {
-    /// What is there once the instance was set, and what it needs where another instance creates it: the directories
-    /// around its paths, and what it reads or changes a part of.
+    /// Returns the paths that exist once the instance was set, and those that it needs where another instance creates
+    /// them: the directories around its paths, and what it reads or changes a part of.
     pub fn stakes(&self) -> impl Iterator<Item = (&Arc<Path>, Stake)> {
         self.0.iter().filter_map(|Claim::Path { path, extent }| Some((path, extent.stake()?)))
     }
@@ -203,7 +204,7 @@ impl Claims {
         self
     }
 
-    /// The same by all names of the paths: `others` says which ones a path has besides, if links lead to it.
+    /// Returns them with all names of the paths: `others` says which ones a path has besides, if links lead to it.
     #[must_use]
     pub fn with_other_paths<O: IntoIterator<Item = PathBuf>>(mut self, others: impl Fn(&Path) -> O) -> Self {
         let again = |Claim::Path { path, extent }: &Claim| {
@@ -215,7 +216,8 @@ impl Claims {
         self
     }
 
-    /// The same with links to all names of what they lead to. Of a target that is a link itself, that is where it leads.
+    /// Returns them with the links to all names of their targets. Of a target that is a link itself, that is where it
+    /// leads.
     #[must_use]
     pub(crate) fn with_other_targets(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
         let again = |Claim::Path { path, extent }: &Claim| {
@@ -228,7 +230,7 @@ impl Claims {
         self
     }
 
-    /// The same with the paths that are meant, which `resolve` says, all written in one way.
+    /// Returns them with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
     pub fn resolved(mut self, resolve: impl for<'p> Fn(&'p Path) -> Cow<'p, Path>) -> Self {
         // Most claims of an instance are on its one path.
@@ -276,12 +278,12 @@ impl Links {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a path means besides that leads through any of them, behind each link.
+    /// Returns the other meanings of a path that leads through any of them, behind each link.
     pub fn others(&self, path: &Path) -> Vec<PathBuf> {
         let mut found = self.step(path);
         let mut at = 0;
@@ -296,7 +298,7 @@ impl Links {
         found
     }
 
-    /// The same path behind the first link that it leads through.
+    /// Returns the same path behind the first link that it leads through.
     fn step(&self, path: &Path) -> Vec<PathBuf> {
         if self.is_empty() {
             return Vec::new();
@@ -329,7 +331,8 @@ fn plain(path: &Arc<Path>, resolve: &impl for<'p> Fn(&'p Path) -> Cow<'p, Path>)
     }
 }
 
-/// Whether a path is written in one way already, as nearly all are; taking it apart takes longer than all else about a claim.
+/// Returns whether a path is normalized already, as nearly all are; taking it apart takes longer than all else about
+/// a claim.
 fn is_plain(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     let mut names = bytes.split(|byte| *byte == b'/');
@@ -343,7 +346,7 @@ pub struct Conflict {
     pub first: NodeId,
     /// The one that comes later.
     pub second: NodeId,
-    /// What they contradict each other in.
+    /// The contradiction between them.
     pub about: Contradiction,
     /// Where.
     pub path: PathBuf,
@@ -414,12 +417,12 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
 }
 
 impl Extent {
-    /// Whether it removes what is below its path.
+    /// Returns whether it removes everything below its path.
     fn removes_below(&self) -> bool {
         matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. } | Self::Link { .. })
     }
 
-    /// What it makes of a path; `None` of what makes nothing.
+    /// Returns the kind of node that it creates at a path; `None` if it creates nothing.
     fn kind(&self) -> Option<Kind> {
         match self {
             Self::Read | Self::Backup | Self::Mode(_) | Self::Absent => None,
@@ -430,7 +433,7 @@ impl Extent {
     }
 }
 
-/// What is at a path.
+/// The kind of node at a path.
 #[derive(PartialEq, Eq)]
 enum Kind {
     File,
@@ -455,13 +458,13 @@ impl Held<'_> {
         outer.filter(|outer| *outer != self.node).map(|outer| (outer, self)).collect()
     }
 
-    /// Whether a later claim on the same path contradicts this one.
+    /// Returns how a later claim on the same path contradicts this one, if it does.
     fn conflict_at(&self, later: &Held<'_>) -> Option<Conflict> {
         let about = (self.node != later.node).then(|| contradiction(self.extent, later.extent)).flatten()?;
         Some(Conflict { first: self.node, second: later.node, about, path: later.path.to_owned() })
     }
 
-    /// Whether this one removes what a claim on a path below it creates.
+    /// Returns the conflict with a claim on a path below it, if this one removes what that one creates.
     fn conflict_below(&self, below: &Held<'_>, order: &BTreeMap<NodeId, usize>) -> Option<Conflict> {
         let concerns = match below.extent {
             Extent::Read | Extent::Mode(_) => false,
@@ -488,7 +491,7 @@ impl Held<'_> {
     }
 }
 
-/// Whether the name through which a path leads into a directory is one of those.
+/// Returns whether the name through which a path leads into a directory is one of those.
 pub(crate) fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) -> bool {
     let inside = path.strip_prefix(directory).ok();
     let name = inside.and_then(|inside| inside.components().next()?.as_os_str().to_str());

@@ -1,4 +1,4 @@
-//! What a set makes, changes and destroys, beyond the states before and after it.
+//! The things that a set creates, changes and destroys, beyond the states before and after it.
 //!
 //! A state names properties; that a directory with seven entries makes way for a link is in none of them. A resource
 //! that knows lists it here, the same in a what-if as when it is done.
@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::diag::counted;
 
-/// What a set does to things, or in what-if would do.
+/// The effects of a set on things, or in what-if the predicted ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effects {
-    /// What happens to the instance itself; `None` where nothing does, or the resource does not say.
+    /// The effect on the instance itself; `None` where there is none, or the resource does not say.
     pub effect: Option<Effect>,
-    /// What comes into being besides the instance itself, such as the files of a copied tree; of content that cannot be
-    /// shown, its size and digest.
+    /// The things that come into being besides the instance itself, such as the files of a copied tree; of content
+    /// that cannot be shown, its size and digest.
     pub creates: Listing,
-    /// What is gone afterwards and was not kept elsewhere.
+    /// The things that are gone afterwards and were not kept elsewhere.
     pub destroys: Listing,
     /// Where the instance itself comes in what holds it, in words, such as "at line 5".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// What happens to an instance.
+/// The effect of a set on the instance itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
@@ -57,7 +57,7 @@ impl Effects {
         Self { effect: Some(effect), ..Self::default() }
     }
 
-    /// Whether nothing is known to happen.
+    /// Returns whether no effect is known.
     pub fn is_empty(&self) -> bool {
         self.effect.is_none() && self.creates.total() == 0 && self.destroys.total() == 0
     }
@@ -162,11 +162,11 @@ impl Extend<Item> for Listing {
 pub struct Item {
     /// Where it is, beginning as the instance states its path.
     pub path: String,
-    /// What it is.
+    /// The kind of thing.
     pub kind: ItemKind,
 }
 
-/// What is created or destroyed.
+/// The kind of a thing that is created or destroyed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemKind {
@@ -179,7 +179,7 @@ pub enum ItemKind {
     Directory(Entries),
     /// A symbolic link.
     Symlink {
-        /// What it leads to.
+        /// The target of the link, as it is written.
         target: String,
     },
     /// A FIFO, a socket or a device.
@@ -214,7 +214,7 @@ pub enum ItemKind {
     },
 }
 
-/// What is below a directory, at any depth: names up to a limit, and how many there are besides.
+/// The entries below a directory, at any depth: names up to a limit, and how many there are besides.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entries {
@@ -264,7 +264,8 @@ impl Entries {
         self.more + self.names.len() as u64
     }
 
-    /// Whether there may be entries that were not counted: in a directory that cannot be listed, or in a very large one.
+    /// Returns whether there may be entries that were not counted: in a directory that cannot be listed, or in a very
+    /// large one.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete
     }
@@ -305,7 +306,7 @@ impl fmt::Display for Entries {
 }
 
 impl ItemKind {
-    /// What is below it; nothing, unless it is a directory.
+    /// Returns the entries below it; none, unless it is a directory.
     pub fn entries(&self) -> &Entries {
         match self {
             Self::Directory(entries) => entries,

@@ -15,10 +15,10 @@ pub use rules::{Case, Rules};
 use crate::value::{Object, Value};
 use rules::Shape;
 
-/// Whether an instance is to be there, or is.
+/// The property that says whether an instance is to exist, or exists.
 const EXIST: &str = "_exist";
 
-/// What is for the engine or an editor, and no part of the state.
+/// The properties that are for the engine or an editor, and no part of the state.
 const NOT_STATE: [&str; 2] = ["$schema", "_metadata"];
 
 /// The names of the top-level properties in which the actual state is not the desired one, in the order desired.
@@ -56,12 +56,12 @@ pub fn differing(desired: &Value, actual: &Value, rules: &Rules<'_>) -> Vec<Stri
     names
 }
 
-/// Whether a state says that the instance is there; it does unless it says otherwise.
+/// Returns whether a state says that the instance exists; it does unless `_exist` is `false`.
 pub fn exists(state: &Object) -> bool {
     state.get(EXIST).and_then(Value::as_bool).unwrap_or(true)
 }
 
-/// Whether the actual value has everything that the desired one names.
+/// Returns whether the actual value has everything that the desired one names.
 pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
     matches(desired, actual, rules.shape(), rules)
 }
@@ -115,7 +115,7 @@ fn put_over(actual: &Object, desired: &Object, shape: Shape<'_>, rules: &Rules<'
     after
 }
 
-/// Whether a member is as desired, when the state may leave it out.
+/// Returns whether a member is as desired, when the state may leave it out.
 fn member_matches(wanted: &Value, actual: Option<&Value>, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
     if shape.is_write_only() || (matches!(wanted, Value::Sealed(_)) && matches!(actual, None | Some(Value::Null))) {
         return true;

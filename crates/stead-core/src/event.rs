@@ -1,7 +1,7 @@
-//! What happens in a run, as data: the vocabulary of journals, consumers and reports.
+//! The events of a run, as data: the vocabulary of journals, consumers and reports.
 //!
-//! An event can be stored, sent late and sent twice. It names instances by their [`InstancePath`], secrets by handles into
-//! the vault, and findings by their codes; [`EventKind::Began`] says what all the others are about.
+//! An event can be stored, sent late and sent twice. It names instances by their [`InstancePath`], secrets by handles
+//! into the vault, and findings by their codes; [`EventKind::Began`] says what all the others are about.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Event {
     pub sequence: u64,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -84,7 +84,7 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-/// What can happen in a run. The state of a run is the fold of these, and nothing else.
+/// An event of a run. The state of a run is the fold of these, and nothing else.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EventKind {
@@ -95,7 +95,7 @@ pub enum EventKind {
     Resumed,
     /// The machine supplied a value, or the reason why it cannot.
     FactObserved {
-        /// What was asked for.
+        /// The key of the fact.
         key: FactKey,
         /// The value, or why there is none.
         value: Result<Value, String>,
@@ -109,9 +109,9 @@ pub enum EventKind {
     CallStarted {
         /// The instance.
         instance: InstancePath,
-        /// What the provider is asked for.
+        /// The operation that the provider is asked for.
         operation: Operation,
-        /// Whether anything may change.
+        /// Real or what-if.
         execution: Execution,
         /// The desired state as evaluated; null where [`Response::desired`] is to say it.
         desired: Arc<Value>,
@@ -134,7 +134,7 @@ pub enum EventKind {
         /// Not before this instant.
         until: Timestamp,
     },
-    /// What an instance is pending for may have happened: it is run again at once.
+    /// The event that an instance is pending for may have happened: it is run again at once.
     Woken {
         /// The instance.
         instance: InstancePath,
@@ -148,7 +148,7 @@ pub enum EventKind {
         /// Why it failed, where the last response does not say.
         problem: Option<Arc<Problem>>,
     },
-    /// What an instance came to did not last until the end of the run, so that it failed after all. Instances that
+    /// The result of an instance did not last until the end of the run, so that it failed after all. Instances that
     /// require it have run by then.
     Refuted {
         /// The instance.
@@ -178,7 +178,7 @@ impl EventKind {
     }
 }
 
-/// What the events of a run are about.
+/// The subject of the events of a run: its graph, mode and instances.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
@@ -186,11 +186,11 @@ pub struct Header {
     pub version: u32,
     /// Where the document came from: a path, an address, or what its sender calls it.
     pub origin: Arc<str>,
-    /// What tells whether another graph is the same: see [`crate::graph::Graph::digest`].
+    /// The digest that equal graphs share: see [`crate::graph::Graph::digest`].
     pub graph: Arc<str>,
     /// How many instances there are.
     pub instances: u32,
-    /// What is done with them.
+    /// The mode that they are run in.
     pub mode: Mode,
     /// The instances that it is about, and the containers around them; `None` for all. The others are skipped without an
     /// event.
@@ -198,20 +198,20 @@ pub struct Header {
     pub selected: Option<Arc<BTreeSet<NodeId>>>,
 }
 
-/// What a run is for.
+/// The purpose of a run, and its policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mode {
-    /// What is done with every instance.
+    /// The operation that is carried out on every instance.
     pub operation: Operation,
-    /// Whether anything may change. What-if with `Set` makes a plan.
+    /// Real or what-if. What-if with `Set` makes a plan.
     pub execution: Execution,
-    /// What it means when a set leaves a property as it was.
+    /// The consequence of a set that leaves a property as it was.
     pub verification: Verify,
-    /// Whether a set is preceded by a test.
+    /// The choice between testing before a set and setting at once.
     pub approach: Approach,
 }
 
-/// What it means when the state after a set is not the desired one.
+/// The consequence of a set after which the state is not the desired one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verify {
@@ -225,7 +225,7 @@ pub enum Verify {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Approach {
-    /// What is in its desired state is left alone.
+    /// Instances in their desired state are left alone.
     Converge,
     /// The operation is carried out as asked, as when one resource is called directly.
     Direct,
@@ -278,12 +278,12 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether it came to what it was to come to, as far as that can be known.
+    /// Returns whether it ended as intended, as far as that can be known.
     pub fn succeeded(&self) -> bool {
         !self.blocks() && !matches!(self, Self::Unknown(_))
     }
 
-    /// Whether what requires this instance cannot go on.
+    /// Returns whether instances that require this one cannot go on.
     pub fn blocks(&self) -> bool {
         match self {
             Self::Failed | Self::Pending => true,
@@ -303,7 +303,7 @@ pub enum SkipReason {
     NoChange,
     /// None of those it waits on for failures has failed.
     NoFailure,
-    /// What it requires failed or was skipped for such a reason itself.
+    /// An instance that it requires failed or was skipped for such a reason itself.
     Need(InstancePath),
     /// The instance that contains it failed or was skipped.
     Container(InstancePath),
@@ -337,7 +337,7 @@ impl SkipReason {
         }
     }
 
-    /// Whether what requires an instance that was skipped so cannot go on.
+    /// Returns whether instances that require one that was skipped so cannot go on.
     pub fn blocks(&self) -> bool {
         !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure | Self::NotSelected | Self::LeftAlone)
     }

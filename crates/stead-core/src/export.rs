@@ -73,7 +73,7 @@ fn kept_elements(patterns: &[Value], items: &[Value]) -> Option<Value> {
     (!kept.is_empty()).then_some(Value::Array(kept))
 }
 
-/// Whether text fits a pattern in which `*` stands for any text, without regard to case.
+/// Returns whether text fits a pattern in which `*` stands for any text, without regard to case.
 ///
 /// The text between two stars is looked for as early as possible; taking it later never helps.
 fn text_fits(pattern: &str, text: &str) -> bool {

@@ -1,7 +1,8 @@
-//! What a prediction depends on and what a predicted change alters, by paths of the file system.
+//! The paths that a prediction depends on and that a predicted change alters.
 //!
-//! In what-if nothing is done, so what an instance finds may be otherwise once the instances before it are done. Whether it
-//! may be is decided here: the writes of those before it are compared with what its prediction depends on.
+//! In what-if nothing is done, so the state that an instance finds may be another one after the instances before it.
+//! This module decides if it may be: the writes of those before it are compared with the reads that its prediction
+//! depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -29,11 +30,11 @@ pub struct Footprint {
 pub struct Write {
     /// Where.
     pub path: PathBuf,
-    /// What is altered there.
+    /// The kind of alteration there.
     pub kind: WriteKind,
 }
 
-/// What a change alters at a path.
+/// The kind of alteration that a change makes at a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WriteKind {
@@ -41,7 +42,7 @@ pub enum WriteKind {
     Exchange,
     /// A directory is created where nothing was. There is still nothing below it.
     Directory,
-    /// What is there stays what it is; its content, mode or owner changes.
+    /// The node there stays the same one; its content, mode or owner changes.
     InPlace,
     /// Anything below it may come, go or change.
     Below,
@@ -63,7 +64,7 @@ impl Footprint {
         Self { claims, predicted }
     }
 
-    /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
+    /// Returns it with all names of the paths: `other` says which one a path has besides, if links lead to it.
     #[must_use]
     pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
         self.claims = self.claims.with_other_targets(&other).with_other_paths(&other);
@@ -75,24 +76,24 @@ impl Footprint {
         self
     }
 
-    /// What its set alters, or may alter where that is not known.
+    /// Returns the writes of its set, or the possible ones where that is not known.
     pub fn writes(&self) -> Vec<Write> {
         self.predicted.clone().unwrap_or_else(|| self.possible_writes())
     }
 
-    /// What its set alters if it does otherwise than predicted.
+    /// Returns the writes of its set if it does otherwise than predicted.
     pub fn possible_writes(&self) -> Vec<Write> {
         self.claims.0.iter().flat_map(|Claim::Path { path, extent }| possible(path, extent)).collect()
     }
 
-    /// What it may have altered when it fails: a copy ends where it fails.
+    /// Returns the writes that it may have made when it fails: a copy ends where it fails.
     pub fn writes_of_failure(&self) -> Vec<Write> {
         let copies = self.claims.0.iter().filter(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
         copies.flat_map(|Claim::Path { path, extent }| possible(path, extent)).collect()
     }
 }
 
-/// The same of instances whose effects name lines by their numbers, which depend on all lines in front of them.
+/// Extends claims of instances whose effects name lines by their numbers, which depend on all lines in front of them.
 fn of_all_lines(mut claims: Claims) -> Claims {
     for Claim::Path { extent, .. } in &mut claims.0 {
         if let Extent::Part { line, .. } = extent {
@@ -125,7 +126,7 @@ fn predicted(claims: &Claims, changed: &Changed, resolve: &impl Fn(&str) -> Path
     Some(writes)
 }
 
-/// What an effect on an instance alters at a path that it claims.
+/// Returns the writes that an effect on an instance makes at a path that it claims.
 fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind> {
     use WriteKind::{Below, Directory, Exchange, InPlace};
     match (extent, effect) {
@@ -142,7 +143,7 @@ fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind
     }
 }
 
-/// What the creation or destruction of an item alters, and the directories that lead to it from above.
+/// Returns the writes of creating or destroying an item, and those to the directories that lead to it from above.
 fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str) -> PathBuf) -> Vec<Write> {
     let path = resolve(&item.path);
     let kind = match &item.kind {
@@ -161,7 +162,7 @@ fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str
     above.chain([write(&path, kind)]).collect()
 }
 
-/// What an instance may alter at a path that it claims.
+/// Returns the writes that an instance may make at a path that it claims.
 fn possible(path: &Path, extent: &Extent) -> Vec<Write> {
     use WriteKind::{Below, Directory, Exchange, InPlace};
     let kinds = match extent {
@@ -186,9 +187,9 @@ fn write(path: &Path, kind: WriteKind) -> Write {
 
 /// How much of what is at a path a prediction depends on.
 enum View<'c> {
-    /// What is at the path itself.
+    /// The node at the path itself.
     Node,
-    /// Whether a text file has a line.
+    /// The presence of a line in a text file.
     Line(&'c str),
     /// And which names are below it, but those below these.
     Names(Option<&'c BTreeSet<String>>),
@@ -215,7 +216,7 @@ impl<'c> View<'c> {
         }
     }
 
-    /// Whether a write at the path itself is seen.
+    /// Returns whether a write at the path itself is seen.
     fn sees_at(&self, kind: &WriteKind) -> bool {
         match (self, kind) {
             (Self::Line(line), WriteKind::Line(text)) => text == line,
@@ -224,7 +225,7 @@ impl<'c> View<'c> {
         }
     }
 
-    /// Whether a write of what is below the path is seen.
+    /// Returns whether a write below the path is seen.
     fn sees_below(&self, path: &Path, below: &Path, kind: &WriteKind) -> bool {
         match self {
             Self::Node | Self::Line(_) => false,
@@ -362,7 +363,7 @@ mod tests {
         writes.iter().map(|write| (write.path.to_str().unwrap(), &write.kind)).collect()
     }
 
-    /// Whether a write is of what the prediction for an instance with these claims depends on.
+    /// Returns whether the prediction for an instance with these claims depends on a write.
     fn is_seen(at: &str, kind: &WriteKind, claims: &Claims) -> bool {
         let mut writes = Writes::default();
         writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())]);

@@ -1,4 +1,4 @@
-//! What a recorded run did, attempt by attempt: a fold over its events, without the graph.
+//! The history of a recorded run, attempt by attempt: a fold over its events, without the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct History {
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Trail {
     attempts: Vec<AttemptRecord>,
-    /// Whether another attempt is due.
+    /// The retry that is due, if one is.
     retry: Option<Retry>,
 }
 
@@ -48,7 +48,7 @@ pub struct AttemptRecord {
     pub began: Timestamp,
     /// How long the instance had waited since the attempt before; `None` for the first one.
     pub waited: Option<Duration>,
-    /// Whether it began early, since what the instance was pending for may have happened.
+    /// True if it began early, since the event that the instance was pending for may have happened.
     pub woken: bool,
     /// Its calls, in order.
     pub calls: Vec<CallRecord>,
@@ -61,9 +61,9 @@ pub struct AttemptRecord {
 /// One call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallRecord {
-    /// What the provider was asked for.
+    /// The operation that the provider was asked for.
     pub operation: Operation,
-    /// Whether anything may have changed.
+    /// Real or what-if.
     pub execution: Execution,
     /// How long it took; `None` if the run was interrupted before it ended.
     pub elapsed: Option<Duration>,
@@ -137,7 +137,7 @@ impl History {
         self.trails.get(&node).map(|trail| trail.attempts.as_slice()).unwrap_or_default()
     }
 
-    /// Whether others are nested in an instance.
+    /// Returns whether others are nested in an instance.
     pub fn is_container(&self, node: NodeId) -> bool {
         self.containers.contains(&node)
     }
@@ -148,7 +148,7 @@ impl History {
         self.report.totals(self.instances().map(|(path, _)| path).filter(|path| counted(path)).map(InstancePath::node))
     }
 
-    /// Whether a container failed though nothing nested in it did.
+    /// Returns whether a container failed though nothing nested in it did.
     fn failed_by_itself(&self, container: NodeId) -> bool {
         let failed = |node: NodeId| self.report.status(node) == Some(&Status::Failed);
         let is_member = |path: &InstancePath| path.container().map(InstancePath::node) == Some(container);
@@ -233,12 +233,12 @@ impl AttemptRecord {
         }
     }
 
-    /// What is not known of a change that was made, and why; `None` where all is known.
+    /// Returns what is not known of a change that was made, and why; `None` where all is known.
     pub fn state_unknown(&self) -> Option<&str> {
         self.response.as_ref()?.unknown.as_deref()
     }
 
-    /// What it came to.
+    /// Returns its result.
     pub fn result(&self) -> AttemptResult<'_> {
         let is_over = self.calls.last().is_some_and(|call| call.elapsed.is_some());
         let Some(response) = self.response.as_deref().filter(|_| is_over) else { return AttemptResult::Interrupted };
@@ -258,7 +258,7 @@ impl AttemptRecord {
 }
 
 impl<'a> AttemptResult<'a> {
-    /// What the set did, if there was one.
+    /// Returns the result of the set, if there was one.
     pub fn changed(self) -> Option<&'a Changed> {
         match self {
             Self::Changed(changed) | Self::NotConverged(changed, _) => Some(changed),

@@ -115,7 +115,7 @@ impl<'de> serde::Deserialize<'de> for TypeName {
     }
 }
 
-/// What stays as it is in the name part of a resource id: the characters that a URI never encodes.
+/// The characters that stay as they are in the name part of a resource id: those that a URI never encodes.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Names one instance among its adjacent ones: `Type:name`, the name percent-encoded.

@@ -11,7 +11,7 @@ use crate::schema::{Form, Type};
 use crate::text::{Node, Span};
 use crate::value::{Object, Value};
 
-/// What is supplied for parameters.
+/// The values that a caller supplies for parameters.
 #[derive(Clone, Default, Debug)]
 pub struct Supplied {
     /// The values by name.
@@ -41,7 +41,8 @@ impl Supplied {
         Self::of(tree.literal(), tree.get("parameters"))
     }
 
-    /// The same; an object without a member `parameters` counts as that member.
+    /// Reads a parameters file, or an object of the parameters themselves: one without a member `parameters` counts
+    /// as that member.
     pub fn of_tree_or_members(tree: &Node) -> Result<Self, Finding> {
         if tree.entries().is_none() || tree.get("parameters").is_some() {
             return Self::of_tree(tree);
@@ -57,16 +58,16 @@ impl Supplied {
     }
 }
 
-/// What is wrong with a parameter that a caller supplied.
+/// A mistake in a parameter that a caller supplied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The name of the parameter; `None` of what is wrong with all.
     pub parameter: Option<String>,
-    /// What kind of finding it is.
+    /// The kind of finding.
     pub code: Code,
     /// One sentence. Guarantees: no value of a secure parameter is in it.
     pub message: String,
-    /// What to do, in one sentence.
+    /// The advice, in one sentence.
     pub help: Option<String>,
 }
 
@@ -75,8 +76,8 @@ impl Finding {
         Self { parameter: None, code, message, help: None }
     }
 
-    /// The same as a diagnostic: at the place where the parameter is declared, with the one where it was supplied; at
-    /// that one where there is no other.
+    /// Returns it as a diagnostic: at the place where the parameter is declared, with the one where it was supplied;
+    /// at that one where there is no other.
     pub fn placed(self, declared: Option<Span>, supplied: &Supplied) -> Diagnostic {
         let supplied = self.parameter.and_then(|name| supplied.places.get(&name).copied());
         let mut diagnostic = Diagnostic::error(self.code, Span::default(), self.message);

@@ -21,8 +21,8 @@ use crate::export::escaped;
 use crate::manifest::{Capabilities, Implementation, Manifest};
 use crate::value::{Object, Value};
 
-/// What an instance is asked first. A set is preceded by a test, unless the resource tests for itself or can say what it
-/// would do: a program is then called once instead of twice.
+/// Returns the operation that an instance is asked first. A set is preceded by a test, unless the resource tests for
+/// itself or can say what it would do: a program is then called once instead of twice.
 pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
     let capabilities = &manifest.capabilities;
     // A test of what is built in costs next to nothing, and tells more of the state.
@@ -40,7 +40,7 @@ pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
     }
 }
 
-/// Whether a set with this desired state removes the instance by `delete`.
+/// Returns whether a set with this desired state removes the instance by `delete`.
 pub fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
     let wanted = desired.as_object().is_none_or(exists);
     !wanted && capabilities.delete && !(capabilities.set && capabilities.set_handles_exist)
@@ -70,7 +70,7 @@ pub struct Reading {
     pub metadata: Option<Value>,
 }
 
-/// What a method answered.
+/// An answer to a method.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// To `Get`.
@@ -83,7 +83,7 @@ pub enum Reply {
         in_desired_state: Option<bool>,
         /// The properties that it says differ.
         differing: Option<Vec<String>>,
-        /// What a set would come to, where the desired state does not tell.
+        /// The result that a set would have, where the desired state does not tell.
         predicted: Option<Box<Prediction>>,
     },
     /// To `Set`.
@@ -96,7 +96,7 @@ pub enum Reply {
     Pending(Pending),
 }
 
-/// What a set answered.
+/// An answer to a set.
 #[derive(Clone, Debug, Default)]
 pub struct SetReply {
     /// The state after it, unless `get` is needed to learn it.
@@ -109,11 +109,11 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
-    /// What is created and destroyed besides what the states show.
+    /// The things that are created and destroyed besides what the states show.
     pub effects: Effects,
 }
 
-/// What happens next.
+/// A decision of the planner: the next method to call, or the outcome.
 #[derive(Debug)]
 pub enum Step {
     /// The method is called, and its reply passed to [`Planner::observe`].
@@ -130,14 +130,14 @@ pub struct Planner<'a> {
     call: &'a Call,
     desired: &'a Value,
     rules: Rules<'a>,
-    /// Whether a what-if is asked for by the deprecated `whatIf` of the manifest.
+    /// True if a what-if is requested by the deprecated `whatIf` of the manifest.
     has_what_if: bool,
     stage: Stage,
     before: Option<Reading>,
     test: Option<TestReply>,
     set: Option<SetReply>,
     after: Option<Reading>,
-    /// Whether the set reported the state after it.
+    /// True if the set reported the state after it.
     reported: bool,
     /// Of a change that was made: what cannot be found out about it.
     unknown: Option<Unknown>,
@@ -146,7 +146,7 @@ pub struct Planner<'a> {
     pending: Option<Pending>,
 }
 
-/// What a test answered.
+/// An answer to a test.
 #[derive(Default)]
 struct TestReply {
     actual: Option<Reading>,
@@ -164,7 +164,7 @@ enum Unknown {
     Verdict,
 }
 
-/// What a state that is read is for.
+/// The purpose for which a state is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Before,
@@ -205,7 +205,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What comes next, from what was answered so far.
+    /// Returns the next step, from the answers so far.
     pub fn step(&mut self) -> Planned {
         if let Some(pending) = self.pending.take() {
             return Ok(done(Outcome::Pending(Box::new(pending)), None));
@@ -296,7 +296,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What a test found, or what to ask first: the resource's own test, its state, or both.
+    /// Returns the result of the test, or what to ask first: the resource's own test, its state, or both.
     fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
         self.stage = stage;
         let Some(mut reply) = self.test.take() else {
@@ -371,7 +371,7 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
-    /// Whether the state before is known, or the resource cannot report it; otherwise it needs to be read.
+    /// Returns whether the state before needs to be read: it is not known, and the resource can report it.
     fn lacks_before(&self) -> bool {
         self.before.is_none() && self.capabilities().get
     }
@@ -425,8 +425,8 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), None)
     }
 
-    /// Whether the desired state was reached. A state that a set only reported is read again before it counts
-    /// against the resource; a resource that tests for itself decides.
+    /// Compares the state after a set with the desired one. A state that a set only reported is read again before it
+    /// counts against the resource; a resource that tests for itself decides.
     fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, Step>, Failure> {
         let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
             return Ok(Ok(Verification::NotVerifiable));
@@ -500,7 +500,7 @@ impl<'a> Planner<'a> {
         Ok(done(Outcome::Changed(Box::new(changed)), None))
     }
 
-    /// What a resource would do that cannot say so itself: what its test finds to differ.
+    /// Predicts the set of a resource that cannot do so itself, from the differences that its test finds.
     fn predict(&mut self) -> Planned {
         let (tested, metadata) = match &self.call.tested {
             Some(tested) => ((**tested).clone(), None),
@@ -588,7 +588,7 @@ fn reported_state(outcome: &Outcome) -> Option<&Value> {
     }
 }
 
-/// What is wrong with the restarts that a state asks for, in one sentence.
+/// Returns what is wrong with the restarts that a state asks for, in one sentence.
 pub fn invalid_restart_message(state: &Value) -> Option<String> {
     let found = state.as_object().and_then(|members| members.get("_restartRequired"));
     let found = found.filter(|_| invalid_restarts(state))?.to_redacted_json();

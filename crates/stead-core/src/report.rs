@@ -16,13 +16,13 @@ use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 use crate::value::Value;
 
-/// What is known of a run and of each of its instances.
+/// The outcome of a run and of each of its instances, as far as it is known.
 ///
 /// Guarantees: events may be handed in late, twice and in any order; the report is that of those that are there without a
 /// gap, and equal reports come of equal events.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// What the run is about; `None` before its first event.
+    /// The subject of the run; `None` before its first event.
     pub header: Option<Arc<Header>>,
     /// By [`NodeId`].
     records: Vec<Record>,
@@ -32,9 +32,9 @@ pub struct Report {
     pub ended: Option<Timestamp>,
     /// Required restarts, in the order in which they were requested, each once.
     pub restarts: Vec<Restart>,
-    /// Whether the run was cancelled.
+    /// True if the run was cancelled.
     pub cancelled: bool,
-    /// Whether the run was suspended and not resumed.
+    /// True if the run was suspended and not resumed.
     pub suspended: bool,
     /// How often anything pending was run again: what was run again at the same time counts once.
     pub re_runs: u32,
@@ -47,7 +47,7 @@ pub struct Report {
     unknown: Record,
 }
 
-/// What is known of one instance.
+/// The outcome of one instance, as far as it is known.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Record {
     /// Its name; `None` before its first event.
@@ -60,11 +60,11 @@ pub struct Record {
     pub retries: u32,
     /// How many calls that may change something were started, over all tries.
     pub sets: u32,
-    /// What its provider handed back when it was last pending; for its next set.
+    /// The value that its provider handed back when it was last pending; for its next set.
     pub pending: Option<Arc<Value>>,
     /// The desired state as evaluated.
     pub desired: Option<Arc<Value>>,
-    /// What a test found in the present try.
+    /// The result of a test in the present try.
     pub tested: Option<Arc<Tested>>,
     /// The last response of its provider.
     pub response: Option<Arc<Response>>,
@@ -74,11 +74,11 @@ pub struct Record {
     pub elapsed: Duration,
     /// When it was first worked on.
     pub began: Option<Timestamp>,
-    /// What is known of the tries before the present one.
+    /// The tries before the present one, if there were any.
     earlier: Option<Box<EarlierTries>>,
 }
 
-/// What is known of the tries before the present one.
+/// A summary of the tries before the present one.
 #[derive(Clone, PartialEq, Debug)]
 struct EarlierTries {
     /// The first answer that reported the state before it.
@@ -175,13 +175,13 @@ impl Report {
         report
     }
 
-    /// Whether the run is about an instance.
+    /// Returns whether an instance belongs to the run.
     pub fn is_selected(&self, node: NodeId) -> bool {
         let selected = self.header.as_ref().and_then(|header| header.selected.as_ref());
         selected.is_none_or(|selected| selected.contains(&node))
     }
 
-    /// What is known of an instance.
+    /// Returns the record of an instance.
     pub fn record(&self, node: NodeId) -> &Record {
         if !self.is_selected(node) {
             return &LEFT_OUT;
@@ -196,7 +196,7 @@ impl Report {
         }
     }
 
-    /// What is known of every instance, in document order.
+    /// Returns the records of all instances, in document order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -321,7 +321,7 @@ impl Totals {
     }
 }
 
-/// What becomes of an instance between two states, as far as they tell.
+/// Returns the effect on an instance between two states, as far as they tell.
 fn between(before: &Value, after: &Value) -> Effect {
     let is_there = |state: &Value| state.as_object().is_none_or(exists);
     match (is_there(before), is_there(after)) {
@@ -332,14 +332,14 @@ fn between(before: &Value, after: &Value) -> Effect {
 }
 
 impl Changed {
-    /// What the set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
-    /// states.
+    /// Returns the effect of the set on the instance, or in what-if the predicted one: in the words of the resource
+    /// or, where it has none, by the states.
     pub fn effect(&self) -> Effect {
         self.effects.effect.unwrap_or_else(|| between(&self.before, &self.after))
     }
 }
 
-/// Whether two tries came to the same, so that there was no progress between them.
+/// Returns whether two tries had the same result, so that there was no progress between them.
 fn same_result(one: &Response, other: &Response) -> bool {
     match (&one.outcome, &other.outcome) {
         (Outcome::Changed(one), Outcome::Changed(other)) => one.changed == other.changed && one.after == other.after,
@@ -464,14 +464,14 @@ impl Record {
         }
     }
 
-    /// Whether a call before the last one may have changed something that no response tells of: it was interrupted, or it
-    /// was followed by another try.
+    /// Returns whether a call before the last one may have changed something that no response tells of: it was
+    /// interrupted, or it was followed by another try.
     pub fn may_have_changed(&self) -> bool {
         let is_last = matches!(self.response.as_ref().map(|last| &last.outcome), Some(Outcome::Changed(_)));
         self.sets > u32::from(is_last)
     }
 
-    /// Whether anything that a resource answered is kept.
+    /// Returns whether any answer of a resource is kept.
     pub fn has_answers(&self) -> bool {
         self.response.is_some() || self.tested.is_some() || self.pending.is_some() || self.earlier.is_some()
     }
@@ -501,7 +501,7 @@ impl Record {
         self.response.as_ref().filter(|_| self.phase == Phase::Waiting && self.calls > 0)
     }
 
-    /// What is wrong with its declaration, if that is why it failed.
+    /// Returns the mistake in its declaration, if that is why it failed.
     pub fn finding(&self) -> Option<&Diagnostic> {
         match self.problem.as_deref()? {
             Problem::Finding(finding) => Some(finding),
@@ -537,7 +537,7 @@ impl Record {
         }
     }
 
-    /// What a set did, if there was one.
+    /// Returns the result of a set, if there was one.
     pub fn changed(&self) -> Option<&Changed> {
         match &self.response.as_ref()?.outcome {
             Outcome::Changed(changed) => Some(changed),
@@ -545,13 +545,13 @@ impl Record {
         }
     }
 
-    /// What is not known of a change that was made, and why; `None` where all is known.
+    /// Returns what is not known of a change that was made, and why; `None` where all is known.
     pub fn state_unknown(&self) -> Option<&str> {
         self.response.as_ref()?.unknown.as_deref()
     }
 
-    /// What a set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
-    /// states. Of a drifted instance, what a set would do.
+    /// Returns the effect of a set on the instance, or in what-if the predicted one: in the words of the resource or,
+    /// where it has none, by the states. Of a drifted instance, what a set would do.
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
             (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
@@ -568,7 +568,7 @@ impl Record {
         }
     }
 
-    /// Whether it changed.
+    /// Returns whether it changed.
     pub fn is_changed(&self) -> bool {
         self.status() == Some(&Status::Changed)
     }
@@ -579,7 +579,7 @@ impl Record {
         Some((self.earlier.as_ref()?.first.as_ref()?.state()?, self.state()?))
     }
 
-    /// What a set created and destroyed, or would, as far as the resource says so.
+    /// Returns the things that a set created and destroyed, or would, as far as the resource says so.
     pub fn effects(&self) -> Option<&Effects> {
         let predicted = || self.tested.as_ref()?.predicted.as_ref().filter(|_| self.status() == Some(&Status::Drifted));
         let done = self.changed().map(|changed| &changed.effects);

@@ -58,7 +58,7 @@ impl Schema {
         found
     }
 
-    /// What describes a top-level property, references followed.
+    /// Returns the schema of a top-level property, references followed.
     pub fn property(&self, name: &str) -> Option<&Json> {
         let described = |schema: &&Json| schema.get("properties").is_some_and(|all| all.get(name).is_some());
         let parts = self.parts();
@@ -78,17 +78,18 @@ impl Schema {
         self.property_names().into_iter().filter_map(default).collect()
     }
 
-    /// Whether a top-level property is taken but never reported.
+    /// Returns whether a top-level property is taken but never reported.
     pub fn write_only(&self, name: &str) -> bool {
         self.is_marked(name, "writeOnly")
     }
 
-    /// Whether a top-level property is reported but never taken.
+    /// Returns whether a top-level property is reported but never taken.
     pub fn read_only(&self, name: &str) -> bool {
         self.is_marked(name, "readOnly")
     }
 
-    /// Whether an object with a top-level property of that name can fit: it is described, or others are not excluded.
+    /// Returns whether an object with a top-level property of that name can fit: it is described, or others are not
+    /// excluded.
     pub fn allows(&self, name: &str) -> bool {
         if self.json == Json::Bool(false) || self.property(name) == Some(&Json::Bool(false)) {
             return false;
@@ -134,7 +135,7 @@ impl Schema {
         all.for_each(|part| self.collect_parts(part, depth + 1, parts));
     }
 
-    /// What a local reference points to.
+    /// Returns the schema that a local reference points to.
     fn target(&self, schema: &Json) -> Option<&Json> {
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?;

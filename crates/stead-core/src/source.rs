@@ -25,7 +25,7 @@ impl Span {
         Self { source, start, end }
     }
 
-    /// Whether another one lies within it, or is the same.
+    /// Returns whether another one lies within it, or is the same.
     pub fn holds(self, other: Span) -> bool {
         self.source == other.source && self.start <= other.start && other.end <= self.end
     }
@@ -40,7 +40,7 @@ impl Span {
 /// Something and where it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spanned<T> {
-    /// What was written.
+    /// The value, as it was read.
     pub value: T,
     /// Where.
     pub span: Span,
@@ -60,7 +60,7 @@ pub struct Source {
     pub name: String,
     /// The text, without a byte order mark.
     pub text: Arc<String>,
-    /// Whether messages show nothing of the text: it may hold secrets.
+    /// True if messages show nothing of the text: it may hold secrets.
     pub is_private: bool,
     lines: Arc<OnceLock<Vec<u32>>>,
 }
@@ -75,13 +75,13 @@ impl Source {
         Self { name: name.into(), text: Arc::new(text), is_private: false, lines: Arc::default() }
     }
 
-    /// The same, of which messages show nothing.
+    /// Returns it marked private, so that messages show nothing of its text.
     #[must_use]
     pub fn private(self) -> Self {
         Self { is_private: true, ..self }
     }
 
-    /// Whether it has no text, only a name, such as an argument whose value nobody is to see.
+    /// Returns whether it has no text, only a name, such as an argument whose value nobody is to see.
     pub fn is_place_alone(&self) -> bool {
         self.is_private && self.text.is_empty()
     }
@@ -138,7 +138,7 @@ impl Sources {
         self.add_if_new(Source::new(name, text))
     }
 
-    /// The same of a source of which messages show nothing.
+    /// Adds a source like [`Sources::add`], of which messages show nothing.
     pub fn add_private(&mut self, name: &str, text: &str) -> SourceId {
         self.add_if_new(Source::new(name, text).private())
     }
@@ -161,7 +161,7 @@ impl Sources {
         self.0.iter().enumerate().map(|(at, source)| (SourceId(u16::try_from(at).unwrap_or(u16::MAX)), source))
     }
 
-    /// What stands at a place.
+    /// Returns the text at a place.
     pub fn text(&self, span: Span) -> Option<&str> {
         self.get(span.source)?.text.get(span.start as usize..span.end as usize)
     }

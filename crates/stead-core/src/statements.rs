@@ -1,4 +1,4 @@
-//! What instances state of things that have a name in place of a path, and which of them contradict each other.
+//! Statements of instances about things that have a name in place of a path, and which of them contradict each other.
 
 use std::collections::BTreeSet;
 

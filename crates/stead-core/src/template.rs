@@ -21,16 +21,16 @@ const MAX_OUTPUT: usize = 16 << 20;
 pub struct TemplateError {
     /// The line of the template, from 1, where it is known.
     pub line: Option<usize>,
-    /// Whether a variable is not defined.
+    /// True if a variable is not defined.
     pub is_undefined: bool,
-    /// What is wrong, without any part of the template.
+    /// The mistake in words, without any part of the template.
     plain: String,
-    /// The same with the part that it is about. Values of variables are not in it.
+    /// The mistake in words, with the part that it is about. Values of variables are not in it.
     quoted: Option<String>,
 }
 
 impl TemplateError {
-    /// What is wrong, in one sentence; parts of the template are in it only if it may be shown.
+    /// Returns the mistake in one sentence; parts of the template are in it only if it may be shown.
     pub fn message(&self, is_shown: bool) -> &str {
         self.quoted.as_deref().filter(|_| is_shown).unwrap_or(&self.plain)
     }
@@ -84,7 +84,7 @@ fn bounded(text: &str) -> Result<String, TemplateError> {
     })
 }
 
-/// What a template makes of variables, an object. A variable that is not defined is an error.
+/// Renders a template with variables, an object. A variable that is not defined is an error.
 ///
 /// Guarantees: it ends, within limits of time and size that are the same everywhere.
 pub fn render(text: &str, variables: &impl Serialize) -> Result<String, TemplateError> {

@@ -44,7 +44,7 @@ pub enum Curve {
     Exponential {
         /// The first wait.
         wait: Duration,
-        /// What each wait is multiplied by for the next.
+        /// The factor by which each wait is multiplied for the next.
         multiplier: f64,
     },
 }

@@ -16,9 +16,9 @@ use crate::source::{Sources, Span};
 pub struct CodeInfo {
     /// `E` or `W` and four digits; never reused.
     pub id: &'static str,
-    /// What is wrong, in a few words.
+    /// The mistake, in a few words.
     pub title: &'static str,
-    /// What it means, why it is refused, and how it is fixed; Markdown.
+    /// The meaning, why it is refused, and how it is fixed; Markdown.
     pub explanation: &'static str,
 }
 
@@ -115,26 +115,26 @@ impl Severity {
 /// A change to the text that fixes a finding.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fix {
-    /// What is replaced.
+    /// The place that is replaced.
     pub span: Span,
-    /// What it is replaced by.
+    /// The text that replaces it.
     pub replacement: String,
 }
 
 /// One finding.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
-    /// What kind of finding it is.
+    /// The kind of finding.
     pub code: Code,
     /// How much it matters.
     pub severity: Severity,
-    /// What is wrong, in one sentence, with the names involved.
+    /// The mistake, in one sentence, with the names involved.
     pub message: String,
     /// Where; absent only when the finding is about something that is not text.
     pub span: Option<Span>,
     /// Other places that explain it, such as the first of two equal names.
     pub labels: Vec<(Span, String)>,
-    /// What to do, in one sentence.
+    /// The advice, in one sentence.
     pub help: Option<String>,
     /// The change that does it, where a machine can make it.
     pub fix: Option<Fix>,
@@ -268,7 +268,7 @@ fn only(text: &str, word: &str) -> Option<usize> {
 ///
 /// Guarantees: it costs little, however long the word and however many candidates there are.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// What is longer was not typed.
+    /// The length in bytes above which a name was not typed, so that none is suggested for it.
     const LONGEST: usize = 200;
     /// Among more, a document is too large for each of its mistakes to be worth the search.
     const MOST: usize = 2000;

@@ -79,14 +79,14 @@ struct Excerpt<'s> {
     text: Cow<'s, str>,
     line: usize,
     column: usize,
-    /// What is marked, within `text`.
+    /// The part that is marked, within `text`.
     mark: Range<usize>,
     cut: bool,
 }
 
 /// Up to this many bytes a line is left to the renderer, which shows of it what is around the mark.
 const LONG: usize = 1 << 16;
-/// What is kept of a longer one on each side of the mark.
+/// The number of characters that are kept of a longer one on each side of the mark.
 const AROUND: usize = 200;
 
 fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Rules, Shape, matches as element_matches, scalar};
 use crate::value::Value;
 
-/// Whether the arrays are equally long and the elements can be paired so that each actual one is as desired.
+/// Returns whether the arrays are equally long and the elements can be paired so that each actual one is as desired.
 ///
 /// Elements that are equal are paired first, by key. That is never wrong: whatever else the two could be paired with
 /// can be paired with each other. What is left are objects and arrays that are desired in part; they are paired along

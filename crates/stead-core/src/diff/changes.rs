@@ -1,4 +1,4 @@
-//! What changed between two states, for users to read.
+//! The changes between two states, for users to read.
 
 use super::{Rules, contains};
 use crate::value::pointer::within;
@@ -9,11 +9,11 @@ use crate::value::{Object, Value};
 pub struct Change {
     /// Where, as a JSON pointer; empty for the whole.
     pub path: String,
-    /// What happened there.
+    /// The change there.
     pub what: Alteration,
 }
 
-/// What happened at a place.
+/// A change at a place.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Alteration {
     /// There was nothing before.
@@ -22,9 +22,9 @@ pub enum Alteration {
     Removed(Value),
     /// There is something else.
     Replaced {
-        /// What was there before.
+        /// The value before.
         old: Value,
-        /// What is there after.
+        /// The value after.
         new: Value,
     },
 }

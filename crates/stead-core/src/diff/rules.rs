@@ -1,10 +1,10 @@
-//! What a comparison takes into account besides the two states.
+//! The rules of a comparison, besides the two states.
 
 use serde_json::Value as Json;
 
 use crate::value::{Object, Value};
 
-/// Whether upper and lower case are the same.
+/// The meaning of upper and lower case in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Case {
     /// They differ.
@@ -14,10 +14,10 @@ pub enum Case {
     Ignored,
 }
 
-/// What a comparison takes into account besides the two states.
+/// The rules of a comparison, besides the two states.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'a> {
-    /// Whether upper and lower case are the same.
+    /// The meaning of upper and lower case.
     pub case: Case,
     /// The JSON Schema of the properties, for `writeOnly` and `default`.
     pub schema: Option<&'a Json>,

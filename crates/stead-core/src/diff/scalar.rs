@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Case;
 use crate::value::{Number, Value};
 
-/// Whether two values are equal, when not both are objects or both arrays.
+/// Returns whether two values are equal, when not both are objects or both arrays.
 pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => Exactly::of(one) == Exactly::of(other),

@@ -6,7 +6,8 @@ use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Template};
 use crate::text::{Entry, Kind, Node, Span, locate_in};
 
-/// What becomes of text that begins with a bracket and cannot be read as an expression.
+/// The place of a string, which decides the meaning of text that begins with a bracket and cannot be read as an
+/// expression.
 #[derive(Clone, Copy)]
 enum Place {
     /// It is an error.

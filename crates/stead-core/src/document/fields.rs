@@ -200,7 +200,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a key takes.
+/// The kind of value that a key takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
     Object,

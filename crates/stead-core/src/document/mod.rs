@@ -117,7 +117,7 @@ impl Document {
 #[derive(Clone, Debug, Default)]
 pub struct UsedParameters {
     names: BTreeSet<String>,
-    /// Whether a name is computed, so that it may be any.
+    /// True if a name is computed, so that it may be any.
     is_computed: bool,
 }
 
@@ -181,7 +181,7 @@ pub struct Directives {
     pub implicit_order: Option<Spanned<bool>>,
 }
 
-/// What an agent does with a document, or with one instance of it. The names and what they mean are those of the DSC Local
+/// The way an agent treats a document, or one instance of it. The names and what they mean are those of the DSC Local
 /// Configuration Manager.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub enum ConfigurationMode {

@@ -1,4 +1,4 @@
-//! What of a document DSC v3 does not have.
+//! The features of a document that DSC v3 does not have.
 
 use super::{DataType, Document, Exclusive, Instance, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
@@ -13,7 +13,7 @@ impl Document {
     /// Warnings about the functions, directives and types that DSC v3 does not have, and about values that it cannot compute,
     /// in the order written.
     ///
-    /// What is nested in a group is a document of its own, and so is what is included.
+    /// Content nested in a group is a document of its own, and so is an included one.
     pub fn not_portable(&self, sources: &Sources) -> Vec<Diagnostic> {
         let mut found = self.directives_of_stead();
         for instance in &self.resources {

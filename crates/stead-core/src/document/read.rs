@@ -480,7 +480,7 @@ impl Reader<'_> {
     }
 }
 
-/// What was found of an instance so far.
+/// The parts of an instance that were read so far.
 #[derive(Default)]
 struct InstanceParts {
     has_type: bool,

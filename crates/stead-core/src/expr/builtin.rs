@@ -1,4 +1,4 @@
-//! What a function of the language is: data that the parser, the evaluator and the listing read.
+//! The declaration of a function of the language: data that the parser, the evaluator and the listing read.
 
 use std::fmt;
 
@@ -69,23 +69,23 @@ impl fmt::Display for Kind {
 pub struct Builtin {
     /// Its name; case matters.
     pub name: &'static str,
-    /// What it is about; a function may belong to several categories.
+    /// The subjects it belongs to; a function may belong to several categories.
     pub categories: &'static [&'static str],
-    /// What it returns, in one sentence.
+    /// The result, in one sentence.
     pub description: &'static str,
     /// How it is called.
     pub syntax: &'static str,
-    /// What the types do not say, in one sentence.
+    /// The restrictions that the types do not express, in one sentence.
     pub constraints: Option<&'static str>,
     /// The fewest arguments.
     pub min: usize,
     /// The most arguments; `None` when there may be any number.
     pub max: Option<usize>,
-    /// What each of the first arguments may be.
+    /// The kinds that each of the first arguments may be.
     pub accepts: &'static [&'static [Kind]],
-    /// What each argument behind those may be.
+    /// The kinds that each argument behind those may be.
     pub rest: Option<&'static [Kind]>,
-    /// What the result may be.
+    /// The kinds that the result may be.
     pub returns: &'static [Kind],
     pub(super) run: Run,
     pub(super) sight: Sight,
@@ -172,7 +172,7 @@ pub(super) enum Sight {
 }
 
 impl Sight {
-    /// Whether something sealed hides what the function needs to see.
+    /// Returns whether something sealed hides what the function needs to see.
     pub(super) fn is_blocked(self, arguments: &[Value]) -> bool {
         let sealed = |value: &Value| matches!(value, Value::Sealed(_));
         match self {
@@ -187,10 +187,10 @@ impl Sight {
     }
 }
 
-/// What a function returns.
+/// The result of a function, or what is wrong with its arguments.
 pub(super) type Outcome = Result<Value, Wrong>;
 
-/// What is wrong with the arguments of a function.
+/// A mistake in the arguments of a function.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) code: Code,
@@ -222,7 +222,7 @@ impl Wrong {
         Self { code: &codes::LIMIT, message, argument: None, help: None }
     }
 
-    /// The same with the name of the function in front, unless it is there.
+    /// Returns it with the name of the function in front, unless it is there.
     pub(super) fn of(mut self, builtin: &Builtin) -> Self {
         if !self.message.starts_with("Function '") {
             self.message = format!("Function '{}': {}", builtin.name, self.message);
@@ -236,12 +236,12 @@ impl Wrong {
 }
 
 impl Builtin {
-    /// Whether DSC v3 does not have it.
+    /// Returns whether DSC v3 does not have it.
     pub fn is_own(&self) -> bool {
         self.name == "facts" || self.name.contains('.')
     }
 
-    /// What the argument at a position, from 0, may be.
+    /// Returns the kinds that the argument at a position, from 0, may be.
     pub(super) fn accepts_at(&self, position: usize) -> &'static [Kind] {
         self.accepts.get(position).copied().or(self.rest).unwrap_or_default()
     }

@@ -13,17 +13,17 @@ use super::{Expression, Stop, Template, UserFunction};
 use crate::text::{self, node::Kind};
 use crate::value::{Closure, Function, Value};
 
-/// What is not known while a body is captured.
+/// The names that are not known while a body is captured.
 #[derive(Default)]
 struct Bound {
     /// The parameters of the lambdas around.
     names: Vec<Box<str>>,
-    /// Whether it is the body of a function of the document, whose parameters are not known.
+    /// True if it is the body of a function of the document, whose parameters are not known.
     parameters: bool,
 }
 
 impl Bound {
-    /// Whether a part reads something bound, or may: the name can be computed.
+    /// Returns whether a part reads something bound, or may: the name can be computed.
     fn occurs_in(&self, node: &Node) -> bool {
         let mut found = matches!(node.kind, Form::Lambda(_));
         node.walk(&mut |part| {
@@ -42,7 +42,7 @@ impl Bound {
         found
     }
 
-    /// Whether a function that asks the environment asks for something bound instead.
+    /// Returns whether a function that asks the environment asks for something bound instead.
     fn answers(&self, ask: Ask) -> bool {
         ask == Ask::LambdaVariable || (ask == Ask::Parameter && self.parameters)
     }
@@ -151,7 +151,7 @@ impl Capture<'_, '_> {
         })
     }
 
-    /// What a document states as the output of a function, with its expressions as text again.
+    /// Returns the value that a document states as the output of a function, with its expressions as text again.
     fn template(&mut self, node: &Template) -> Result<Json, Stop> {
         Ok(match &node.kind {
             Kind::Compiled(expression) => Json::String(format!("[{}]", self.part(&expression.root)?)),

@@ -1,4 +1,4 @@
-//! What is wrong with an expression whatever the values turn out to be that are not known yet.
+//! Mistakes in an expression that are certain whatever the values turn out to be that are not known yet.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl UserFunction {
     }
 }
 
-/// What the body of a function sees: its parameters.
+/// The environment of the body of a function: its parameters.
 struct Body<'a>(&'a UserFunction);
 
 impl Environment for Body<'_> {
@@ -63,7 +63,7 @@ pub(crate) fn kinds_of(data_type: DataType) -> &'static [Kind] {
     }
 }
 
-/// What is known of a part.
+/// The knowledge about a part before it is computed.
 enum Known {
     Value(Value),
     /// It will be of one of these kinds.
@@ -91,7 +91,7 @@ struct Check<'e> {
 }
 
 impl Check<'_> {
-    /// What is known of a part that is certain to be computed.
+    /// Checks a part that is certain to be computed, and returns what is known of it.
     fn known(&mut self, node: &Node) -> Known {
         let shared = self.environment.budget();
         if shared.is_some_and(|budget| budget.check().is_err()) {
@@ -120,7 +120,8 @@ impl Check<'_> {
         Known::NOTHING
     }
 
-    /// What is known of something that cannot be computed yet, because of a value of these kinds.
+    /// Checks something that cannot be computed yet because of a value of these kinds, and returns what is known of
+    /// it.
     fn parts(&mut self, node: &Node, open: &'static [Kind]) -> Known {
         match &node.kind {
             Form::Constant(value) => Known::Value(value.clone()),

@@ -70,7 +70,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
     }
 }
 
-/// Whether a value of one of these kinds can have what a step selects.
+/// Checks that a value of one of these kinds can have the member or element that a step selects.
 pub(super) fn access_of_kinds(kinds: &[Kind], step: &Step) -> Result<(), Wrong> {
     let has = |kind: Kind| kinds.contains(&kind);
     let message = match step {
@@ -107,7 +107,7 @@ pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone)
     (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")).into())
 }
 
-/// Whether an open value is of a type.
+/// Returns whether an open value is of a type.
 pub(crate) fn fits(data_type: DataType, value: &Value) -> bool {
     match data_type {
         DataType::String | DataType::SecureString => matches!(value, Value::String(_)),
@@ -129,7 +129,7 @@ pub(super) struct Evaluator<'e> {
     pub(super) environment: &'e dyn Environment,
     pub(super) lambda_variables: Vec<(Box<str>, Value)>,
     pub(super) frame: Option<Frame>,
-    /// What `lambdaVariables(n)` stands for in a [`crate::value::Closure`].
+    /// The values that `lambdaVariables(n)` stands for in a [`crate::value::Closure`].
     captured: Vec<Value>,
     budget: Budget,
 }
@@ -368,13 +368,13 @@ fn too_large(at: &Range<usize>) -> Stop {
     stop(&codes::LIMIT, at, "the evaluation of the expression grows too large", Some(help.into()))
 }
 
-/// What is wrong with an argument, at that argument.
+/// Places a mistake in an argument at that argument.
 pub(super) fn located(wrong: Wrong, nodes: &[Node], call: &Range<usize>) -> Stop {
     let node = wrong.argument.and_then(|argument| nodes.get(argument));
     stop(wrong.code, node.map_or(call, |node| &node.at), wrong.message, wrong.help)
 }
 
-/// What is wrong with a part counts only if it is needed: an array can be empty, and a condition false.
+/// Delays an error of a part until its value is needed: an array can be empty, and a condition false.
 pub(super) fn needed_later(value: Result<Value, Stop>) -> Result<Value, Stop> {
     match value {
         Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(Deferred::Failed)),

@@ -60,7 +60,7 @@ impl Leaf for Box<Expression> {
     }
 }
 
-/// What only the machine knows.
+/// A fact that only the machine knows.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FactKey {
@@ -76,7 +76,7 @@ pub enum FactKey {
     Machine,
     /// The root of the system that is managed, `/` unless the caller says otherwise.
     SystemRoot,
-    /// Whether the vault has that secret (name, vault): the `SecretName` under which it can be opened, as text.
+    /// The existence of that secret (name, vault): the `SecretName` under which it can be opened, as text.
     Secret(String, Option<String>),
     /// The text of a file, by its path from the folder of the outermost document: one that is included or read.
     Document(String),
@@ -124,7 +124,7 @@ pub enum Stop {
     Fault(Fault),
 }
 
-/// What is wrong with an expression, or with what it was given.
+/// A mistake in an expression, or in the values that it was given.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
     /// The stable code.
@@ -133,11 +133,11 @@ pub struct Fault {
     pub message: String,
     /// The bytes of [`Expression::text`] that it is about.
     pub at: std::ops::Range<usize>,
-    /// What to do about it.
+    /// The advice about it.
     pub help: Option<Help>,
 }
 
-/// What to do about a fault.
+/// The advice about a fault.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Help {
     /// In words.
@@ -215,7 +215,7 @@ impl Fault {
     }
 }
 
-/// What an [`Environment`] answers.
+/// An answer of an [`Environment`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Answer {
     /// The value.
@@ -233,7 +233,7 @@ pub enum Answer {
     NotHere,
 }
 
-/// What an expression can see. Every answer is a value; nothing is fetched.
+/// The names and facts that an expression can see. Every answer is a value; nothing is fetched.
 ///
 /// The default bodies answer that the function cannot be used here, so that a place of a document states what it allows.
 pub trait Environment {
@@ -265,7 +265,8 @@ pub trait Environment {
     fn stdout(&self) -> Answer {
         Answer::NotHere
     }
-    /// Whether `utcNow()` may be used: only in defaults of parameters, so that a document means the same in every pass.
+    /// Returns whether `utcNow()` may be used: only in defaults of parameters, so that a document means the same in
+    /// every pass.
     fn allows_now(&self) -> bool {
         false
     }
@@ -277,7 +278,8 @@ pub trait Environment {
     fn folder(&self) -> Arc<str> {
         Arc::default()
     }
-    /// What stands from here on for plaintext that the document declares to be secret: [`Value::secret`] of where the
+    /// Returns the value that stands from here on for plaintext that the document declares to be secret:
+    /// [`Value::secret`] of where the
     /// host keeps it. `None` where no secrets can be kept; then it is a fault to declare any.
     fn seal(&self, _plaintext: Value) -> Option<Value> {
         None
@@ -286,7 +288,7 @@ pub trait Environment {
     fn function(&self, _name: &str) -> Option<&UserFunction> {
         None
     }
-    /// What all evaluations of the document may cost together; each has a limit of its own besides.
+    /// Returns the budget that all evaluations of the document share; each has a limit of its own besides.
     fn budget(&self) -> Option<&Budget> {
         None
     }
@@ -296,7 +298,7 @@ pub trait Environment {
     }
 }
 
-/// Whether text is to be read as an expression: it starts with `[`, but not with `[[`.
+/// Returns whether text is to be read as an expression: it starts with `[`, but not with `[[`.
 ///
 /// How it ends does not matter: `[concat('a', 'b'` and `[a] b` are mistakes, not text.
 pub fn is_expression(text: &str) -> bool {

@@ -32,7 +32,7 @@ pub enum OpenError {
         /// Why, without any plaintext.
         reason: String,
     },
-    /// What the secrets hold does not suit a function that is computed from them.
+    /// The secrets do not suit a function that is computed from them.
     #[error("'{function}' has no result for what the secrets hold; it is not shown, because it is secret")]
     Refused {
         /// The function, or what else was computed.
@@ -193,7 +193,7 @@ fn unreadable(fault: &super::Fault, closure: &Closure) -> OpenError {
     OpenError::UnknownFunction { function: function.split('(').next().unwrap_or_default().to_owned() }
 }
 
-/// What a closure sees: the functions that it carries along.
+/// The environment of a closure: the functions that it carries along.
 struct Scope {
     functions: Vec<UserFunction>,
 }
@@ -209,7 +209,7 @@ impl Environment for Scope {
         self.functions.iter().find(|each| each.name.value == name)
     }
 
-    /// What is being opened is plaintext already.
+    /// Returns the plaintext itself: a value that is being opened is plaintext already.
     fn seal(&self, plaintext: Value) -> Option<Value> {
         Some(plaintext)
     }
@@ -227,7 +227,7 @@ fn user_function(function: &Function) -> Result<UserFunction, super::Fault> {
     })
 }
 
-/// What a document would state, from its text.
+/// Parses the text of a document into the value that it would state.
 fn template(json: &Json) -> Result<Template, super::Fault> {
     use crate::text::{Entry, Kind as Form};
     let kind = match json {

@@ -33,7 +33,7 @@ pub(super) struct Node {
     pub(super) kind: Form,
 }
 
-/// What a part is.
+/// The syntactic form of a part.
 #[derive(Clone, PartialEq)]
 pub(super) enum Form {
     /// A literal.
@@ -75,7 +75,7 @@ impl Accessor {
     }
 }
 
-/// What a step selects by.
+/// The selector of a step.
 #[derive(Clone, PartialEq)]
 pub(super) enum Step {
     /// `.name`
@@ -120,10 +120,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     })
 }
 
-/// What an expression ends with.
+/// The token that ends an expression, as messages name it.
 const END: &str = "']' at the end of the expression";
 
-/// What a message begins with that is about how an expression is written. The expression follows.
+/// The beginning of a message about how an expression is written. The expression follows.
 const UNABLE: &str = "Unable to parse: ";
 
 /// The longest part of an expression that a message repeats, in characters.
@@ -342,7 +342,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What is probably missing where something else stands.
+    /// Returns advice about the token that is probably missing where something else stands.
     fn help_for(&self, wanted: &str) -> Option<&'static str> {
         match (&self.token, wanted) {
             (Token::Close, END) => Some("remove the ')': it closes nothing"),

@@ -15,7 +15,7 @@ use crate::value::{DataType, Object, Step, Value};
 pub struct Named<T> {
     /// The name and where it stands.
     pub name: Spanned<String>,
-    /// What it names.
+    /// The value that it names.
     pub value: T,
 }
 
@@ -155,7 +155,7 @@ impl<'e> Evaluator<'e> {
     }
 }
 
-/// What is wrong inside of a function, at the call of it: its own text is elsewhere.
+/// Moves a mistake inside of a function to the call of it: its own text is elsewhere.
 fn within(inner: Stop, name: &str, at: &Range<usize>) -> Stop {
     match inner {
         Stop::Fault(fault) => {

@@ -14,7 +14,7 @@ use crate::manifest::Manifest;
 use crate::text::{Sources, Span};
 use crate::value::Value;
 
-/// What both passes work on.
+/// The state that both passes work on.
 pub(super) struct Builder<'a> {
     pub(super) inputs: &'a Inputs<'a>,
     pub(super) sources: &'a mut Sources,
@@ -22,7 +22,7 @@ pub(super) struct Builder<'a> {
     pub(super) findings: Findings,
     pub(super) wants: BTreeSet<FactKey>,
     pub(super) room: Room,
-    /// Whether instances are missing from the graph because something is wrong with them.
+    /// True if instances are missing from the graph because something is wrong with them.
     pub(super) is_incomplete: bool,
     pub(super) compared: usize,
     pub(super) budget: Budget,
@@ -38,7 +38,7 @@ pub(super) struct Builder<'a> {
     pub(super) incomplete: BTreeSet<String>,
 }
 
-/// What an instance asks of the catalog: its type, a version and an adapter.
+/// A request to the catalog: a type, a version and an adapter.
 pub(super) type Wanted = (TypeName, Option<String>, Option<TypeName>);
 
 /// A type that no resource was found for.
@@ -50,8 +50,8 @@ pub(super) struct Unknown {
     pub(super) instances: usize,
 }
 
-/// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
-/// go on for ever, however shallow.
+/// The numbers of nodes and documents that may still be built. Where one of them is used up nothing more is: a
+/// document that includes itself twice would go on for ever, however shallow.
 pub(super) struct Room {
     pub(super) depth: usize,
     pub(super) instances: i64,
@@ -118,7 +118,7 @@ impl Builder<'_> {
         self.settle(value)
     }
 
-    /// Whether a value depends on a parameter that may have no value.
+    /// Returns whether a value depends on a parameter that may have no value.
     pub(super) fn is_open(&self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> bool {
         let stop = || evaluate(node, &self.place(scope, iteration)).err().map(|halt| halt.stop);
         self.inputs.values == Values::Open && matches!(stop(), Some(Stop::Open(_)))

@@ -1,4 +1,4 @@
-//! What is wrong with expressions that are computed while a run goes on, as far as that is known before.
+//! Mistakes in expressions that are computed while a run goes on, as far as they are known before.
 
 use super::builder::Builder;
 use super::{Graph, Halt, Iteration, ScopeId, StaticView, evaluate};
@@ -10,7 +10,7 @@ use crate::id::NodeId;
 use crate::text::{Kind, Span};
 use crate::value::Value;
 
-/// Whether something will be computed.
+/// The certainty with which something will be computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Computed,
@@ -72,7 +72,7 @@ impl Builder<'_> {
 }
 
 impl Graph {
-    /// Whether the condition of an instance holds, from what it came to.
+    /// Returns whether the condition of an instance holds, given its value.
     pub fn holds(&self, id: NodeId, condition: &Template, value: &Value) -> Result<bool, Box<Diagnostic>> {
         let label = self.label(id);
         let finding = match value {

@@ -1,4 +1,4 @@
-//! What tells one graph from another.
+//! The digest by which graphs are compared.
 
 use sha2::{Digest as _, Sha256};
 

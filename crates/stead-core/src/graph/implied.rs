@@ -11,7 +11,7 @@ use crate::id::NodeId;
 pub struct Implied {
     /// The instance that needs the other.
     pub instance: NodeId,
-    /// What it needs.
+    /// The node that it needs.
     pub needed: NodeId,
 }
 

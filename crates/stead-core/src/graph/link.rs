@@ -112,7 +112,8 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     needs
 }
 
-/// What the calls of an instance exclude, by its own directive and by that of what it is nested in, which comes before it.
+/// Returns the exclusions of the calls of an instance, by its own directive and by that of what it is nested in,
+/// which comes before it.
 fn exclusion(builder: &mut Builder<'_>, id: NodeId) -> Option<Arc<Exclusion>> {
     let outer = builder.graph.container(id).and_then(|container| builder.graph.exclusions.get(&container)).cloned();
     let (scope, iteration) = (builder.graph.node(id).scope, builder.graph.node(id).iteration.clone());
@@ -132,7 +133,7 @@ fn exclusion(builder: &mut Builder<'_>, id: NodeId) -> Option<Arc<Exclusion>> {
     Some(Arc::new(Exclusion::Names(names)))
 }
 
-/// Whether the properties of an instance will be computed, as far as its condition is known.
+/// Returns how certain it is that the properties of an instance will be computed, as far as its condition is known.
 fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
     let Some(condition) = condition else { return Use::Computed };
     let view = StaticView(builder.place(origin.scope, origin.iteration.as_deref()));
@@ -171,8 +172,8 @@ fn targets(
     found.into_iter()
 }
 
-/// What the outputs refer to must exist as well. One
-/// with a condition may name what there is only when that is true.
+/// Instances that the outputs refer to must exist as well. One with a condition may name what there is only when that
+/// is true.
 fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
     let document = Arc::clone(&outermost.document);
@@ -203,7 +204,7 @@ enum Link {
 }
 
 impl Link {
-    /// What an instance does that names the other in this way.
+    /// Returns the action of an instance that names the other in this way.
     fn does(self, other: &str) -> String {
         match self {
             Self::Names("dependsOn") => format!("depends on {other}"),
@@ -212,7 +213,7 @@ impl Link {
         }
     }
 
-    /// What another instance is to do instead, to come in the same order.
+    /// Returns the action that another instance should state instead, to come in the same order.
     fn instead(self, other: &str) -> String {
         match self {
             Self::Names("dependsOn") | Self::RefersTo => format!("depend on {other}"),
@@ -473,7 +474,7 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     }
 }
 
-/// What the expressions of an instance see.
+/// Returns the view that the expressions of an instance see.
 fn view<'b>(builder: &'b Builder<'_>, id: NodeId) -> ScopeView<'b> {
     let node = builder.graph.node(id);
     builder.place(node.scope, node.iteration.as_deref())

@@ -42,7 +42,7 @@ use scope::stated;
 pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out, stated_at};
 pub use suggest::suggest_types;
 
-/// What a run works on.
+/// The subject of a run: every instance of a document, in order, with its needs.
 ///
 /// Invariants: `order` holds every node once, after all that it needs, and the nested instances of a group directly
 /// behind it; needs are adjacent, that is, of the same scope; among nodes that do not need each other the order is
@@ -84,7 +84,7 @@ pub enum Exclusion {
 /// A document of the graph: a set of instances that are adjacent to each other.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// What was declared.
+    /// The document as it was declared.
     pub document: Arc<Document>,
     /// The folder that its relative paths start in, from that of the outermost document, where it is empty.
     pub folder: Arc<str>,
@@ -96,7 +96,7 @@ pub struct Scope {
     pub parameters: Object,
     /// The values of its variables.
     pub variables: Object,
-    /// What it declares without a value that is known.
+    /// The names that it declares without a value that is known.
     pub open: Open,
     /// Its instances by the id that others call them by.
     pub ids: HashSet<Adjacent>,
@@ -132,7 +132,7 @@ impl Hash for Adjacent {
     }
 }
 
-/// What is declared in a scope and has no value: none was supplied yet, or what was written is wrong.
+/// The names that are declared in a scope and have no value: none was supplied yet, or what was written is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Open {
     /// Parameters, with their types.
@@ -172,9 +172,9 @@ pub struct Node {
     /// Its desired state, where that is written out: it holds no expression and no secret. For a group that is a program,
     /// what is written, with secrets sealed.
     pub stated: Option<Arc<Value>>,
-    /// What it waits for, in document order, without duplicates.
+    /// The instances that it waits for, in document order, without duplicates.
     pub needs: Vec<Need>,
-    /// What it is to the run.
+    /// The role that it has in the run.
     pub role: Role,
 }
 
@@ -183,15 +183,17 @@ pub struct Node {
 pub struct Need {
     /// The instance that must be settled first.
     pub node: NodeId,
-    /// What follows from how it ended.
+    /// The consequence of how it ended.
     pub kind: NeedKind,
 }
 
-/// What it means to an instance how another ended. An instance with needs of several kinds begins only if all kinds let it.
+/// The consequence for an instance of how another ended. An instance with needs of several kinds begins only if all
+/// kinds let it.
 ///
-/// What fails, is still pending at the end, or is skipped for one of these reasons or because the run was cancelled, has
-/// not succeeded. What is skipped because of its own condition, or because nothing changed or failed, has: it blocks
-/// nothing. In what-if, where it is unknown whether a need lets the instance begin, the instance is unknown as well.
+/// An instance that fails, is still pending at the end, or is skipped for one of these reasons or because the run was
+/// cancelled, has not succeeded. One that is skipped because of its own condition, or because nothing changed or
+/// failed, has: it blocks nothing. In what-if, where it is unknown whether a need lets the instance begin, the
+/// instance is unknown as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum NeedKind {
     /// `dependsOn`, `reference()`: it must succeed, or the instance is skipped.
@@ -231,7 +233,7 @@ pub struct Iteration {
     pub index: i64,
 }
 
-/// What a node is to the run.
+/// The role of a node in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Its provider is called.
@@ -240,7 +242,7 @@ pub enum Role {
     Container {
         /// The scope of the nested instances.
         inner: ScopeId,
-        /// What the nested instances are to it.
+        /// The purpose that it has for the nested instances.
         purpose: Purpose,
     },
 }
@@ -326,7 +328,7 @@ impl Graph {
         (0..).map(NodeId).zip(&self.nodes)
     }
 
-    /// What a node was declared as.
+    /// Returns the declaration of a node.
     pub fn declaration(&self, id: NodeId) -> &Instance {
         let node = self.node(id);
         &self.scope(node.scope).document.resources[node.declaration as usize]
@@ -352,7 +354,8 @@ impl Graph {
         self.scope(self.node(id).scope).container
     }
 
-    /// What expressions in a scope see before anything runs, in an iteration of a loop; what they cost is taken from `budget`.
+    /// Returns the view of expressions in a scope before anything runs, in an iteration of a loop; their cost is
+    /// taken from `budget`.
     pub fn static_view<'a>(
         &'a self,
         (scope, iteration): (ScopeId, Option<&'a Iteration>),
@@ -374,7 +377,7 @@ impl Graph {
         outward(one).find_map(beside).filter(|(one, other)| one != other)
     }
 
-    /// Whether an instance is within an assertion: it is tested, and never set.
+    /// Returns whether an instance is within an assertion: it is tested, and never set.
     pub fn is_asserted(&self, id: NodeId) -> bool {
         let is_assertion =
             |id: NodeId| matches!(self.node(id).role, Role::Container { purpose: Purpose::Assertion, .. });
@@ -387,27 +390,27 @@ impl Graph {
     }
 }
 
-/// What a document is resolved against.
+/// The catalog, facts, values and rules that a document is resolved against.
 pub struct Inputs<'a> {
     /// The resources that are known.
     pub catalog: &'a dyn Resources,
     /// The parameters that were supplied; those of secure type sealed already.
     pub parameters: &'a Supplied,
-    /// What is known of the machine so far.
+    /// The facts of the machine that are known so far.
     pub facts: &'a Facts,
     /// Where secrets are kept that the document states or makes.
     pub seal: &'a dyn Seal,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
-    /// Whether instances are distinguished by type and name.
+    /// The rule for instances with the same type and name.
     pub names: Names,
-    /// Whether every parameter must have a value.
+    /// The rule for parameters without a value.
     pub values: Values,
     /// The folder of the document as messages show it; empty for the working directory.
     pub folder: &'a str,
 }
 
-/// Whether every parameter of a document must have a value.
+/// The rule for parameters of a document without a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Values {
     /// Every parameter must.
@@ -418,7 +421,7 @@ pub enum Values {
     Open,
 }
 
-/// Whether two instances of a type may have the same name.
+/// The rule for two instances of a type with the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Names {
     /// They may not: results and references would be ambiguous.
@@ -454,7 +457,7 @@ pub trait Resources {
 /// Why an instance is not expanded.
 #[derive(Clone, Debug)]
 pub struct ExpansionFinding {
-    /// What is wrong; without a place it is about the properties.
+    /// The finding; without a place it is about the properties.
     pub finding: Diagnostic,
     /// The property, as a JSON pointer; empty for all of them.
     pub property: String,
@@ -487,17 +490,17 @@ pub enum Found {
 /// Why there is no resource for an instance.
 #[derive(Clone, Debug)]
 pub struct Unresolved {
-    /// What could not be found.
+    /// The resource or capability that could not be found.
     pub lacks: Lacks,
     /// One sentence.
     pub message: String,
-    /// What to do about it.
+    /// The advice about it.
     pub help: Option<String>,
     /// The type that was probably meant.
     pub meant: Option<TypeName>,
 }
 
-/// What an instance wants of a resource and does not get.
+/// A resource, version or capability that an instance asks for and does not get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lacks {
     /// Its type.

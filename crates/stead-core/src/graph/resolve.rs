@@ -38,9 +38,9 @@ const MAX_INSTANCES: i64 = 1_000_000;
 /// How many documents may be included. With their parameters they are the sources that a place can be in, fewer than
 /// 65,536.
 const MAX_INCLUDED: usize = 10_000;
-/// What an include names its document with: a path, or the text itself.
+/// The properties with which an include names its document: a path, or the text itself.
 const INCLUDED: [&str; 2] = ["configurationFile", "configurationContent"];
-/// What it names the parameters of that with.
+/// The properties with which it names the parameters of that.
 const SUPPLIED: [&str; 2] = ["parametersFile", "parametersContent"];
 /// How many findings are kept; nobody reads more than the first dozens.
 const MAX_FINDINGS: usize = 1000;
@@ -312,7 +312,8 @@ impl Builder<'_> {
         false
     }
 
-    /// Whether the properties of all iterations fit into the budget, judged by the first and the last of them.
+    /// Returns whether the properties of all iterations fit into the budget, judged by the first and the last of
+    /// them.
     fn fits(&mut self, scope: ScopeId, instance: &Instance, name: &Arc<str>, count: i64) -> bool {
         let Some(properties) = instance.properties.as_ref().filter(|_| count > 1) else { return true };
         let before = self.budget.spent().steps;
@@ -710,7 +711,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Whether an include has no other properties than those that there are.
+    /// Reports properties of an include that do not exist.
     fn check_include(&mut self, properties: &Object, span: Span) -> Option<()> {
         let known = || INCLUDED.into_iter().chain(SUPPLIED);
         let Some(unknown) = properties.keys().find(|key| known().all(|each| each != key.as_str())) else {
@@ -797,8 +798,8 @@ struct Included {
     path: Option<String>,
 }
 
-/// Whether a file is named like a document. Messages show no line of any other: an include can name whatever this process
-/// can read, such as a private key, and others may read what is printed.
+/// Returns whether a file is named like a document. Messages show no line of any other: an include can name whatever
+/// this process can read, such as a private key, and others may read what is printed.
 fn is_named_like_document(path: &str) -> bool {
     let extension = Path::new(path).extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
     matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc" | "winget"))

@@ -1,4 +1,4 @@
-//! What expressions of a document see, and evaluating the values that hold them.
+//! The view of expressions of a document, and evaluating the values that hold them.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ pub struct ScopeView<'a> {
     pub scope: ScopeId,
     /// The iteration of its loop.
     pub iteration: Option<&'a Iteration>,
-    /// What is known of the machine.
+    /// The facts of the machine.
     pub facts: &'a Facts,
     /// Where secrets are kept.
     pub seal: &'a dyn Seal,
-    /// What all evaluations may cost together; `None` once the run has begun, which counts what it holds.
+    /// The budget that all evaluations share; `None` once the run has begun, which counts what it holds.
     pub budget: Option<&'a Budget>,
 }
 
@@ -114,8 +114,8 @@ impl Environment for ScopeView<'_> {
 /// The kinds of value that something can have.
 type Kinds = &'static [Kind];
 
-/// What an expression sees before anything runs, where it will be computed while a run goes on: what instances answer is
-/// not known yet.
+/// The view of an expression before anything runs, where it will be computed while a run goes on: answers of
+/// instances are not known yet.
 #[derive(Clone, Copy)]
 pub struct StaticView<'a>(pub ScopeView<'a>);
 
@@ -178,7 +178,7 @@ impl Halt {
     }
 }
 
-/// Whether nothing in a value is still to be computed or opened.
+/// Returns whether nothing in a value is still to be computed or opened.
 pub fn is_written_out(value: &Template) -> bool {
     match &value.kind {
         Form::Compiled(_) => false,
@@ -190,7 +190,8 @@ pub fn is_written_out(value: &Template) -> bool {
     }
 }
 
-/// What a JSON pointer leads to in properties, and the place of its name; of an element, its own. The whole has no place.
+/// Returns the value that a JSON pointer leads to in properties, and the place of its name; of an element, its own.
+/// The whole has no place.
 pub fn stated_at<'t>(properties: &'t Template, pointer: &str) -> Option<(&'t Template, Option<Span>)> {
     pointer::steps(pointer).try_fold((properties, None), |(outer, _), step| match &outer.kind {
         Form::Object(entries) => {

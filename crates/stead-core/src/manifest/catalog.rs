@@ -29,7 +29,7 @@ pub enum NotFound {
     Version {
         /// The type.
         wanted: TypeName,
-        /// What was required.
+        /// The requirement, as it was written.
         requirement: String,
         /// The versions that there are, newest first.
         there: Vec<Version>,
@@ -45,7 +45,7 @@ impl NotFound {
         }
     }
 
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Type { near, .. } => near.as_ref().map(|near| did_you_mean(near.as_str())),

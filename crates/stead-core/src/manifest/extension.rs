@@ -13,9 +13,9 @@ pub struct Extension {
     pub type_name: TypeName,
     /// Its version.
     pub version: semver::Version,
-    /// What it says of itself.
+    /// The description by its author.
     pub description: Option<String>,
-    /// What to use instead, when it is deprecated.
+    /// The replacement, when it is deprecated.
     pub deprecation: Option<String>,
     /// Words to find it by.
     pub tags: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Extension {
 pub struct DiscoverMethod {
     /// The program.
     pub executable: String,
-    /// What it is called with.
+    /// The arguments that it is called with.
     pub arguments: Vec<DiscoverArgument>,
 }
 
@@ -51,7 +51,7 @@ pub enum DiscoverArgument {
     Endings {
         /// The name.
         name: String,
-        /// Whether the endings are put in double quotes.
+        /// True if the endings are put in double quotes.
         quoted: bool,
     },
 }
@@ -63,7 +63,7 @@ pub struct ImportMethod {
     pub file_extensions: Vec<String>,
     /// The program.
     pub executable: String,
-    /// What it is called with.
+    /// The arguments that it is called with.
     pub arguments: Vec<ImportArgument>,
     /// The document, computed from `stdout()`; what is printed is the document when this is absent.
     pub output: Option<Expression>,
@@ -83,7 +83,7 @@ pub enum ImportArgument {
 pub struct SecretMethod {
     /// The program.
     pub executable: String,
-    /// What it is called with.
+    /// The arguments that it is called with.
     pub arguments: Vec<SecretArgument>,
 }
 

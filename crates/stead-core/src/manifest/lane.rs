@@ -1,4 +1,4 @@
-//! What calls of a resource share, so that their number can be limited together.
+//! The lanes of calls, by which calls of resources are limited together.
 
 use super::{Implementation, Manifest};
 use crate::id::TypeName;
@@ -6,11 +6,11 @@ use crate::id::TypeName;
 /// A group of resources whose calls are limited together.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
-    /// What is built in, and what the engine does itself.
+    /// Resources that are built in, and those that the engine carries out itself.
     BuiltIn,
     /// Programs, one process a call.
     Programs,
-    /// What one adapter carries out.
+    /// Resources that one adapter carries out.
     Adapter(TypeName),
 }
 

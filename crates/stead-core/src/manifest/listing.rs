@@ -16,7 +16,7 @@ pub fn listing(manifest: &Manifest) -> Json {
 
 const NULL: Cow<'static, Json> = Cow::Borrowed(&Json::Null);
 
-/// The same, to be written at once.
+/// A listing of a resource that borrows from its manifest, to be written at once.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing<'a> {
@@ -39,7 +39,7 @@ pub struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    /// What is said of a resource.
+    /// Returns the listing of a resource.
     pub fn of(manifest: &'a Manifest) -> Self {
         let nothing_else = Self {
             r#type: manifest.type_name.as_str(),

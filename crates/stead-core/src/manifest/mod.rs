@@ -35,7 +35,7 @@ pub use read::{plain, unplaced};
 pub use secret::{SecretForm, SecretProperty};
 pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
-/// What a resource is to the engine.
+/// The role of a resource for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It manages something itself.
@@ -50,7 +50,7 @@ pub enum Kind {
     Exporter,
 }
 
-/// What a resource can do. A capability that is missing is either made up for by the engine or refused.
+/// The capabilities of a resource. One that is missing is either made up for by the engine or refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of independent abilities, each named by the protocol")]
 pub struct Capabilities {
@@ -87,11 +87,11 @@ pub struct Manifest<I = Implementation> {
     pub version: Version,
     /// Its kind.
     pub kind: Kind,
-    /// What it can do.
+    /// The operations that it supports.
     pub capabilities: Capabilities,
-    /// What it says of itself.
+    /// The description by its author.
     pub description: Option<String>,
-    /// What to use instead, when it is deprecated.
+    /// The replacement, when it is deprecated.
     pub deprecation: Option<String>,
     /// Words to find it by.
     pub tags: Vec<String>,
@@ -132,7 +132,7 @@ impl<I> Manifest<I> {
         }
     }
 
-    /// The same resource, carried out otherwise.
+    /// Returns the same resource, carried out otherwise.
     fn carried_out<J>(self, how: impl FnOnce(I) -> J) -> Manifest<J> {
         Manifest {
             type_name: self.type_name,
@@ -168,7 +168,7 @@ impl Manifest {
         }
     }
 
-    /// Whether its instances consist of others, which its adapter knows before anything runs.
+    /// Returns whether its instances consist of others, which its adapter knows before anything runs.
     pub fn is_composite(&self) -> bool {
         self.kind == Kind::Importer && self.is_powershell()
     }
@@ -198,7 +198,7 @@ impl Manifest {
         }
     }
 
-    /// Whether it is a resource of PowerShell: those are what this program adapts itself.
+    /// Returns whether it is a resource of PowerShell: those are adapted by this program itself.
     pub fn is_powershell(&self) -> bool {
         matches!(&self.implementation, Implementation::Adapted { adapter, .. }
             if matches!(adapter.implementation, Implementation::BuiltIn))
@@ -240,7 +240,7 @@ pub enum Implementation {
     Adapted {
         /// The adapter.
         adapter: Arc<Manifest>,
-        /// What it is handed.
+        /// The adapted resource that it is handed.
         resource: Arc<AdaptedResource>,
     },
     /// By a resource that is searched for when an instance is reached: there was none when the run began.
@@ -294,13 +294,13 @@ pub struct CommandResource {
 pub struct Method {
     /// The program: a name, or a path relative to the manifest.
     pub executable: String,
-    /// What it is called with.
+    /// The arguments that it is called with.
     pub arguments: Vec<Argument>,
     /// How it gets the desired state besides its arguments.
     pub input: Input,
-    /// What it prints.
+    /// The form of its output.
     pub returns: Option<Returns>,
-    /// What it prints in what-if, where that differs.
+    /// The form of its output in what-if, where that differs.
     pub what_if_returns: Option<Returns>,
 }
 
@@ -313,7 +313,7 @@ pub enum Argument {
     Json {
         /// The name.
         name: String,
-        /// Whether it is there even without a desired state.
+        /// True if it is passed even without a desired state.
         mandatory: bool,
     },
     /// Two arguments: the name, then the content of the adapted manifest as JSON.
@@ -326,7 +326,7 @@ pub enum Argument {
     ResourcePath {
         /// The name.
         name: String,
-        /// Whether the path is put in double quotes.
+        /// True if the path is put in double quotes.
         quoted: bool,
     },
     /// The text, but only in what-if.
@@ -345,7 +345,7 @@ pub enum Input {
     Environment,
 }
 
-/// What a program prints.
+/// The form of the output of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
     /// One line: the state.
@@ -373,11 +373,11 @@ pub enum SchemaSource {
 pub struct AdapterMethods {
     /// Lists the adapted resources, one JSON object a line.
     pub list: Option<Method>,
-    /// What it is given.
+    /// The input that it is given.
     pub input_kind: AdapterInput,
 }
 
-/// What an adapter is given.
+/// The form of the input that an adapter is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdapterInput {
     /// A document with all instances.
@@ -395,7 +395,7 @@ pub struct AdaptedResource {
     pub require_adapter: TypeName,
     /// The file that it is implemented in; a manifest has it relative to where it lies, an adapter as it likes.
     pub path: Option<PathBuf>,
-    /// What its adapter is handed instead of a path.
+    /// The content that its adapter is handed instead of a path.
     pub content: Option<serde_json::Value>,
     /// Its schema, where it states one.
     pub schema: Option<serde_json::Value>,

@@ -10,13 +10,13 @@ use crate::expr::{Expression, is_expression};
 use crate::id::TypeName;
 use crate::text::{Entry, Kind, Node, Span};
 
-/// What is found while reading; every method notes what is wrong and answers `None`.
+/// The findings of reading so far; every method notes what is wrong and answers `None`.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) found: Vec<Diagnostic>,
 }
 
-/// What becomes of a key that is not known.
+/// The treatment of a key that is not known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
     Refused,

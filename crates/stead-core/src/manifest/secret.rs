@@ -8,11 +8,11 @@ use crate::value::{Object, Seal, Value};
 pub struct SecretProperty {
     /// Its name.
     pub name: &'static str,
-    /// What of its value is secret.
+    /// The form of the secret in its value.
     pub form: SecretForm,
 }
 
-/// What of the value of a property is secret.
+/// The part of the value of a property that is secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SecretForm {
     /// All of it.
@@ -46,7 +46,8 @@ impl SecretForm {
     }
 }
 
-/// Whether a text has a user in front of the host of an address, a query behind it, or a password among its options.
+/// Returns whether a text has a user in front of the host of an address, a query behind it, or a password among its
+/// options.
 fn has_credentials(text: &str) -> bool {
     match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -70,7 +71,7 @@ fn is_password(option: &str) -> bool {
 }
 
 impl Manifest {
-    /// Whether a state has a secret that is not sealed.
+    /// Returns whether a state has a secret that is not sealed.
     pub fn states_secrets(&self, desired: &Value) -> bool {
         let members = desired.as_object();
         self.secret_places.as_ref().is_some_and(|places| places.are_in(desired))

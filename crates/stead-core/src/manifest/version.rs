@@ -23,7 +23,7 @@ pub enum Version {
 pub struct InvalidVersion {
     /// The text.
     pub text: String,
-    /// What was probably meant.
+    /// The value that was probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -89,7 +89,7 @@ fn split_date(text: &str) -> (&str, &str) {
     text.split_at_checked(DAY).unwrap_or((text, ""))
 }
 
-/// Whether text is `YYYY-MM-DD` or `YYYY-MM-DD-letters`, and the day exists.
+/// Returns whether text is `YYYY-MM-DD` or `YYYY-MM-DD-letters`, and the day exists.
 fn is_date(text: &str) -> bool {
     let (day, suffix) = split_date(text);
     let letters = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -124,7 +124,7 @@ fn completed(text: &str) -> Option<String> {
     missing.iter().map(|zeros| format!("{bare}{zeros}")).find(|text| semver::Version::parse(text).is_ok())
 }
 
-/// What a document requires of the version of a resource.
+/// A requirement of a document on the version of a resource.
 ///
 /// Comparators such as `>=1.2`, all of which must hold, in the syntax of Cargo, with restrictions that DSC puts on
 /// it: each has an operator, `*` is the one wildcard and stands for a component behind the first, and there is no build
@@ -147,9 +147,9 @@ enum Rule {
 pub struct InvalidRequirement {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub problem: String,
-    /// What to do about it.
+    /// The advice about it.
     pub help: Option<String>,
 }
 
@@ -166,7 +166,8 @@ impl VersionRequirement {
         Ok(Self { text: trimmed.to_owned(), rule })
     }
 
-    /// Whether a version satisfies it. A prerelease does only when a comparator names a prerelease of that same version.
+    /// Returns whether a version satisfies it. A prerelease does only when a comparator names a prerelease of that
+    /// same version.
     pub fn matches(&self, version: &Version) -> bool {
         match (&self.rule, version) {
             (Rule::Semantic(rule), Version::Semantic(version)) => rule.matches(version),
@@ -187,7 +188,7 @@ impl fmt::Display for VersionRequirement {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// A mistake, and the advice about it.
 type Problem = (String, Option<String>);
 
 fn comparators(text: &str) -> Result<VersionReq, Problem> {
@@ -201,7 +202,7 @@ fn comparators(text: &str) -> Result<VersionReq, Problem> {
 /// The operators, longer ones first.
 const OPERATORS: [&str; 7] = [">=", "<=", ">", "<", "=", "^", "~"];
 
-/// What DSC forbids although Cargo allows it, with messages that say what to write instead.
+/// Checks what DSC forbids although Cargo allows it, with messages that say what to write instead.
 fn restrictions(comparator: &str) -> Result<(), Problem> {
     if comparator.is_empty() {
         return Err(("there is nothing beside a comma".into(), Some("write '>=1.0, <2.0'".into())));

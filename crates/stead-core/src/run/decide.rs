@@ -1,4 +1,4 @@
-//! What is decided about one node, from how far it has come.
+//! Decisions about one node, from how far it has come.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::planner::opening;
 use crate::report::{Phase, Record};
 use crate::value::{Value, sealing_wrapped};
 
-/// What is decided about a node that nothing is missing to.
+/// A decision about a node that is ready.
 pub(super) enum Decision {
     Record(EventKind),
     Want(FactKey),
     Call(Box<Call>),
 }
 
-/// What keeps a condition or properties from being evaluated.
+/// The obstacle to evaluating a condition or properties.
 enum Trouble {
     Halt(Halt),
     Finding(Diagnostic),

@@ -18,7 +18,7 @@ use crate::id::NodeId;
 pub(super) struct Forecast {
     /// For each node one of the changes that it depends on, itself included.
     after: BTreeMap<NodeId, NodeId>,
-    /// The same of changes that may have an effect on anything.
+    /// For each node one of the changes that may have an effect on anything and that it depends on.
     after_anything: BTreeMap<NodeId, NodeId>,
     /// The changes that will be made.
     certain: BTreeSet<NodeId>,

@@ -1,4 +1,4 @@
-//! What a run holds in memory: desired states, and what resources answered.
+//! The memory that a run holds: desired states, and answers of resources.
 
 use super::{Retention, Run};
 use crate::budget::{Budget, Exceeded, size};
@@ -66,7 +66,7 @@ impl Run {
 
     /// Returns whether there is room for a call: its desired state besides all that is held.
     ///
-    /// What was held of an instance before is not subtracted: there are both until the new one is recorded.
+    /// The former values of an instance are not subtracted: both exist until the new one is recorded.
     pub(super) fn check_room(&self, id: NodeId, desired: &Value) -> Result<(), Box<Diagnostic>> {
         let wanted = if self.is_stated(id) { 0 } else { desired.weight() };
         let limit = Budget::RUN.bytes;

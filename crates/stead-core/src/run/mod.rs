@@ -50,34 +50,34 @@ use policy::{Pace, Policy, SinglePass, Verdict};
 use readiness::Readiness;
 pub use replay::ReplayError;
 
-/// What a run works on, and how.
+/// The subject of a run, and how it is carried out.
 #[derive(Clone)]
 pub struct Setup {
-    /// What there is to do.
+    /// The instances, in order.
     pub graph: Arc<Graph>,
     /// The texts that findings point into.
     pub sources: Arc<Sources>,
-    /// What the graph was resolved with.
+    /// The facts that the graph was resolved with.
     pub facts: Facts,
     /// Where secrets are put that are stated or made while it goes on.
     pub seal: Arc<dyn Seal>,
-    /// What it is for.
+    /// The purpose of the run.
     pub mode: Mode,
     /// With what rights it runs.
     pub privilege: Privilege,
-    /// Whether an instance is tried again.
+    /// The rule by which an instance is tried again.
     pub policy: Arc<dyn Policy>,
     /// Where the document came from.
     pub origin: Arc<str>,
-    /// What tells whether another graph is the same, from [`Graph::digest`]; empty where no journal is kept.
+    /// The digest that equal graphs share, from [`Graph::digest`]; empty where no journal is kept.
     pub digest: Arc<str>,
     /// The instances that something else is done with than with the others. A run is resumed with the same ones.
     pub exceptions: Exceptions,
-    /// What is kept of the answers of resources.
+    /// The answers of resources that are kept.
     pub retention: Retention,
 }
 
-/// What a run keeps of the answers of resources, once their instances have ended.
+/// The answers of resources that a run keeps, once their instances have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Retention {
     /// All of them.
@@ -147,7 +147,7 @@ impl Room {
     }
 }
 
-/// What should happen next.
+/// The next calls, events and time to wait for.
 #[derive(Debug, Default)]
 pub struct Next {
     /// To be recorded and applied at once: they need nothing from outside.
@@ -206,7 +206,7 @@ pub struct Run {
     changes: u64,
     /// How many had when an instance was last tried, of those that are not settled.
     changes_before: BTreeMap<NodeId, u64>,
-    /// Whether events of a former process were applied, and it was not recorded that another took over.
+    /// True if events of a former process were applied, and it was not recorded that another took over.
     taken_over: bool,
     forecast: Forecast,
     /// In what-if: the paths that each instance is limited to which is not settled.

@@ -12,7 +12,7 @@ pub(super) struct PendingFailure {
     pub(super) otherwise: Otherwise,
 }
 
-/// What comes of an instance that another change makes possible.
+/// The outcome of an instance if another change makes it possible.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Otherwise {
     /// It changes as predicted, if that change creates just what is missing.

@@ -1,4 +1,4 @@
-//! Whether an instance that is not in its desired state yet is run again, and when.
+//! The rules by which an instance that is not in its desired state yet is run again, and when.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What follows from an attempt.
+/// The consequence of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The instance ends as it is.

@@ -1,4 +1,4 @@
-//! What can be begun, in the order in which it is begun.
+//! The nodes that can be begun, in the order in which they are begun.
 
 use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::iter::Peekable;
@@ -166,7 +166,7 @@ impl<'a> DueInQueue<'a> {
     }
 }
 
-/// What calls that are under way exclude.
+/// The resources and names that calls under way exclude.
 #[derive(Default)]
 struct Taken<'a> {
     calls: usize,

@@ -1,4 +1,4 @@
-//! What an instance waits for, computed from how those that it needs ended.
+//! The readiness of an instance, computed from how those that it needs ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ impl Readiness {
     }
 }
 
-/// What becomes of an instance that nothing is missing to.
+/// The consequence for an instance once everything that it needs has ended.
 pub(super) enum Gate {
     /// It begins.
     Begin,

@@ -27,7 +27,7 @@ pub trait PendingRule: Send + Sync {
 pub struct WhileProgress {
     /// How many runs in a row may come to the same; one more ends it.
     pub max_unchanged: u32,
-    /// Whether a provider that is still at work makes progress by saying so.
+    /// True if a provider that is still at work makes progress by saying so.
     pub patient: bool,
 }
 
@@ -45,9 +45,9 @@ impl PendingRule for WhileProgress {
 /// Runs again what is pending.
 #[derive(Clone)]
 pub struct Reconciler {
-    /// Whether instances are run again one by one or all together.
+    /// The pace: instances are run again one by one or all together.
     pub pace: Pace,
-    /// What is pending.
+    /// The rule that says which outcomes are pending.
     pub rule: Arc<dyn PendingRule>,
     /// How often anything is run again at most: an instance, or where all are run together, all of them.
     pub max_re_runs: u32,
@@ -55,7 +55,7 @@ pub struct Reconciler {
     pub wait: Option<Wait>,
     /// The shortest wait.
     pub min_wait: Duration,
-    /// What chance depends on.
+    /// The seed of the random part of waits.
     pub seed: u64,
 }
 

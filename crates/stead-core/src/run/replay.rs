@@ -12,13 +12,13 @@ pub enum ReplayError {
     /// The journal was written by another version of stead.
     #[error("the journal has version {found}; this program reads version {VERSION}")]
     Version {
-        /// What it says.
+        /// The version that it names.
         found: u32,
     },
     /// The journal is about another document, or the same with other parameters or resources.
     #[error("the journal belongs to another run: its {what} differs")]
     Foreign {
-        /// What tells.
+        /// The thing that differs.
         what: &'static str,
     },
     /// An event is missing, or stands twice.
@@ -42,7 +42,7 @@ pub enum ReplayError {
     Impossible {
         /// Its number.
         sequence: u64,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What expressions see while a run goes on: besides what is known before, what instances answered.
+//! The view of expressions while a run goes on: besides what is known before, the answers of instances.
 
 use std::sync::Arc;
 

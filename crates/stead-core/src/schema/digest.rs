@@ -1,4 +1,4 @@
-//! What tells two schemas apart.
+//! The digest by which schemas are compared.
 
 use serde_json::Value as Json;
 

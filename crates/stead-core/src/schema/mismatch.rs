@@ -1,4 +1,4 @@
-//! What is wrong with a value, in words about properties: the texts of the library quote the value, and speak of schemas.
+//! Mismatches of a value, in words about properties: the texts of the library quote the value, and speak of schemas.
 
 use std::fmt::{self, Display};
 
@@ -15,11 +15,11 @@ use crate::value::{Value, pointer};
 pub struct Mismatch {
     /// Where in the value, as a JSON pointer; empty for the whole.
     pub pointer: String,
-    /// What is wrong there.
+    /// The mismatch there.
     pub reason: Reason,
     /// How it is written, if that is all that is wrong.
     pub form: Option<Form>,
-    /// Whether it holds whatever the members or elements of the value are.
+    /// True if it holds whatever the members or elements of the value are.
     pub is_shallow: bool,
     /// When it is wrong, such as "when 'after' is used"; `None` for always.
     when: Option<String>,
@@ -44,7 +44,7 @@ impl Display for Mismatch {
 }
 
 impl Mismatch {
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         self.reason.help().or_else(|| self.form.map(|form| form.help().to_owned()))
     }
@@ -69,7 +69,7 @@ impl Mismatch {
         }
     }
 
-    /// What one error of the library says, about a value of this schema.
+    /// Describes one error of the library, about a value of this schema.
     pub(super) fn of(error: &ValidationError<'_>, schema: &Json) -> Self {
         let path = error.schema_path().as_str();
         let kind = error.kind();
@@ -295,7 +295,7 @@ fn circumstance(error: &ValidationError<'_>, schema: &Json) -> Option<String> {
     }
 }
 
-/// What a condition of a schema asks for.
+/// Returns in words what a condition of a schema asks for.
 fn holds(condition: &Json) -> Option<String> {
     let value = |(name, schema): (&String, &Json)| match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => Some(format!("'{name}' is {value}")),

@@ -27,9 +27,9 @@ pub enum Reason {
     Type(Vec<Type>),
     /// It is none of these.
     OneOf {
-        /// What is allowed, as JSON.
+        /// The allowed values, as JSON.
         allowed: Vec<String>,
-        /// What was probably meant.
+        /// The value that was probably meant.
         near: Option<String>,
     },
     /// It has none of several forms, each for its own reason.
@@ -58,7 +58,7 @@ pub enum Type {
 }
 
 impl Reason {
-    /// Whether the text names a member of the value, so that it is a sentence already.
+    /// Returns whether the text names a member of the value, so that it is a sentence already.
     pub fn names_member(&self) -> bool {
         match self {
             Self::Unknown { .. } | Self::Missing(_) | Self::Excluded(_) | Self::NotHere(_) => true,
@@ -67,7 +67,7 @@ impl Reason {
         }
     }
 
-    /// What to do about it, as far as that does not depend on the value.
+    /// Returns the advice about it, as far as that does not depend on the value.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unknown { known, .. } => match self.meant() {
@@ -172,7 +172,7 @@ impl Form {
         }
     }
 
-    /// What to do, in words.
+    /// Returns the advice, in words.
     pub fn help(self) -> &'static str {
         match self {
             Self::Quoted => "write it in quotes",

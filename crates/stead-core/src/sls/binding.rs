@@ -175,11 +175,11 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// What a text holds besides text.
+/// A piece of a text that is not literal.
 enum Expression<'t> {
     /// A parameter, by its place in the list of uses.
     Parameter(usize),
-    /// What stands between `${` and `}`.
+    /// The text between `${` and `}`.
     Binding(&'t str),
 }
 
@@ -257,7 +257,7 @@ fn joined(pieces: Vec<Piece>, is_typed: bool) -> Value {
 enum Step {
     Key(String),
     Index(u32),
-    /// What follows is done with each element.
+    /// The steps behind it are carried out with each element.
     Each,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct State<'a> {
     pub(super) resource_name: Option<&'a str>,
     /// Arguments of that entry.
     overrides: &'a [Entry],
-    /// What the function gets as `name`.
+    /// The value that the function gets as `name`.
     pub(super) argument: &'a str,
     /// Where its id stands, or its entry of `names`.
     pub(super) span: Span,
@@ -54,7 +54,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// What messages call it.
+    /// Returns the name by which messages call it.
     fn label(&self) -> String {
         format!("'{}' ({}.{})", self.written_name(), self.declaration.module.value, self.function)
     }

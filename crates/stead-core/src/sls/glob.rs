@@ -1,6 +1,6 @@
 //! The patterns of requisites: `*` for any text, `?` for any character.
 
-/// Whether a text matches a pattern.
+/// Returns whether a text matches a pattern.
 ///
 /// Guarantees: the product of both lengths bounds the work.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
@@ -30,7 +30,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     reached.last().is_some_and(|here| *here)
 }
 
-/// Whether a text is a pattern.
+/// Returns whether a text is a pattern.
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }

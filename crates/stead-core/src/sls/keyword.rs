@@ -23,7 +23,7 @@ pub(super) enum Requisite {
     Prereq,
 }
 
-/// What an argument is to Idem.
+/// The meaning of an argument to Idem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Keyword {
     Requisite(Requisite),
@@ -100,7 +100,7 @@ const KEYWORDS: [(&str, Keyword); 44] = [
     ("reload_modules", Keyword::NotCarried(WITHOUT_EFFECT)),
 ];
 
-/// What an argument is to Idem; `None` for an argument of the state's function.
+/// Returns the meaning of an argument to Idem; `None` for an argument of the state's function.
 pub(super) fn keyword(name: &str) -> Option<Keyword> {
     KEYWORDS.iter().find(|(word, _)| *word == name).map(|(_, keyword)| *keyword)
 }

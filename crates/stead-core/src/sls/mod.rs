@@ -28,7 +28,7 @@ use read::FileView;
 /// An SLS file.
 #[derive(Clone, Debug)]
 pub struct Sls {
-    /// What others include and require it by: `a.b` for `a/b.sls` and `a/b/init.sls`.
+    /// The name by which others include and require it: `a.b` for `a/b.sls` and `a/b/init.sls`.
     pub reference: String,
     /// Which of these files it is.
     pub layout: Layout,
@@ -46,7 +46,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// What a path adds to the reference with its dots as slashes.
+    /// Returns the suffix that a path adds to the reference with its dots as slashes.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Single => ".sls",
@@ -55,7 +55,7 @@ impl Layout {
     }
 }
 
-/// What became of SLS files.
+/// The result of converting SLS files.
 #[derive(Debug)]
 pub enum Conversion {
     /// These included files are to be added behind the others; then convert them again.
@@ -64,7 +64,7 @@ pub enum Conversion {
     Done {
         /// `None` where something is wrong with them.
         document: Option<Converted>,
-        /// What is wrong, and as warnings what could not be carried over exactly.
+        /// The mistakes, and as warnings the features that could not be carried over exactly.
         findings: Vec<Diagnostic>,
     },
 }
@@ -139,7 +139,7 @@ pub fn convert(files: &[Sls], sources: &Sources) -> Conversion {
     Conversion::Done { document: document.filter(|_| !any_error(&findings)), findings }
 }
 
-/// What a reference stands for that may begin with dots, in a file; `None` when it leads outside.
+/// Returns the absolute form of a reference in a file that may begin with dots; `None` when it leads outside.
 fn absolute(written: &str, from: &FileView<'_>) -> Option<String> {
     let rest = written.trim_start_matches('.');
     let levels = written.len() - rest.len();

@@ -12,7 +12,7 @@ use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, Span
 /// How states are written.
 const FUNCTION: &str = "write 'id: module.function', or below the id 'module.function:' and a list of arguments";
 
-/// What the files say.
+/// The content of the files.
 #[derive(Default)]
 pub(super) struct Read {
     pub(super) declarations: Vec<Declaration>,
@@ -53,7 +53,7 @@ pub(super) struct Include {
 /// The functions and the arguments in the list of a state.
 type Arguments = (Vec<String>, Vec<Entry>);
 
-/// What stands behind a key such as `module.function`.
+/// The function and arguments behind a key such as `module.function`.
 type Function = (Spanned<String>, TypeName, Arguments);
 
 /// The purpose of a state in its file.
@@ -123,7 +123,7 @@ impl Read {
         self.findings.push(Diagnostic::error(&codes::FORM, span, message).with_help(help));
     }
 
-    /// Whether parameters are used in a value where none can stand, which is reported.
+    /// Reports parameters in a value where none can stand; returns whether there were any.
     fn refuse_parameters(&mut self, node: &Node) -> bool {
         let marked = template::marked(node);
         self.findings.extend(marked.iter().map(|span| template::misplaced(*span)));
@@ -330,7 +330,7 @@ impl Read {
         }
     }
 
-    /// The same for the arguments in `names`.
+    /// Applies it to the arguments in `names`.
     fn names(&mut self, node: &mut Node) {
         match &mut node.kind {
             Kind::Array(items) => items.iter_mut().for_each(|item| self.names(item)),
@@ -346,7 +346,7 @@ impl Read {
         }
     }
 
-    /// The same for the arguments of a name.
+    /// Applies it to the arguments of a name.
     fn overrides(&mut self, node: &mut Node) {
         match &mut node.kind {
             Kind::Array(items) => items.iter_mut().for_each(|item| self.overrides(item)),

@@ -100,7 +100,7 @@ fn parameter(text: &str) -> Option<(String, Option<Value>)> {
     is_name.then(|| (name.to_owned(), None))
 }
 
-/// What stands in quotes, and what follows. Text with escapes is not taken.
+/// Returns the text in quotes, and the rest behind it. Text with escapes is not taken.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     let (inside, rest) = text.get(1..)?.split_once(quote)?;
@@ -171,7 +171,7 @@ pub(super) fn misplaced(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::TEMPLATE, span, "a parameter can stand only in the value of an argument")
 }
 
-/// Whether a parameter is used in a text.
+/// Returns whether a parameter is used in a text.
 pub(super) fn is_marked(text: &str) -> bool {
     text.contains(MARK.0)
 }

@@ -44,7 +44,7 @@ struct Writer<'a> {
     binder: Binder<'a>,
     findings: Vec<Diagnostic>,
     resources: Vec<(String, Value)>,
-    /// What reacts to changes at the end.
+    /// The states that react to changes at the end.
     listeners: Vec<(String, Value)>,
     /// The id whose comment was written.
     last: Option<Span>,
@@ -79,7 +79,7 @@ fn add_new(known: &mut Vec<Value>, ids: Vec<Value>) {
 }
 
 impl Writer<'_> {
-    /// What comes before `resources`.
+    /// Returns the members that come before `resources`.
     fn head(&mut self, meta: &[Entry]) -> Object {
         let mut head = Object::new();
         head.insert("$schema".to_owned(), DOCUMENT_SCHEMA.into());
@@ -306,7 +306,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is not carried over, as written.
+    /// Returns the parts that are not carried over, as written.
     fn metadata(&mut self, state: &State<'_>) -> Option<Object> {
         let mut kept = Object::new();
         if let Some(meta) = &state.declaration.meta {

@@ -1,7 +1,8 @@
 //! Limits that the engine does not have: it joins lists without counting, and goes by recursion through values within values and
 //! through long expressions.
 //!
-//! What a template adds or assigns is led through filters, which are written into its text: no line changes its number.
+//! Values that a template adds or assigns are led through filters, which are written into its text: no line changes
+//! its number.
 
 use std::collections::BTreeMap;
 

@@ -30,21 +30,21 @@ enum Anchored {
     Unwanted,
 }
 
-/// What may be repeated.
+/// The names that may be repeated.
 enum Names<'t> {
     These(HashSet<&'t str>),
     /// There are so many that a list of them would be an attack of its own.
     All,
 }
 
-/// What a value costs, and how deep it is.
+/// The cost of a value, and its depth.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) cost: usize,
     pub(super) depth: usize,
 }
 
-/// What an alias stands for.
+/// The value that an alias stands for.
 pub(super) enum Repeated {
     Node(Node, Size),
     /// The value has not ended: it would contain itself.
@@ -97,7 +97,7 @@ impl<'t> Anchors<'t> {
         Ok(())
     }
 
-    /// What an alias of the mark stands for.
+    /// Returns the value that an alias of the mark stands for.
     pub(super) fn repeat(&mut self, id: usize) -> Repeated {
         let Some(Anchored::Kept { size, .. }) = self.by_id.get(&id) else { return Repeated::Open };
         let size = *size;

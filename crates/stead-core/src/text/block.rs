@@ -32,7 +32,7 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node
     reader.line.is_end().then_some(root)
 }
 
-/// Whether a text holds none of the characters that are read in ways of their own.
+/// Returns whether a text holds none of the characters that are read in ways of their own.
 fn is_readable(text: &str) -> bool {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\n') || byte == 0x7f;
     // Over all bytes, without an end at the first: that is done many at a time.
@@ -56,7 +56,7 @@ impl Line<'_> {
         self.text.is_empty()
     }
 
-    /// Whether a list has an element here.
+    /// Returns whether a list has an element here.
     fn is_element(&self) -> bool {
         self.text.starts_with("- ") || self.text == "-"
     }
@@ -71,7 +71,7 @@ struct Reader<'t> {
     /// How many values more there may be.
     left: usize,
     deepest: usize,
-    /// What objects and lists that have not ended hold so far: they take their own from the top.
+    /// The members of objects and elements of lists that have not ended: they take their own from the top.
     members: Vec<Entry>,
     elements: Vec<Node>,
 }
@@ -112,7 +112,7 @@ impl<'t> Reader<'t> {
         Some(Node { span, kind: Kind::Array(items) })
     }
 
-    /// What stands behind a dash.
+    /// Reads the value behind a dash.
     fn element(&mut self, depth: usize) -> Option<Node> {
         let Line { start, indent, text } = self.line;
         let inner = text.get(1..)?.trim_start_matches(' ');
@@ -223,7 +223,7 @@ impl<'t> Reader<'t> {
         (depth < self.deepest).then_some(())
     }
 
-    /// Whether what follows belongs to something around the value that ended, which was as deep as this.
+    /// Requires that the next line belongs to something around the value that ended, which was as deep as this.
     fn leave(&self, indent: usize) -> Option<()> {
         (self.line.indent <= indent || self.line.is_end()).then_some(())
     }
@@ -289,7 +289,7 @@ fn key(line: &str) -> Option<(&str, &str)> {
     (starts_well && (rest.is_empty() || rest.starts_with(' '))).then_some((key, rest))
 }
 
-/// Whether there is nothing but a comment.
+/// Returns whether there is nothing but a comment.
 fn is_comment(rest: &str) -> bool {
     rest.is_empty() || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').as_bytes(), [] | [b'#', ..]))
 }
@@ -300,7 +300,7 @@ fn single_quoted(text: &str) -> Option<(Kind, &str)> {
     Some((Kind::String(text.get(1..end)?.into()), text.get(..=end)?))
 }
 
-/// What a word without quotes stands for, and as it is written.
+/// Returns the value of a word without quotes, and the word as it is written.
 fn unquoted(text: &str) -> Option<(Kind, &str)> {
     let mut bytes = text.bytes();
     match bytes.next()? {

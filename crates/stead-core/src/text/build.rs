@@ -89,7 +89,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// What was built. Without `complete` there is no tree.
+    /// Returns the tree and the findings. Without `complete` there is no tree.
     pub(super) fn finish(mut self, complete: bool) -> (Option<Node>, Vec<Diagnostic>) {
         if complete && self.root.is_none() {
             let help = "a document is an object with the key 'resources'";

@@ -36,9 +36,9 @@ pub(super) struct Reader<'t> {
     /// How many values more there may be.
     pub(super) left: usize,
     deepest: usize,
-    /// What may stand between two pieces.
+    /// The characters that may stand between two pieces.
     is_blank: fn(u8) -> bool,
-    /// What objects and lists that have not ended hold so far: they take their own from the top.
+    /// The members of objects and elements of lists that have not ended: they take their own from the top.
     members: Vec<Entry>,
     elements: Vec<Node>,
 }

@@ -1,6 +1,6 @@
-//! What reading a text may cost.
+//! Limits of reading a text.
 
-/// What a text may cost. Every limit holds before memory is spent.
+/// Limits of the cost of a text. Every limit holds before memory is spent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes of text. At most 4 GiB are read whatever it says, because places are kept in 32 bits.

@@ -16,7 +16,7 @@ pub fn locate(sources: &Sources, node_span: Span, range: Range<usize>) -> Span {
     }
 }
 
-/// The same where the text of the source is at hand.
+/// Locates a range like [`locate`], where the text of the source is at hand.
 pub(crate) fn locate_in(text: &str, node_span: Span, range: Range<usize>) -> Span {
     let Some(written) = text.get(node_span.start as usize..node_span.end as usize) else { return node_span };
     let map = match written.chars().next() {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Span, Spanned};
 use crate::value::{Number, Value};
 
-/// What may stand in a tree in place of text, such as an expression that was compiled.
+/// A value that may stand in a tree in place of text, such as an expression that was compiled.
 pub trait Leaf {
     /// The text that it was written as.
     fn written(&self) -> &str;
@@ -26,11 +26,11 @@ impl Leaf for Never {
 pub struct Node<L = Never> {
     /// Where it was written.
     pub span: Span,
-    /// What was written.
+    /// The content, as it was written.
     pub kind: Kind<L>,
 }
 
-/// What a [`Node`] holds.
+/// The content of a [`Node`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Kind<L = Never> {
     /// `null`
@@ -136,7 +136,7 @@ impl<L: Leaf> Node<L> {
     }
 }
 
-/// Whether no key occurs twice.
+/// Returns whether no key occurs twice.
 pub(super) fn are_distinct(members: &[Entry]) -> bool {
     // Comparing all pairs is faster than hashing up to about this many.
     const FEW: usize = 12;

@@ -1,9 +1,9 @@
-//! What a plain scalar means: the rules of YAML 1.2's core schema as DSC v3 applies them.
+//! The meaning of a plain scalar: the rules of YAML 1.2's core schema as DSC v3 applies them.
 
 use super::Kind;
 use crate::value::Number;
 
-/// What unquoted text stands for.
+/// The value of unquoted text.
 pub(super) enum Plain {
     /// A value.
     Value(Kind),
@@ -29,7 +29,7 @@ pub(super) fn plain(text: &str) -> Plain {
     }
 }
 
-/// Whether it is one of the forms of null.
+/// Returns whether it is one of the forms of null.
 pub(super) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }

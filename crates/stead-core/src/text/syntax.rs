@@ -22,7 +22,7 @@ pub(super) fn apply(text: &mut String, patch: &Patch) {
     text.replace_range(patch.range.clone(), &quoted);
 }
 
-/// What is wrong in words, and how to read on if the fault is understood.
+/// Explains a fault in words, and how to read on if the fault is understood.
 pub(super) fn explain(error: &ScanError, builder: &Builder<'_>) -> (Diagnostic, Option<Patch>) {
     let text = builder.text();
     let at = char_border(text, error.marker().byte_offset().unwrap_or(0));
@@ -57,7 +57,7 @@ fn unquoted_around(text: &str, at: usize) -> Option<Range<usize>> {
     )
 }
 
-/// Whether a value can start here, judging by what stands before it on the line.
+/// Returns whether a value can start here, judging by what stands before it on the line.
 fn starts_value(text: &str, at: usize) -> bool {
     let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
     let before = line.trim_end_matches([' ', '\t']);
@@ -197,7 +197,7 @@ impl<'t> Fault<'_, 't> {
             .with_help(format!("add the missing ',' or '{close}', or put text that contains brackets in quotes"))
     }
 
-    /// What follows the bracket that closes the text, as where JSON stands line by line.
+    /// Describes text behind the bracket that closes the text, as where JSON stands line by line.
     fn behind_brackets(&self, end: usize) -> Diagnostic {
         let behind = self.text.get(end..).unwrap_or_default();
         let start = end + (behind.len() - behind.trim_start().len());
@@ -240,7 +240,8 @@ impl<'t> Fault<'_, 't> {
         }
     }
 
-    /// Whether the text that ends at the fault started on a line above, because its own line is too deep for a key.
+    /// Returns whether the text that ends at the fault started on a line above, because its own line is too deep for
+    /// a key.
     fn continues_above(&self) -> bool {
         self.builder.last().start < position(self.line().0) && self.builder.last().end > position(self.line().0)
     }

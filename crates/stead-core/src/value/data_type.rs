@@ -37,7 +37,7 @@ impl DataType {
         Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
     }
 
-    /// Whether values of it are secrets.
+    /// Returns whether values of it are secrets.
     pub fn is_secure(self) -> bool {
         matches!(self, Self::SecureString | Self::SecureObject)
     }

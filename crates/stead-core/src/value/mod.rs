@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, with an article, for messages.
+    /// Returns the kind of value with an article, for messages.
     pub fn described(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -96,12 +96,12 @@ impl Value {
         self.as_object()?.get(name)
     }
 
-    /// Whether it is null.
+    /// Returns whether it is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Whether any part of it is sealed.
+    /// Returns whether any part of it is sealed.
     pub fn has_sealed(&self) -> bool {
         match self {
             Self::Sealed(_) => true,
@@ -149,7 +149,7 @@ impl Value {
     }
 }
 
-/// What is printed in place of a sealed value; the same text as DSC v3 prints.
+/// The text that is printed in place of a sealed value; the same as DSC v3 prints.
 pub const REDACTED: &str = "<secureValue>";
 
 impl From<serde_json::Value> for Value {

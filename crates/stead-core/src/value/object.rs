@@ -43,7 +43,7 @@ impl Object {
         self.members.len()
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -64,7 +64,7 @@ impl Object {
         self.members.get(self.position(name)?).map(|(name, value)| (name, value))
     }
 
-    /// Whether there is a value of that name.
+    /// Returns whether there is a value of that name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.position(name).is_some()
     }
@@ -257,7 +257,7 @@ mod tests {
         ]
     }
 
-    /// The same steps on a list that is always searched from its start.
+    /// Carries the same steps out on a list that is always searched from its start.
     fn carry_out(step: &Step, object: &mut Object, model: &mut Vec<(String, i64)>) {
         match step {
             Step::Insert(name, value) => {

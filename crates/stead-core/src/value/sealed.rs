@@ -52,7 +52,7 @@ impl fmt::Debug for Sealed {
 pub enum Recipe {
     /// A secret that the host keeps.
     Secret(SecretName),
-    /// What is made of such values.
+    /// A value that is computed from such values.
     Computed(Computed),
 }
 
@@ -82,7 +82,7 @@ impl Computed {
         self.0.depth
     }
 
-    /// The same for all clones, and for nothing else as long as one of them lives.
+    /// Returns the address that all clones share, and nothing else as long as one of them lives.
     pub(super) fn address(&self) -> *const () {
         Arc::as_ptr(&self.0).cast()
     }
@@ -137,7 +137,7 @@ pub enum Step<V = Value> {
     Apply {
         /// The function.
         function: Cow<'static, str>,
-        /// What it is given.
+        /// The arguments that it is given.
         arguments: Vec<V>,
     },
     /// A member or an element.
@@ -153,7 +153,7 @@ pub enum Step<V = Value> {
     Each {
         /// The array.
         array: V,
-        /// What is computed of it.
+        /// The closure that is computed of it.
         closure: Closure<V>,
     },
     /// A value that must have a given type once it is opened.
@@ -168,7 +168,7 @@ pub enum Step<V = Value> {
     Failed,
 }
 
-/// What selects a part of a value.
+/// The selector of a part of a value.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Key<V = Value> {
@@ -186,7 +186,7 @@ pub enum Key<V = Value> {
 pub struct Closure<V = Value> {
     /// The expression. In it, `lambdaVariables(0)` is the array, and `lambdaVariables(n)` the n-th captured value.
     pub source: String,
-    /// What was computed already.
+    /// The values that were computed already.
     pub captured: Vec<V>,
     /// The functions of the document that are called in `source`.
     pub functions: Vec<Function>,
@@ -202,7 +202,7 @@ pub struct Function {
     pub parameters: Vec<(String, DataType)>,
     /// The type of what it returns.
     pub returns: DataType,
-    /// What it returns, with expressions as text, the way documents have it.
+    /// The result, with expressions as text, the way documents have it.
     pub output: serde_json::Value,
 }
 
@@ -227,7 +227,7 @@ impl<V> Step<V> {
         shape
     }
 
-    /// The same step over other values.
+    /// Returns the same step over other values.
     pub(super) fn map<W, E>(&self, of: &mut dyn FnMut(&V) -> Result<W, E>) -> Result<Step<W>, E> {
         Ok(match self {
             Self::Apply { function, arguments } => Step::Apply {
@@ -274,14 +274,14 @@ impl Value {
         Self::Sealed(Sealed(Recipe::Secret(name)))
     }
 
-    /// What a step will compute as a value.
+    /// Returns the result of a step that is yet to be computed, as a value.
     pub fn deferred(step: Step) -> Self {
         Self::Sealed(Sealed(Recipe::Computed(Computed::new(step))))
     }
 
     /// The value with all of it sealed, to be of that type when it is opened.
     ///
-    /// What is sealed in it already is not put into `seal` a second time.
+    /// Parts that are sealed already are not put into `seal` a second time.
     #[must_use]
     pub fn sealed_as(self, data_type: DataType, seal: &dyn Seal) -> Self {
         if self.has_sealed() {
@@ -339,8 +339,8 @@ fn replace_wrapped(value: &mut Value, replacement: &mut dyn FnMut(Value) -> Valu
     }
 }
 
-/// Whether an object is the wrapping in which secrets come from and go to programs. What is sealed within it already
-/// is left to its recipe.
+/// Returns whether an object is the wrapping in which secrets come from and go to programs. A part that is sealed
+/// within it already is left to its recipe.
 fn is_wrapped(members: &Object) -> bool {
     match members.first() {
         Some((name, value)) if members.len() == 1 && !value.has_sealed() => {

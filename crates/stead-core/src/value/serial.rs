@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Whether a name is the mark of sealed values, with any number of `$` in front.
+/// Returns whether a name is the mark of sealed values, with any number of `$` in front.
 fn is_mark(name: &str) -> bool {
     name.ends_with(MARK) && name.trim_start_matches('$').len() == MARK.len() - 1
 }

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::expr::{Builtin, Kind};
 
-/// What `function list` prints of a function.
+/// Returns the object that `function list` prints of a function.
 pub fn function_definition(function: &Builtin) -> Json {
     let words = |kinds: &[Kind]| kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     json!({

@@ -1,4 +1,4 @@
-//! What a run prints when a resource that holds others is made of it, as its `--as-…` options say.
+//! The output of a run when a resource that holds others is made of it, as its `--as-…` options say.
 
 use serde_json::{Value as Json, json};
 

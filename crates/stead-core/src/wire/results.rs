@@ -23,12 +23,12 @@ use crate::value::Value;
 /// The schema that exported documents name.
 pub const DOCUMENT_SCHEMA: &str = "https://aka.ms/dsc/schemas/v3/bundled/config/document.json";
 
-/// What a result document says of the program and of the rights that it ran with.
+/// The members of a result document about the program and the rights that it ran with.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// The version of DSC that the document is compatible with.
     pub version: &'a str,
-    /// Whether it ran as root.
+    /// True if it ran as root.
     pub elevated: bool,
 }
 
@@ -93,7 +93,7 @@ fn information(run: &Run, setting: Setting<'_>) -> Json {
     Json::Object(all)
 }
 
-/// What must be restarted, in the order of the instances that asked for it and not of their responses.
+/// Returns the restarts that are due, in the order of the instances that asked for them and not of their responses.
 fn in_order(graph: &Graph, report: &Report) -> Vec<Restart> {
     let responses = graph.order.iter().filter_map(|id| report.record(*id).response.as_ref());
     let mut all: Vec<Restart> = Vec::with_capacity(report.restarts.len());

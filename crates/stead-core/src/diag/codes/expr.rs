@@ -1,4 +1,4 @@
-//! What can be wrong with an expression.
+//! Mistakes in expressions.
 
 crate::codes! {
     UNEXPECTED = "E0301", "an expression that cannot be read",

@@ -110,7 +110,7 @@ fn fixed_fraction(time: DateTime, digits: usize) -> Result<String, Wrong> {
     shown.map(str::to_owned).ok_or_else(|| unfinished("a second has at most seven digits behind the point"))
 }
 
-/// What a run of one letter stands for; `None` when the letter stands for itself.
+/// Returns the text for a run of one letter; `None` when the letter stands for itself.
 fn specifier(time: DateTime, letter: char, run: usize) -> Result<Option<String>, Wrong> {
     let two = |number: i8| if run == 1 { number.to_string() } else { format!("{number:02}") };
     let hour12 = (time.hour() + 11) % 12 + 1;

@@ -57,7 +57,8 @@ fn order(mut arguments: Arguments, verdict: fn(Ordering) -> bool) -> Outcome {
     }
 }
 
-/// Whether two values are the same: numbers by what they count, objects without regard to the order of their members.
+/// Returns whether two values are the same: numbers by what they count, objects without regard to the order of their
+/// members.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right) == Some(Ordering::Equal),

@@ -106,7 +106,7 @@ impl Parser<'_> {
         self.reader.type_name(node, "requireAdapter", "the manifest")
     }
 
-    /// What the manifest of an adapted resource and the list of an adapter say alike.
+    /// Reads the members that the manifest of an adapted resource and the list of an adapter have in common.
     fn about(&mut self, node: &Node, version: Option<Version>) -> Option<Manifest<()>> {
         let type_name = self.reader.type_name(node, "type", "the manifest");
         let kind = self.stated_kind(node);

@@ -1,9 +1,9 @@
-//! What a manifest file is, by its name or by what it holds.
+//! The form of a manifest file, by its name or by its content.
 
 use crate::manifest::read::present;
 use crate::text::Node;
 
-/// What a manifest file is, by its name.
+/// The form of a manifest file, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Form {
     /// `*.dsc.resource.*`

@@ -25,11 +25,11 @@ pub use form::Form;
 pub struct Declared {
     /// The expression that must be true on a machine for the manifest to count there.
     pub condition: Option<Expression>,
-    /// What is declared.
+    /// The resource or extension that is declared.
     pub declaration: Declaration,
 }
 
-/// What a manifest declares.
+/// A declaration of a manifest.
 #[derive(Clone, Debug)]
 pub enum Declaration {
     /// A resource.

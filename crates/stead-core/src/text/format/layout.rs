@@ -25,7 +25,7 @@ pub(super) fn lay_out(text: &str, tokens: &[Token]) -> String {
 struct Layout<'t> {
     text: &'t str,
     tokens: &'t [Token],
-    /// What is known of the brackets, by the token that opens them.
+    /// The brackets, by the token that opens them.
     brackets: Vec<Bracket>,
     is_json: bool,
     out: String,
@@ -52,7 +52,7 @@ struct Level {
 /// A bracket that is open.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Whether each element has a line of its own.
+    /// True if each element has a line of its own.
     has_lines: bool,
     /// How deep the closing bracket is if it has a line of its own.
     depth: usize,
@@ -82,7 +82,7 @@ impl Open {
 struct Bracket {
     /// The token that closes it.
     end: usize,
-    /// Whether a line ends between its elements.
+    /// True if a line ends between its elements.
     has_lines: bool,
 }
 
@@ -183,7 +183,7 @@ impl<'t> Layout<'t> {
         (kept, depth)
     }
 
-    /// Whether a list belongs to `?`, or to a colon with a line of its own.
+    /// Returns whether a list belongs to `?`, or to a colon with a line of its own.
     fn is_explicit(&self) -> bool {
         let is_indicator = |token: Token| token.is_key && matches!(token.kind, Kind::Question | Kind::Colon);
         self.content.is_some_and(is_indicator)

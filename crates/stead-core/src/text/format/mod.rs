@@ -77,14 +77,14 @@ fn with_line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Whether texts differ in nothing but blanks and line ends.
+/// Returns whether texts differ in nothing but blanks and line ends.
 fn same_letters(one: &str, other: &str) -> bool {
     let is_letter = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     one.bytes().filter(is_letter).eq(other.bytes().filter(is_letter))
 }
 
-/// Whether the parser reports the same for two texts. Where comments stand between other events depends on how deep they
-/// are, and so they are compared by themselves.
+/// Returns whether the parser reports the same for two texts. Where comments stand between other events depends on
+/// how deep they are, and so they are compared by themselves.
 fn same_events(one: &str, other: &str, limits: &Limits) -> bool {
     let (mut one, mut other) = (Events::of(one, limits), Events::of(other, limits));
     loop {

@@ -5,10 +5,10 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use crate::text::Limits;
 use crate::text::read::options;
 
-/// What stands between tokens. Other characters that show nothing are a part of them.
+/// The characters between tokens. Other characters that show nothing are a part of them.
 pub(super) const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Text, plain or in quotes.
@@ -43,7 +43,7 @@ pub(super) struct Token {
     pub(super) breaks: usize,
     /// How many bytes stand before it in its line.
     pub(super) column: usize,
-    /// Whether a key of an object without brackets starts with it.
+    /// True if a key of an object without brackets starts with it.
     pub(super) is_key: bool,
 }
 
@@ -72,7 +72,7 @@ struct Tokens<'t> {
     line: usize,
     /// How many brackets are open.
     depth: usize,
-    /// What may turn out to be a key: the first token since an indicator or the beginning of the line.
+    /// The token that may turn out to be a key: the first one since an indicator or the beginning of the line.
     node: Option<usize>,
 }
 
