@@ -78,13 +78,13 @@ pub struct Options {
     pub module_path: Vec<PathBuf>,
     /// Where the index of modules is kept.
     pub cache: Option<PathBuf>,
-    /// What workers are given of the environment, and what manifests may name.
+    /// The environment that workers are given and that manifests may name.
     pub environment: Environment,
     /// Who reads modules: root reads only what nobody else can change.
     pub user: User,
     /// How many workers there may be at a time.
     pub width: usize,
-    /// Whether each call has a process of its own.
+    /// True if each call has a process of its own.
     pub isolated: bool,
 }
 
@@ -171,7 +171,7 @@ impl PowerShell {
         self.listed(&self.modules_of(inventory, None), adapter, |_| true)
     }
 
-    /// The same of one type: only modules of its name are read.
+    /// Returns the listed resources of one type: only modules of its name are read.
     pub fn find(&self, inventory: &mut Inventory, adapter: &TypeName, wanted: &TypeName) -> Vec<Json> {
         let name = wanted.as_str().split_once('/').map_or(wanted.as_str(), |(module, _)| module);
         self.listed(&self.modules_of(inventory, Some(name)), adapter, |resource| same(&resource.name, wanted.short()))
@@ -212,7 +212,7 @@ impl PowerShell {
         known.get(adapted.path.as_ref()?).cloned()
     }
 
-    /// What carries out a resource; `None` for one that was not listed.
+    /// Returns the provider of a resource; `None` for one that was not listed.
     pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Arc<dyn Provider>> {
         let listed = self.listed_in(adapted)?;
         let (module, resource) = (&listed.module, Arc::clone(listed.resource(type_name.short())?));
@@ -229,7 +229,8 @@ impl PowerShell {
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
 
-    /// What an instance of a composite resource with these properties consists of; see [`Resources::expand`]. Modules are
+    /// Returns the instances that an instance of a composite resource with these properties consists of; see
+    /// [`Resources::expand`]. Modules are
     /// read once for an inventory, however many instances there are.
     ///
     /// [`Resources::expand`]: stead_core::graph::Resources::expand

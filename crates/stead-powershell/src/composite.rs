@@ -75,7 +75,7 @@ fn property(parameter: &Parameter, text: &Text, types: &Types<'_>) -> Property {
     }
 }
 
-/// Whether an attribute says `Mandatory`.
+/// Returns whether an attribute says `Mandatory`.
 fn is_mandatory(attribute: &Attribute) -> bool {
     let truth = |value: &Option<Constant>| match value {
         Some(Constant::Boolean(value)) => *value,

@@ -1,4 +1,4 @@
-//! What is wrong with a file of a module.
+//! Mistakes in a file of a module.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::text::Place;
 /// where PowerShell does.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Finding {
-    /// What kind of finding it is.
+    /// The kind of finding.
     pub code: Code,
     /// An error where what the finding is about cannot be used; a warning where it can, although PowerShell refuses or
     /// ignores it.
     pub severity: Severity,
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     pub message: String,
-    /// What to do, in one sentence.
+    /// The advice, in one sentence.
     pub help: Option<String>,
     /// The file.
     pub file: Arc<PathBuf>,

@@ -1,8 +1,9 @@
-//! What was read last time, on disk, so that no module is read again that has not changed.
+//! The index on disk of modules that were read, so that no module is read again that has not changed.
 //!
-//! A table has the modules that were found, with the stamps of the directories that finding them looked at. What was read of
-//! a module lies behind the table, with all that it depends on: directories, files, what was not there, and variables of the
-//! environment. It is looked at only when the module is asked for: a document that names one resource pays for one module.
+//! A table has the modules that were found, with the stamps of the directories that finding them looked at. The
+//! content of a module lies behind the table, with all that it depends on: directories, files, names that did not
+//! exist, and variables of the environment. It is looked at only when the module is asked for: a document that names
+//! one resource pays for one module.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -43,27 +44,27 @@ const KEPT: usize = 16;
 pub struct Inventory {
     /// The directories that were searched, in this order.
     roots: Vec<(PathBuf, Root)>,
-    /// What is known of the directories of other searches.
+    /// The directories of other searches.
     others: BTreeMap<PathBuf, Root>,
     /// Where parts are.
     index: Option<Parted>,
-    /// Whether something was found or read that is not in the index.
+    /// True if something was found or read that is not in the index.
     changed: bool,
-    /// What was listed while modules were looked for: reading one needs the same again.
+    /// The listings made while modules were looked for: reading one needs them again.
     lists: Lists,
     /// Directories that cannot be read, or are not trusted.
     pub errors: Vec<OpenError>,
 }
 
-/// What directories hold, by the bytes of their paths: comparing paths takes them apart.
+/// The names in directories, by the bytes of their paths: comparing paths takes them apart.
 type Lists = HashMap<OsString, Stamped<Arc<Names>>>;
 
 /// A directory of `PSModulePath`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Root {
-    /// Whether all modules are there, and every later change will show.
+    /// True if all modules are there, and every later change will show.
     complete: bool,
-    /// What finding the modules depends on.
+    /// The paths and variables that finding the modules depends on.
     on: Dependencies,
     modules: Vec<Entry>,
 }
@@ -85,10 +86,10 @@ enum State {
     Read(Reading),
 }
 
-/// What a module was read by, and what it is; `None` where PowerShell does not see it.
+/// The dependencies of reading a module, and the module; `None` where PowerShell does not see it.
 type Reading = (Dependencies, Option<Arc<Module>>);
 
-/// What a result depends on.
+/// The paths and variables that a result depends on, with their stamps and values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Dependencies {
     /// Directories and files, in order; nothing for what was not there.
@@ -103,7 +104,7 @@ impl Dependencies {
             && self.paths.iter().all(|(path, known)| stamp(path) == *known)
     }
 
-    /// Whether every later change will show.
+    /// Returns whether every later change will show.
     fn settled(&self, now: SystemTime) -> bool {
         self.paths.iter().filter_map(|(_, stamp)| *stamp).all(|stamp| stamp.settled(now))
     }
@@ -146,7 +147,7 @@ impl Index<'_> {
         inventory
     }
 
-    /// The same as [`Modules::read`], and what has not changed comes from the index.
+    /// Reads modules like [`Modules::read`]; those that have not changed come from the index.
     pub fn read(&self, modules: &Modules<'_>) -> (Vec<Arc<Module>>, Vec<OpenError>) {
         let mut inventory = self.search(modules);
         let read = inventory.modules(self, modules, None);
@@ -157,7 +158,7 @@ impl Index<'_> {
         root.complete && root.on.hold(environment) && self.is_trusted(directory)
     }
 
-    /// Whether nobody else could exchange the directory. Of what is below it, the stamps show changed rights.
+    /// Returns whether nobody else could exchange the directory. Of what is below it, the stamps show changed rights.
     fn is_trusted(&self, directory: &Path) -> bool {
         let trust = self.user.trust();
         trust == Trust::Everyone
@@ -292,7 +293,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What there is at a path. What fails is done once more behind its stamp.
+    /// Reads a path and notes its stamp. A read that fails is repeated behind its stamp.
     fn noted<T>(&self, path: &Path, read: impl Fn() -> Result<Stamped<T>, OpenError>) -> Result<Stamped<T>, OpenError> {
         let found = read().or_else(|_| {
             self.note(path, stamp(path));
@@ -302,7 +303,7 @@ impl<'a> Recorder<'a> {
         Ok(found)
     }
 
-    /// What was noted, and what was listed.
+    /// Returns what was noted, and what was listed.
     fn into_parts(self) -> (Dependencies, Lists) {
         let paths = self.paths.into_inner().into_iter().map(|(path, stamp)| (path.into(), stamp)).collect();
         (Dependencies { paths, ..Dependencies::default() }, self.lists.into_inner())

@@ -18,7 +18,8 @@ use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Pool,
 
 /// Where a resource comes from.
 pub struct Source {
-    /// What is imported to call it: of a class the manifest or script of its module, of a script resource what implements it.
+    /// The file that is imported to call it: of a class the manifest or script of its module, of a script resource
+    /// its implementation.
     pub module: PathBuf,
     /// Something that changes whenever a file of the module does, or why one is not to be run; asked before each call.
     pub stamp: Box<dyn Fn() -> Result<String, OpenError> + Send + Sync>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::Place;
 use crate::types::Property;
 
-/// What a resource is made of.
+/// The kind of source that a resource is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
@@ -27,7 +27,7 @@ pub struct Resource {
     pub name: String,
     /// The class of a script resource, where it differs from the name; see `FriendlyName`.
     pub class_name: Option<String>,
-    /// What it is made of.
+    /// The kind of source that it is read from.
     pub kind: Kind,
     /// The version that a script resource states for itself.
     pub version: Option<String>,
@@ -37,11 +37,11 @@ pub struct Resource {
     pub implementation: Arc<PathBuf>,
     /// Where it is declared.
     pub place: Place,
-    /// What it says about itself.
+    /// The description by its author.
     pub description: Option<String>,
     /// Its properties, those of base classes first.
     pub properties: Vec<Property>,
-    /// What can be called besides get, test and set.
+    /// The methods that can be called besides get, test and set.
     pub methods: Methods,
 }
 

@@ -28,7 +28,7 @@ pub enum Type {
     Integer {
         /// 8, 16, 32 or 64.
         bits: u8,
-        /// Whether it can be negative.
+        /// True if it can be negative.
         signed: bool,
     },
     /// `bigint`.
@@ -82,7 +82,7 @@ pub enum Type {
 pub struct Enumeration {
     /// Its name.
     pub name: String,
-    /// Whether values can be combined.
+    /// True if values can be combined.
     pub flags: bool,
     /// The names of its members and their values, in the order written.
     pub members: Vec<(String, i128)>,
@@ -113,19 +113,19 @@ pub struct Property {
     pub written: Option<String>,
     /// The type.
     pub ty: Type,
-    /// Whether it is part of the identity of an instance.
+    /// True if it is part of the identity of an instance.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub key: bool,
-    /// Whether it must be stated. A key is as well, without this.
+    /// True if it must be stated. A key must be as well, without this.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub mandatory: bool,
-    /// Whether it can only be read.
+    /// True if it can only be read.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
-    /// What else is asked of its values.
+    /// The other restrictions on its values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
-    /// What it says about itself.
+    /// The description by its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The text of its default, as written.
@@ -138,13 +138,13 @@ pub struct Property {
     pub place: Place,
 }
 
-/// What is asked of the values of a property.
+/// A restriction on the values of a property.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
     /// One of these, whatever its case: `ValidateSet`, `Values` of a schema.
     OneOf(Vec<String>),
-    /// What `ValueMap` of a schema maps the values to, in the order of [`Rule::OneOf`].
+    /// The values that `ValueMap` of a schema maps them to, in the order of [`Rule::OneOf`].
     MappedTo(Vec<String>),
     /// Within these bounds: `ValidateRange`. Bounds are texts of numbers.
     Range(String, String),

@@ -147,7 +147,7 @@ fn keys_of(expected: &Value, resource: &Resource) -> (Value, Value) {
     (json!(recorded.collect::<BTreeSet<_>>()), json!(found))
 }
 
-/// What of an expected object is also in the found one.
+/// Returns the members of an expected object that are also in the found one.
 fn picked(expected: &Value, found: &Value) -> Value {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {

@@ -30,7 +30,7 @@ fn read(bytes: &[u8]) -> File {
     file
 }
 
-/// What scripts are made of.
+/// The pieces that scripts are made of.
 const PIECES: &[&str] = &[
     "(",
     ")",

@@ -26,7 +26,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../powershell").canonicalize().unwrap()
 }
 
-/// What is wrong with the module below a folder.
+/// Returns the mistakes in the module below a folder.
 fn faults(folder: &Path) -> Vec<String> {
     let (files, directories) = (Disk::new(Trust::Everyone), [folder.to_owned()]);
     let modules = Modules { files: &files, environment: &|_| None, directories: &directories };
@@ -73,7 +73,7 @@ fn it_is_valid_and_defines_what_it_exports() {
     assert_eq!(faults(&folder()), Vec::<String>::new());
 }
 
-/// What the test above would not see is not tested.
+/// Breaks a module on purpose: a fault that the test above would not see is not tested.
 #[test]
 fn a_broken_module_is_noticed() {
     let breaks = [

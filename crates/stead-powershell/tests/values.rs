@@ -1,7 +1,8 @@
-//! What PowerShell makes of values, held against what is passed on to it.
+//! PowerShell's conversions of values, held against what is passed on to it.
 //!
-//! The recorded conversions lie outside of the repository; `corpus/powershell/values/deviations.json` lists the classes of
-//! values that are refused although PowerShell converts them, and why, and the types whose texts only PowerShell can check.
+//! The recorded conversions lie outside of the repository; `corpus/powershell/values/deviations.json` lists the
+//! classes of values that are refused although PowerShell converts them, and why, and the types whose texts only
+//! PowerShell can check.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -57,7 +58,7 @@ fn lines(name: &str, test: &str) -> Option<Vec<Line>> {
     Some(recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-/// What was recorded for the form in which the value is passed on; `None` for an error.
+/// Returns the conversion that was recorded for the form in which the value is passed on; `None` for an error.
 fn recorded(line: &Line, ty: &Type) -> Option<Json> {
     let rule = match innermost(ty) {
         Type::OrderedDictionary => "ordered",
@@ -120,7 +121,7 @@ fn what_is_accepted_means_the_same_in_powershell() {
     eprintln!("{} conversions: {counts:?}", lines.len());
 }
 
-/// What is accepted, given to PowerShell: no call fails, and scalars come back as they were stated.
+/// Gives every accepted value to PowerShell: no call fails, and scalars come back as they were stated.
 #[test]
 fn what_is_accepted_is_assigned_on_real_powershell() {
     let test = "what_is_accepted_is_assigned_on_real_powershell";
@@ -190,7 +191,7 @@ class Outer { [string] $Name; [Inner] $Inner; [Inner[]] $Many }
 class NoDefault { [string] $Name; NoDefault([string] $name) { $this.Name = $name } }
 ";
 
-/// What is refused: the kind of JSON, and why.
+/// Returns the class of a refusal: the kind of JSON, and why.
 fn class(refusal: &Refusal, json: &str) -> String {
     let kind = match json.as_bytes().first() {
         Some(b'[') => "array",
@@ -250,7 +251,7 @@ fn member<'a>(object: &'a Json, name: &str) -> Option<&'a Json> {
     members.iter().find(|(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// Whether a recorded value means what the JSON says.
+/// Returns whether a recorded value means what the JSON says.
 fn means(wanted: &Json, node: &Json) -> bool {
     let (Some(Json::String(ty)), Some(value)) = (member(node, "t"), member(node, "v")) else {
         return *wanted == Json::Null && *node == Json::Null;

@@ -570,7 +570,7 @@ fn recorded_calls_on_real_powershell() {
     eprintln!("{same_ids} ids of errors are those recorded, {} differ: {other_ids:#?}", other_ids.len());
 }
 
-/// What a Test takes in a warm worker, and in a process of its own; and what 100 resources in their state take from the start.
+/// Measures a Test in a warm worker, and in a process of its own; and 100 resources in their state from the start.
 fn figures_on_real_powershell() {
     let test = "figures_on_real_powershell";
     let environment = Environment::of_this_process(&[]);
@@ -619,7 +619,7 @@ const RESOURCES: usize = 100;
 /// Properties that never come to the worker so: names are those of the declaration, and Get is given what it declares.
 const HANDLED_BEFORE: [&str; 2] = ["bind prefix of a name", "bind get too many"];
 
-/// What PowerShell's values come to as JSON.
+/// Compares the JSON of PowerShell's values.
 fn values_out_on_real_powershell() {
     let test = "values_out_on_real_powershell";
     let mut environment = Environment::of_this_process(&[]);

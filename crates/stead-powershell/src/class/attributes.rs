@@ -1,4 +1,4 @@
-//! What attributes say.
+//! The meaning of attributes.
 
 use super::File;
 use crate::script::{Argument, Attribute, Constant};
@@ -18,19 +18,19 @@ fn short(name: &str) -> &str {
     split.filter(|(_, suffix)| suffix.eq_ignore_ascii_case("Attribute")).map_or(bare, |(rest, _)| rest)
 }
 
-/// Whether an attribute of that name is among them.
+/// Returns whether an attribute of that name is among them.
 pub(crate) fn is(attributes: &[Attribute], wanted: &str) -> bool {
     attributes.iter().any(|attribute| short(&attribute.name).eq_ignore_ascii_case(wanted))
 }
 
-/// What `DscProperty` says under that name, whatever its case.
+/// Returns the value of `DscProperty` under that name, whatever its case.
 pub(crate) fn flag(attributes: &[Attribute], wanted: &str) -> bool {
     let properties = attributes.iter().filter(|attribute| short(&attribute.name).eq_ignore_ascii_case("DscProperty"));
     let named = properties.flat_map(|attribute| &attribute.named).filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
     named.filter_map(|(_, argument)| argument.value.as_ref()).any(Constant::is_true)
 }
 
-/// What attributes ask of values.
+/// Returns the restrictions that attributes put on values.
 pub(crate) fn rules(attributes: &[Attribute]) -> Vec<Rule> {
     attributes.iter().filter_map(rule).collect()
 }
@@ -96,7 +96,7 @@ pub(super) fn comment_before(file: &File, at: usize) -> Option<String> {
     described(&lines.join("\n"))
 }
 
-/// What a comment says: of comment-based help its description, else its synopsis.
+/// Returns the description in a comment: of comment-based help its description, else its synopsis.
 fn described(comment: &str) -> Option<String> {
     let section = |name: &str| {
         let mut lines = comment.lines().map(str::trim);

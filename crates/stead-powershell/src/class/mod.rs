@@ -28,7 +28,7 @@ pub struct File {
     pub path: Arc<PathBuf>,
     /// Its text.
     pub text: Text,
-    /// What it defines.
+    /// The definitions in it.
     pub script: Script,
 }
 
@@ -53,12 +53,12 @@ pub trait Modules {
     fn using(&self, from: &Path, name: &str) -> Option<Arc<File>>;
 }
 
-/// What a script declares for users of its module.
+/// The declarations of a script for users of its module.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Declared {
     /// The classes with `[DscResource()]`, in the order of the text.
     pub resources: Vec<Resource>,
-    /// What PowerShell refuses, in the order of the text.
+    /// The mistakes that PowerShell refuses, in the order of the text.
     pub findings: Vec<Finding>,
 }
 
@@ -66,7 +66,7 @@ pub struct Declared {
 pub struct Types<'a> {
     file: &'a File,
     used: Vec<Arc<File>>,
-    /// Whether types may be there that this cannot see.
+    /// True if types may exist that this cannot see.
     open: bool,
     missing: Vec<(usize, String)>,
     /// Classes that were read, by how many others they are within.

@@ -1,4 +1,4 @@
-//! What PowerShell checks once it knows all types of a script.
+//! Checks that PowerShell makes once it knows all types of a script.
 
 use std::collections::BTreeSet;
 
@@ -258,7 +258,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether an attribute belongs to properties and parameters of functions; parameters of methods are neither.
+/// Returns whether an attribute belongs to properties and parameters of functions; parameters of methods are neither.
 fn is_of_property(name: &str) -> bool {
     name.starts_with("validate") || name.starts_with("allow") || matches!(name, "dscproperty" | "parameter" | "alias")
 }
@@ -267,7 +267,7 @@ fn is_constructor(ty: &TypeDefinition, member: &Member) -> bool {
     !member.is_static && member.name.eq_ignore_ascii_case(&ty.name)
 }
 
-/// What two members of one class cannot share.
+/// Returns the signature that two members of one class cannot share.
 fn signature(member: &Member) -> (String, bool, Option<Vec<String>>) {
     let parameters = match &member.kind {
         MemberKind::Method(parameters) => {

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Whether it is a date of ISO 8601, with or without a time; the time with an offset, `Z` or neither.
+/// Returns whether it is a date of ISO 8601, with or without a time; the time with an offset, `Z` or neither.
 ///
 /// Others are read by PowerShell as well: `01/02/2026` is in January, `1.5` a day of this year.
 pub(super) fn is_date_time(text: &str) -> bool {
@@ -10,13 +10,13 @@ pub(super) fn is_date_time(text: &str) -> bool {
     is_date(date) && time.is_none_or(is_time_with_offset)
 }
 
-/// Whether it is one with an offset. Without one it depends on the time zone of the machine when it is.
+/// Returns whether it is one with an offset. Without one it depends on the time zone of the machine when it is.
 pub(super) fn is_instant(text: &str) -> bool {
     let offset = text.split_once('T').and_then(|(_, time)| split_offset(time));
     is_date_time(text) && offset.is_some_and(|(_, offset)| !offset.is_empty())
 }
 
-/// Whether it is `yyyy-MM-dd`.
+/// Returns whether it is `yyyy-MM-dd`.
 pub(super) fn is_date(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| digits(text.get(range)?);
     let parsed = (|| {
@@ -47,7 +47,7 @@ fn split_offset(time: &str) -> Option<(&str, &str)> {
     time.split_at_checked(time.find(['Z', '+', '-']).unwrap_or(time.len()))
 }
 
-/// Whether it is `hh:mm:ss`, with at most seven digits of a fraction.
+/// Returns whether it is `hh:mm:ss`, with at most seven digits of a fraction.
 pub(super) fn is_clock(text: &str) -> bool {
     let (clock, fraction) = text.split_once('.').map_or((text, None), |(clock, fraction)| (clock, Some(fraction)));
     let mut parts = clock.split(':').map(two);
@@ -58,7 +58,7 @@ pub(super) fn is_clock(text: &str) -> bool {
     in_range && fraction.is_none_or(|fraction| fraction.len() <= 7 && digits(fraction).is_some())
 }
 
-/// Whether it is `[-][d.]hh:mm:ss[.fffffff]`. `24:00:00` would be 24 days, and `1` one.
+/// Returns whether it is `[-][d.]hh:mm:ss[.fffffff]`. `24:00:00` would be 24 days, and `1` one.
 pub(super) fn is_time_span(text: &str) -> bool {
     let text = text.strip_prefix('-').unwrap_or(text);
     match text.split_once('.') {
@@ -69,7 +69,7 @@ pub(super) fn is_time_span(text: &str) -> bool {
     }
 }
 
-/// Whether it is a GUID in one of the forms `D`, `B` and `N`.
+/// Returns whether it is a GUID in one of the forms `D`, `B` and `N`.
 pub(super) fn is_guid(text: &str) -> bool {
     let bare = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     let groups: Vec<usize> = bare.unwrap_or(text).split('-').map(str::len).collect();
@@ -77,14 +77,14 @@ pub(super) fn is_guid(text: &str) -> bool {
     is_form && bare.unwrap_or(text).bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// Whether it is a version of two to four numbers.
+/// Returns whether it is a version of two to four numbers.
 pub(super) fn is_version(text: &str) -> bool {
     let parts: Vec<_> = text.split('.').map(digits).collect();
     let fits = |part: &Option<u64>| part.is_some_and(|part| part <= 0x7fff_ffff);
     (2..=4).contains(&parts.len()) && parts.iter().all(fits)
 }
 
-/// Whether it is a semantic version.
+/// Returns whether it is a semantic version.
 pub(super) fn is_semantic_version(text: &str) -> bool {
     let core = text.split(['-', '+']).next().unwrap_or_default();
     let fits = |part: &str| digits(part).is_some_and(|part| part <= 0x7fff_ffff);
@@ -93,12 +93,12 @@ pub(super) fn is_semantic_version(text: &str) -> bool {
         && text.split_once('-').is_none_or(|(_, label)| !label.is_empty())
 }
 
-/// Whether it is an address of IP. `1` would be `0.0.0.1`.
+/// Returns whether it is an address of IP. `1` would be `0.0.0.1`.
 pub(super) fn is_ip_address(text: &str) -> bool {
     text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// Whether it is the name of a day of the week.
+/// Returns whether it is the name of a day of the week.
 pub(super) fn is_day_of_week(text: &str) -> bool {
     let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
     days.iter().any(|day| day.eq_ignore_ascii_case(text))

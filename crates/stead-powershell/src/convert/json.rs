@@ -66,7 +66,7 @@ impl Json {
         })
     }
 
-    /// What kind of value it is, with an article, for messages.
+    /// Returns the kind of value with an article, for messages.
     pub fn described(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -1,7 +1,7 @@
 //! Values in: JSON by the declared type of a property.
 //!
 //! PowerShell converts nearly anything to nearly anything: `"false"` to `$true`, `1.5` to `2`, `["a", "b"]` to `"a b"`.
-//! What reaches it from here means the same afterwards; everything else is refused with its place.
+//! A value that reaches it from here means the same afterwards; every other one is refused with its place.
 
 mod form;
 mod json;
@@ -26,15 +26,15 @@ use crate::types::{Property, Rule};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("'{place}' {message}")]
 pub struct Refusal {
-    /// What kind of finding it is.
+    /// The kind of finding.
     pub code: Code,
     /// The path of the value, as in `properties.Sizes[2]`.
     pub place: String,
-    /// The same as a JSON pointer into the properties: `/Sizes/2`.
+    /// The place as a JSON pointer into the properties: `/Sizes/2`.
     pub pointer: String,
     /// Why, for those who tell refusals apart.
     pub mismatch: Mismatch,
-    /// What is expected. No value is quoted: it may be a secret.
+    /// The form that is expected. No value is quoted: it may be a secret.
     pub message: String,
 }
 
@@ -134,7 +134,7 @@ fn same_name(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-/// What properties are stated for.
+/// The purpose for which properties are stated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// For an instance, which has its keys and all that is mandatory.
@@ -143,7 +143,8 @@ pub enum Purpose {
     Filter,
 }
 
-/// What is assigned to the properties of a resource, all refusals together.
+/// Converts the properties of an instance into those that are assigned to its resource, or returns all refusals
+/// together.
 ///
 /// Names are those of the declaration. A null is not assigned to what cannot hold it: the property keeps its default. What
 /// can only be read is left out, so that a state that was read can be given back.
@@ -183,7 +184,7 @@ pub fn property_value(property: &Property, value: &Json, place: Path<'_>) -> Res
     Ok(wire)
 }
 
-/// What the worker builds of a value of that type.
+/// Converts a value to the form from which the worker builds a value of that type.
 pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     if let Type::Nullable(inner) = ty {
         return if *value == Json::Null { Ok(Wire::Null) } else { convert(inner, value, place) };
@@ -217,7 +218,7 @@ pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal
     }
 }
 
-/// Whether null is a value of that type, and not its default in disguise.
+/// Returns whether null is a value of that type, and not its default in disguise.
 fn holds_null(ty: &Type) -> bool {
     match ty {
         Type::Other(name) => !matches!(Other::of(name), Other::Value(..)),
@@ -460,7 +461,7 @@ fn items(item: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
 
 type Form = fn(&str) -> bool;
 
-/// What is known of a type that is not one of [`Type`].
+/// A type that is not one of [`Type`], as far as it is known.
 enum Other {
     /// A list of such elements.
     List(Type),

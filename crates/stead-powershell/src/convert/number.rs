@@ -43,7 +43,7 @@ impl Exact<'_> {
     }
 }
 
-/// Whether a text is a JSON number.
+/// Returns whether a text is a JSON number.
 pub(super) fn is_number(text: &str) -> bool {
     exact(text).is_some()
 }
@@ -76,7 +76,7 @@ pub(super) fn double(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// Whether the shortest text of the nearest double means the same number.
+/// Returns whether the shortest text of the nearest double means the same number.
 pub(super) fn is_double(text: &str) -> bool {
     let same = |number: &Exact<'_>, value: f64| {
         let shortest = format!("{value:e}");

@@ -74,12 +74,13 @@ struct Desired {
     provider: Arc<dyn Provider>,
     kind: &'static str,
     properties: Object,
-    /// Whether the content of a source is compared, and not only copied once.
+    /// True if the content of a source is compared, and not only copied once.
     follows_source: bool,
 }
 
 impl Desired {
-    /// What it is carried out with: without a checksum, what is there is not compared with its source.
+    /// Returns the properties that it is carried out with: without a checksum, a file that exists is not compared
+    /// with its source.
     fn input(&self, cx: &Context) -> Plain {
         let mut properties = self.properties.clone();
         let path = properties.get("path").and_then(Value::as_str).map(|path| cx.resolve(path));

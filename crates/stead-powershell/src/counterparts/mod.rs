@@ -26,7 +26,7 @@ pub(crate) const MODULE: &str = "PSDesiredStateConfiguration";
 /// Their names.
 pub(crate) const NAMES: [&str; 3] = ["File", "Log", "Script"];
 
-/// What the worker imports for `Script`; see `worker.ps1`.
+/// The module that the worker imports for `Script`; see `worker.ps1`.
 const SCRIPT: &str = concat!("text:", include_str!("script.ps1"));
 
 /// The module, as one that is found on the disk. It has no file.
@@ -93,12 +93,12 @@ fn property(name: &str, ty: Type, key: bool) -> Property {
     }
 }
 
-/// Whether a resource is one of these.
+/// Returns whether the resources of a module are counterparts.
 pub(crate) fn is_counterpart(module: &Module) -> bool {
     module.file.as_path() == Path::new(MODULE)
 }
 
-/// What carries one of these out.
+/// Returns the provider of a counterpart.
 pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<Arc<dyn Provider>> {
     Some(match resource.name.as_str() {
         "File" => Arc::new(file::Counterpart::new(Arc::clone(resource))?),
@@ -110,7 +110,7 @@ pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<A
     })
 }
 
-/// What an instance states, checked, by the names as they are declared.
+/// Returns the properties that an instance states, checked, by the names as they are declared.
 fn stated(resource: &Resource, input: &Plain) -> Result<Stated, Failure> {
     let Json::Object(stated) = Json::from(input.expose()) else { return Ok(Stated(Vec::new())) };
     convert::properties(&resource.properties, &stated, Purpose::Instance).map_err(|refusals| {

@@ -1,6 +1,6 @@
 //! A composite resource with the properties of an instance, as the instances that it consists of.
 //!
-//! What a configuration does is evaluated exactly as PowerShell does it, or refused with its place.
+//! Statements of a configuration are evaluated exactly as PowerShell does it, or refused with their place.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -31,13 +31,13 @@ pub(crate) struct Target {
     pub(crate) type_name: TypeName,
     /// The version that it must have.
     pub(crate) version: Option<String>,
-    /// What carries it out.
+    /// The adapter that carries it out.
     pub(crate) adapter: Option<TypeName>,
     /// The names of its properties.
     pub(crate) properties: Vec<String>,
 }
 
-/// What `Import-DscResource` says.
+/// A statement `Import-DscResource`.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Import {
     /// The module; any where none is named.
@@ -124,12 +124,12 @@ struct Expander<'a> {
     folder: &'a str,
     keywords: &'a dyn Keywords,
     imports: Vec<Import>,
-    /// What keywords mean, by their text in lower case.
+    /// The resources that keywords name, by their text in lower case.
     targets: HashMap<String, Arc<Target>>,
     made: Vec<Made>,
     ids: Ids,
     steps: usize,
-    /// What the properties of the instances so far hold.
+    /// The bytes that the properties of the instances so far hold.
     bytes: usize,
     source: SourceId,
     /// Where the body starts in the text.
@@ -314,7 +314,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// What a keyword means; all imports are known.
+    /// Returns the resource that a keyword names; all imports are known.
     fn target(&mut self, keyword: &str, at: usize) -> Expand<Arc<Target>> {
         let key = keyword.to_lowercase();
         if let Some(known) = self.targets.get(&key) {
@@ -413,7 +413,7 @@ impl Expander<'_> {
         }
     }
 
-    /// What `[Keyword]Name` names.
+    /// Returns the need that `[Keyword]Name` states.
     fn need(&self, need: &str, at: usize) -> Expand<Template> {
         let parts = need.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let Some((keyword, name)) = parts else {
@@ -427,7 +427,7 @@ impl Expander<'_> {
     }
 }
 
-/// The same value, all of it at one place.
+/// Returns the same value, all of it at one place.
 fn placed(template: Template, span: Span) -> Template {
     let kind = match template.kind {
         Kind::Array(items) => Kind::Array(items.into_iter().map(|item| placed(item, span)).collect()),

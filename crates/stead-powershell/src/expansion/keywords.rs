@@ -13,11 +13,11 @@ use crate::manifest::same;
 use crate::module::Module;
 use crate::resource::Resource;
 
-/// What is known of modules: the resources that they export.
+/// The installed modules: the resources that they export.
 pub(crate) struct Installed<'a> {
     /// The resources, each with its module.
     pub(crate) resources: Vec<(&'a Arc<Module>, &'a Resource)>,
-    /// What carries them out.
+    /// The adapter that carries them out.
     pub(crate) adapter: &'a TypeName,
 }
 

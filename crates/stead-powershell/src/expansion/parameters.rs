@@ -18,7 +18,7 @@ use crate::types::Type;
 pub(super) struct Bound<'a> {
     /// The values by name in lower case.
     pub(super) variables: BTreeMap<String, Value>,
-    /// What the document states for the parameters that are opaque.
+    /// The values that the document states for the parameters that are opaque.
     pub(super) opaque: BTreeMap<String, &'a Stated>,
     properties: &'a [Property],
 }

@@ -123,7 +123,7 @@ fn chain(first: &Expression, links: &[Link], context: &Context<'_>) -> Evaluate<
     Ok(value)
 }
 
-/// Whether a condition counts as true.
+/// Returns whether a condition counts as true.
 pub(crate) fn truth(condition: &Expression, context: &Context<'_>) -> Evaluate<bool> {
     counts(&evaluate(condition, context)?)
 }
@@ -149,7 +149,7 @@ fn computable(value: Value) -> Evaluate<Value> {
     }
 }
 
-/// What a hashtable has besides its entries and their number.
+/// The members that a hashtable has besides its entries and their number.
 const OF_TABLES: [&str; 13] = [
     "Keys",
     "Values",
@@ -406,7 +406,7 @@ fn binary(operator: &str, left: Value, null: bool, right: &Expression, context: 
     }
 }
 
-/// Whether it is `$null` as written.
+/// Returns whether it is `$null` as written.
 fn is_null(expression: &Expression) -> bool {
     matches!(expression, Expression::Variable(name) if same(name, "null"))
 }
@@ -573,7 +573,7 @@ fn alike(left: &str, right: &str, cased: bool) -> bool {
     }
 }
 
-/// Whether two values are equal, the second converted to the type of the first.
+/// Returns whether two values are equal, the second converted to the type of the first.
 fn equal(left: &Value, right: &Value, cased: bool) -> bool {
     match (left, right) {
         (Value::Null, right) => *right == Value::Null,
@@ -703,7 +703,7 @@ fn unescape(text: &str) -> String {
 }
 
 impl From<String> for Fault {
-    /// What is wrong with a value is wrong with the whole manifest.
+    /// Turns a mistake in a value into one in the whole manifest.
     fn from(message: String) -> Self {
         Self { offset: 0, message }
     }

@@ -7,7 +7,7 @@ use super::value::Value;
 use super::{Fault, same};
 use crate::token::{Flaw, Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote, variable_name};
 
-/// What gives values.
+/// An expression of the restricted language.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Expression {
     Constant(Value),
@@ -63,7 +63,7 @@ impl Expression {
 pub(crate) enum Dialect {
     /// The restricted language of manifests.
     Manifest,
-    /// The same with variables, members and indexes: what of a configuration is evaluated.
+    /// The restricted language with variables, members and indexes: the part of a configuration that is evaluated.
     Configuration,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
 }
 
 impl<'a> Parser<'a> {
-    /// What a rule makes of a text, unless a token of it is broken.
+    /// Applies a rule to a text, and returns the result unless a token of it is broken.
     pub(crate) fn parse<T>(
         text: &'a str,
         dialect: Dialect,
@@ -596,7 +596,7 @@ fn is_same_key(left: &Expression, right: &Expression) -> bool {
     }
 }
 
-/// Whether a token takes a part of the value before it.
+/// Returns whether a token takes a part of the value before it.
 fn selects(token: Token) -> bool {
     let kinds = matches!(
         token.kind,

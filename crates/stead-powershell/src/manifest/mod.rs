@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub use value::Value;
 
-/// What the values of a manifest can depend on.
+/// The environment and variables that the values of a manifest can depend on.
 pub struct Context<'a> {
     /// `$PSScriptRoot`: the folder of the manifest.
     pub folder: &'a str,
@@ -25,7 +25,7 @@ pub struct Context<'a> {
 pub struct Fault {
     /// Where.
     pub offset: usize,
-    /// What is wrong.
+    /// The mistake, in one sentence.
     pub message: String,
 }
 
@@ -41,7 +41,7 @@ pub fn read(text: &str, context: &Context<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Whether two names are the same to PowerShell.
+/// Returns whether two names are the same to PowerShell.
 pub(crate) fn same(left: &str, right: &str) -> bool {
     left.eq_ignore_ascii_case(right) || (!left.is_ascii() && left.to_lowercase() == right.to_lowercase())
 }

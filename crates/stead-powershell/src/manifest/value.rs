@@ -17,7 +17,7 @@ pub enum Value {
         value: i128,
         /// 8, 16, 32 or 64.
         bits: u8,
-        /// Whether its type has negative values.
+        /// True if its type has negative values.
         signed: bool,
     },
     /// A `decimal`: the digits, and how many of them follow the point.
@@ -38,11 +38,11 @@ pub enum Value {
     List(Vec<Value>),
     /// A table, its entries in the order written.
     Table(Vec<(Value, Value)>),
-    /// What can be passed on and is not null: the value of a parameter of a composite resource.
+    /// A value that can be passed on and is not null: the value of a parameter of a composite resource.
     Opaque {
         /// The parameter.
         name: String,
-        /// Whether it counts as true whatever it is, as an object does.
+        /// True if it counts as true whatever it is, as an object does.
         is_true: bool,
     },
 }
@@ -82,7 +82,7 @@ impl Value {
         }
     }
 
-    /// Whether it counts as true.
+    /// Returns whether it counts as true.
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,

@@ -1,6 +1,6 @@
 //! Patterns with `*`, `?` and `[a-z]`.
 
-/// Whether a text fits a pattern.
+/// Returns whether a text fits a pattern.
 pub(crate) fn matches(pattern: &str, text: &str, cased: bool) -> bool {
     let fold = |text: &str| if cased { text.to_owned() } else { text.to_lowercase() };
     let pattern: Vec<char> = fold(pattern).chars().collect();
@@ -28,7 +28,7 @@ pub(crate) fn matches(pattern: &str, text: &str, cased: bool) -> bool {
     pattern.get(from..).unwrap_or_default().iter().all(|c| *c == '*')
 }
 
-/// Whether a text has a character with a meaning in patterns.
+/// Returns whether a text has a character with a meaning in patterns.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }

@@ -13,10 +13,10 @@ use rustix::fs::{FileType, RawDir};
 use stead_host::cache::Stamp;
 use stead_system::fs::{OpenError, Trust, TrustedDirectory};
 
-/// What a directory holds: whether each name may be that of a directory, and whether of a file.
+/// The names in a directory, and for each whether it may be that of a directory or of a file.
 pub type Names = BTreeMap<String, Entry>;
 
-/// What a name in a directory is. A link may be either, and so may what the file system does not tell.
+/// The kind of a name in a directory. A link may be either, and so may a name of which the file system does not tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// A directory.
@@ -28,12 +28,12 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Whether it may be a file.
+    /// Returns whether it may be a file.
     pub fn may_be_file(self) -> bool {
         self != Self::Directory
     }
 
-    /// Whether it may be a directory.
+    /// Returns whether it may be a directory.
     pub fn may_be_directory(self) -> bool {
         self != Self::File
     }
@@ -41,14 +41,15 @@ impl Entry {
 
 /// Reads directories and files. All effects of reading modules are here.
 pub trait Files {
-    /// What a directory holds; names that are not UTF-8 are left out.
+    /// Lists the names in a directory; names that are not UTF-8 are left out.
     fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError>;
 
     /// The content of a file.
     fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError>;
 }
 
-/// What was read, and the stamp from before it was: what changes meanwhile has another one next time. `None` where the
+/// A value that was read, and the stamp from before it was: a file that changes meanwhile has another one next time.
+/// `None` where the
 /// system did not say.
 pub type Stamped<T> = (T, Option<Stamp>);
 
@@ -76,7 +77,7 @@ impl<'a> Disk<'a> {
         Self::below(&[], trust)
     }
 
-    /// The same, mostly what is below these directories.
+    /// Returns the same access, used mostly for paths below these directories.
     pub fn below(roots: &'a [PathBuf], trust: Trust) -> Self {
         Self { trust, roots, opened: Mutex::default() }
     }

@@ -20,7 +20,7 @@ pub struct Found {
     pub folder_version: Option<Version>,
 }
 
-/// What a module can consist of, the first that is there.
+/// The endings of the files that a module can consist of; the first that exists counts.
 const EXTENSIONS: &[&str] = &["psd1", "psm1", "cdxml", "dll"];
 
 /// Deeper folders are not looked into.
@@ -101,7 +101,7 @@ fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found
     true
 }
 
-/// Whether a directory holds a file.
+/// Returns whether a directory holds a file.
 pub(super) fn holds(files: &dyn Files, folder: &Path, name: &str) -> bool {
     files.list(folder).is_ok_and(|(names, _)| names.get(name).is_some_and(|entry| entry.may_be_file()))
 }

@@ -1,4 +1,4 @@
-//! What a manifest says about its module.
+//! The manifest of a module.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Environment, Version};
 use crate::manifest::{self, Context, Fault, Value, same, wildcard};
 
-/// What the manifest of a module says.
+/// The manifest of a module, evaluated.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
     /// `ModuleVersion`.

@@ -34,13 +34,13 @@ pub struct Module {
     pub version: Version,
     /// Its manifest, or its script where it has none.
     pub file: Arc<PathBuf>,
-    /// What the manifest says; `None` without a valid one.
+    /// The manifest; `None` without a valid one.
     pub manifest: Option<Manifest>,
     /// The scripts that are loaded with it, and why.
     pub scripts: Vec<Script>,
     /// All resources in it, those that are not exported included.
     pub resources: Vec<Arc<Resource>>,
-    /// What is wrong, by file and place.
+    /// The mistakes, by file and place.
     pub findings: Vec<Finding>,
 }
 
@@ -66,8 +66,8 @@ pub enum Role {
 }
 
 impl Module {
-    /// Whether users can name a resource of it: a class must be exported, a resource with a folder of its own needs to be only
-    /// where there is a list.
+    /// Returns whether users can name a resource of it: a class must be exported, a resource with a folder of its own
+    /// needs to be only where there is a list.
     pub fn exports(&self, resource: &Resource) -> bool {
         match self.manifest.as_ref().map(|manifest| &manifest.exports) {
             None => false,
@@ -85,7 +85,7 @@ impl Module {
 
 /// Reads the modules below directories.
 pub struct Modules<'a> {
-    /// What reads directories and files.
+    /// The access to directories and files.
     pub files: &'a dyn Files,
     /// The variables of the environment, which manifests may name.
     pub environment: &'a Environment<'a>,

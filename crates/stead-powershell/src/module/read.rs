@@ -1,4 +1,4 @@
-//! What a module consists of.
+//! The parts of a module.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ struct Reader<'a> {
     scripts: Vec<Script>,
     resources: Vec<Arc<Resource>>,
     findings: Vec<Finding>,
-    /// Whether the root script defines two types of one name.
+    /// True if the root script defines two types of one name.
     has_type_twice: bool,
 }
 
@@ -105,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the nested modules that are given with a version are there.
+    /// Returns whether the nested modules that are given with a version exist.
     fn has_specified(&mut self, manifest: &Manifest, file: &Arc<PathBuf>) -> bool {
         let missing = manifest.specified.iter().find(|name| locate(self.modules.files, &self.folder, name).is_none());
         if let Some(name) = missing {

@@ -1,4 +1,4 @@
-//! What `using module` names.
+//! The modules that `using module` names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

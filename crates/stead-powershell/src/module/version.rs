@@ -25,7 +25,7 @@ impl Version {
         Self(parts.to_vec())
     }
 
-    /// What a module has whose manifest is not valid.
+    /// Returns the version of a module whose manifest is not valid.
     pub fn none() -> Self {
         Self(vec![0, 0])
     }

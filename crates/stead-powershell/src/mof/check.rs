@@ -1,4 +1,4 @@
-//! What PowerShell asks of a schema besides its grammar.
+//! Checks that PowerShell makes of a schema besides its grammar.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::parse::Parsed;
 use super::qualifier::{Holds, Known, Scope};
 use crate::types::Type;
 
-/// What is wrong with the classes of a file.
+/// Returns the mistakes in the classes of a file.
 pub(super) fn check(parsed: &Parsed, file: &Path) -> Vec<Fault> {
     let mut check = Check { declared: &parsed.declared, faults: Vec::new() };
     let mut names = BTreeSet::new();

@@ -142,7 +142,8 @@ impl Convert<'_> {
     }
 }
 
-/// What is asked of values. Users write what `Values` says; the resource gets what `ValueMap` has at the same place.
+/// Returns the restrictions on values. Users write what `Values` says; the resource gets what `ValueMap` has at the
+/// same place.
 fn rules(declared: &PropertyDeclaration) -> Vec<Rule> {
     let qualifiers = &declared.qualifiers;
     let mut rules = Vec::new();

@@ -1,4 +1,4 @@
-//! What a schema declares, as written.
+//! The declarations of a schema, as written.
 
 use crate::types::Type;
 
@@ -26,7 +26,7 @@ pub struct PropertyDeclaration {
     pub written: String,
     /// The type of an element.
     pub element: Type,
-    /// Whether it is an array.
+    /// The shape: one value, or an array.
     pub shape: Shape,
     /// Its qualifiers.
     pub qualifiers: Qualifiers,
@@ -36,7 +36,7 @@ pub struct PropertyDeclaration {
     pub offset: usize,
 }
 
-/// Whether a property is an array.
+/// The shape of a property: one value, or an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// It is one value.
@@ -89,7 +89,7 @@ impl Qualifiers {
         self.0.iter().find(|qualifier| qualifier.name.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a boolean qualifier is there and not false.
+    /// Returns whether a boolean qualifier is there and not false.
     pub fn is(&self, name: &str) -> bool {
         self.get(name).is_some_and(|qualifier| qualifier.value != Some(Value::Boolean(false)))
     }

@@ -126,7 +126,7 @@ impl<'a> Lexer<'a> {
         closed.then_some(Token::Character(character)).ok_or_else(wrong)
     }
 
-    /// What follows a backslash.
+    /// Reads the character behind a backslash.
     fn escape(&mut self) -> Result<char, Fault> {
         let start = self.at;
         self.at += 1;

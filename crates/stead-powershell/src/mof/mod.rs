@@ -23,14 +23,14 @@ use crate::finding::Finding;
 use crate::resource::Resource;
 use crate::text::Text;
 
-/// What a schema holds.
+/// The content of a schema.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     /// The classes as declared; none if the file cannot be read.
     pub classes: Vec<ClassDeclaration>,
     /// The resources: classes that derive from `OMI_BaseResource`. At most one, because its name is that of the file.
     pub resources: Vec<Resource>,
-    /// What is wrong, by place.
+    /// The mistakes, by place.
     pub findings: Vec<Finding>,
 }
 

@@ -5,7 +5,7 @@ use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Quali
 use super::lex::{Lexer, Token};
 use crate::types::Type;
 
-/// What was read.
+/// The content of a file as it was read.
 #[derive(Default)]
 pub(super) struct Parsed {
     pub(super) classes: Vec<ClassDeclaration>,
@@ -14,7 +14,7 @@ pub(super) struct Parsed {
     /// The qualifiers of methods and their parameters, which are not kept otherwise.
     pub(super) methods: Vec<Qualifiers>,
     pub(super) parameters: Vec<Qualifiers>,
-    /// What PowerShell refuses, although it can be read.
+    /// The mistakes that PowerShell refuses, although they can be read.
     pub(super) refused: Vec<Fault>,
 }
 

@@ -1,6 +1,6 @@
 //! The qualifiers that a schema may use.
 
-/// What a qualifier holds.
+/// The kind of value that a qualifier holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Holds {
     Boolean,

@@ -5,7 +5,7 @@ use crate::token::{Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote
 /// How deeply a constant may be nested.
 const MAX_DEPTH: usize = 50;
 
-/// What a constant expression says.
+/// The value of a constant expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Constant {
     /// `$null`
@@ -35,7 +35,7 @@ impl Constant {
         (reader.lexer.peek(Mode::Expression).kind == Kind::End).then_some(value)
     }
 
-    /// Whether it counts as true.
+    /// Returns whether it counts as true.
     pub fn is_true(&self) -> bool {
         match self {
             Self::Null => false,

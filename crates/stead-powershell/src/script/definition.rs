@@ -9,13 +9,13 @@ use super::{
 };
 use crate::token::{Kind, Mode, Part, Token, parts, unquote};
 
-/// What stands in brackets.
+/// The content of brackets in front of a definition.
 pub(super) enum Bracketed {
     Attribute(Attribute),
     Type(TypeName),
 }
 
-/// What stands in front of the name of a member.
+/// The modifiers in front of the name of a member.
 #[derive(Default)]
 struct Modifiers {
     hidden: bool,
@@ -27,7 +27,7 @@ struct Modifiers {
 /// Arguments of an attribute that have a name.
 type NamedArguments = Vec<(String, Argument)>;
 
-/// Whether a class can still be defined after a member of it is broken.
+/// The consequence of a broken member: whether its class can still be defined.
 enum MemberError {
     Defined,
     Undefined,
@@ -69,7 +69,7 @@ impl Parser<'_, '_> {
         Some((attributes, start))
     }
 
-    /// What stands in brackets up to one of those words; nothing is taken when another thing follows.
+    /// Reads the brackets up to one of those words; nothing is taken when another thing follows.
     fn attributes_before(&mut self, words: &[&str]) -> Option<Vec<Bracketed>> {
         let start = self.peek();
         if start.kind != Kind::BracketOpen || self.no_definition.contains(&start.start) {

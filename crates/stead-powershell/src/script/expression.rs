@@ -252,7 +252,7 @@ impl Parser<'_, '_> {
         false
     }
 
-    /// Whether the name of a member follows right behind.
+    /// Returns whether the name of a member follows right behind.
     fn names_member(&self, token: Token) -> bool {
         let rest = self.lexer.source().get(token.end..).unwrap_or_default();
         rest.starts_with(|c: char| is_name(c) || matches!(c, '$' | '\'' | '"' | '('))

@@ -19,7 +19,7 @@ pub use problem::Problem;
 
 use crate::text::Text;
 
-/// What a script defines. Offsets are bytes of its [`Text`].
+/// The definitions in a script. Offsets are bytes of its [`Text`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Script {
     /// The using statements at its start.
@@ -37,7 +37,7 @@ pub struct Script {
 /// A using statement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Using {
-    /// What it names.
+    /// The kind of thing that it names.
     pub kind: UsingKind,
     /// The name, or the text of a table with the specification of a module.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct Using {
     pub at: usize,
 }
 
-/// What a using statement names.
+/// The kind of thing that a using statement names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsingKind {
     /// `using assembly`
@@ -75,7 +75,7 @@ pub enum Scope {
 pub struct TypeDefinition {
     /// Its name.
     pub name: String,
-    /// Whether it is an enumeration.
+    /// True if it is an enumeration.
     pub enumeration: bool,
     /// The types behind its colon.
     pub bases: Vec<TypeName>,
@@ -94,21 +94,21 @@ pub struct TypeDefinition {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// Whether it is `hidden`.
+    /// True if it is `hidden`.
     pub hidden: bool,
-    /// Whether it is `static`.
+    /// True if it is `static`.
     pub is_static: bool,
     /// Its attributes.
     pub attributes: Vec<Attribute>,
     /// The type of a property, the result of a method.
     pub ty: Option<TypeName>,
-    /// What it is.
+    /// The kind of member.
     pub kind: MemberKind,
     /// The offset of its first attribute, type or keyword.
     pub at: usize,
 }
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MemberKind {
     /// A property, with the text of its default.
@@ -141,7 +141,7 @@ pub struct Function {
     pub name: String,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// What stands between its braces.
+    /// The range between its braces.
     pub body: Range<usize>,
     /// Where it stands.
     pub scope: Scope,
@@ -167,7 +167,7 @@ pub struct Attribute {
 pub struct Argument {
     /// The text.
     pub text: String,
-    /// What it says; `None` for what is not a constant.
+    /// The value; `None` if it is not a constant.
     pub value: Option<Constant>,
     /// Its offset.
     pub at: usize,
@@ -178,13 +178,13 @@ pub struct Argument {
 pub struct TypeName {
     /// The text, without the brackets around it.
     pub text: String,
-    /// What it says.
+    /// The form of the name.
     pub form: TypeForm,
     /// The offset of the text.
     pub at: usize,
 }
 
-/// What the name of a type says.
+/// The form of the name of a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TypeForm {
     /// A name, with its namespace if that is written.

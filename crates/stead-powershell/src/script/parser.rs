@@ -12,7 +12,7 @@ use crate::token::{Kind, Lexer, Mode, Nested, Part, Token, parts};
 /// How deeply constructs may be nested. PowerShell reads a few thousand levels; scripts in the field have less than a hundred.
 const MAX_DEPTH: usize = 200;
 
-/// What a script in a text counts as, since each level of them is read once more.
+/// The levels that a script in a text counts as, since each level of them is read once more.
 const DEPTH_OF_TEXT: usize = 12;
 
 /// A construct that could not be finished; the reason is among the problems.
@@ -42,14 +42,14 @@ pub(super) struct Parser<'a, 'p> {
     pub(super) lexer: Lexer<'a>,
     pub(super) script: Script,
     pub(super) scope: Scope,
-    /// Whether a comma ends an expression instead of making a list.
+    /// True if a comma ends an expression instead of making a list.
     pub(super) comma_ends: bool,
     /// In how many configurations this is: there, what follows a resource in braces are properties.
     pub(super) configurations: usize,
     /// The offsets of brackets at the start of a statement that are known to start no definition.
     pub(super) no_definition: BTreeSet<usize>,
-    /// What is defined in the texts that were read, by where they start and end. What is read again after a step back would
-    /// otherwise have its texts read again, and those within them twice as often at each level.
+    /// The definitions in the texts that were read, by where they start and end. A text that is read again after a
+    /// step back would otherwise have its texts read again, and those within them twice as often at each level.
     texts: BTreeMap<(usize, usize), Script>,
     depth: usize,
     stopped: bool,
@@ -95,7 +95,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         self.rest();
     }
 
-    /// What follows a bracket that closes nothing.
+    /// Reads on behind a bracket that closes nothing.
     fn rest(&mut self) {
         while self.peek().kind != Kind::End {
             let stray = self.take();
@@ -156,7 +156,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         self.report_at(code, self.place(at), message);
     }
 
-    /// The same of what has its place in the file already.
+    /// Reports a mistake that has its place in the file already.
     pub(super) fn report_at(&mut self, code: Code, place: usize, message: impl Into<String>) {
         if !self.stopped {
             self.script.problems.push(Problem::new(code, place, message));

@@ -1,4 +1,4 @@
-//! What PowerShell's parser refuses.
+//! Mistakes that PowerShell's parser refuses.
 
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::script as codes;
@@ -8,9 +8,9 @@ use crate::token::Flaw;
 /// An error of PowerShell's parser.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// What kind of error it is.
+    /// The kind of error.
     pub code: Code,
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     pub message: String,
     /// The offset that it is about.
     pub at: usize,

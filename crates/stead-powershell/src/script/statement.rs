@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         self.lexer.source().get(start..self.lexer.offset()).unwrap_or_default()
     }
 
-    /// What stands in a file or a script block: parameters, then named blocks or statements.
+    /// Reads the content of a file or a script block: parameters, then named blocks or statements.
     pub(super) fn block_content(&mut self) -> Vec<super::Parameter> {
         self.skip_lines();
         let parameters = self.leading_parameters();
@@ -188,7 +188,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Whether that word comes next, behind any number of lines; it is taken then.
+    /// Returns whether that word comes next, behind any number of lines; it is taken then.
     fn continues(&mut self, word: &str) -> bool {
         let before = self.lexer.offset();
         self.skip_lines();
@@ -378,7 +378,7 @@ impl Parser<'_, '_> {
         self.end_of_statement()
     }
 
-    /// Whether nothing more of a pipeline follows.
+    /// Returns whether nothing more of a pipeline follows.
     fn ends_pipeline(&mut self) -> bool {
         let kind = self.peek().kind;
         matches!(kind, Kind::NewLine | Kind::Semicolon | Kind::End | Kind::BraceClose | Kind::ParenClose)
@@ -415,7 +415,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether that comes next, on this line or at the start of the next that is not empty.
+    /// Returns whether that comes next, on this line or at the start of the next that is not empty.
     fn pipe_follows(&mut self, kind: Kind) -> bool {
         if self.peek().kind != Kind::NewLine {
             return self.peek().kind == kind;
@@ -466,7 +466,7 @@ impl Parser<'_, '_> {
         self.command()
     }
 
-    /// What follows the target of an assignment, which may be any statement.
+    /// Reads the value behind the target of an assignment, which may be any statement.
     fn assignment(&mut self) -> Parsed<()> {
         let operator = self.take();
         self.skip_lines();

@@ -1,4 +1,4 @@
-//! What single characters may do.
+//! The roles of single characters.
 
 /// The width in bytes of the blank there, or 0; a line end is none.
 pub(super) fn blank_width(bytes: &[u8], at: usize) -> usize {
@@ -17,7 +17,7 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() && !matches!(c, '\r' | '\n')
 }
 
-/// Whether a word ends before it.
+/// Returns whether a word ends before it.
 pub(super) fn ends_word(c: char) -> bool {
     match c {
         '\0'..='\x7F' => {
@@ -27,12 +27,12 @@ pub(super) fn ends_word(c: char) -> bool {
     }
 }
 
-/// Whether a number in an expression may end before it.
+/// Returns whether a number in an expression may end before it.
 pub(super) fn ends_number(c: char) -> bool {
     ends_word(c) || matches!(c, '!' | '#' | '%' | '*' | '+' | '.' | '/' | '=' | ']' | '?' | ':') || is_dash(c)
 }
 
-/// Whether it may be part of a plain name.
+/// Returns whether it may be part of a plain name.
 pub(crate) fn is_name(c: char) -> bool {
     match c {
         '\0'..='\x7F' => c.is_ascii_alphanumeric() || c == '_',
@@ -40,7 +40,7 @@ pub(crate) fn is_name(c: char) -> bool {
     }
 }
 
-/// Whether it may be part of the full name of a type.
+/// Returns whether it may be part of the full name of a type.
 pub(super) fn is_type_name(c: char) -> bool {
     is_name(c) || matches!(c, '.' | '`' | '+' | '#' | '\\')
 }

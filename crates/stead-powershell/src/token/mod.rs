@@ -1,6 +1,7 @@
 //! Tokens of PowerShell text.
 //!
-//! What a character means depends on where it stands, so whoever reads says in which [`Mode`] the next token is: `a-b` is
+//! The meaning of a character depends on where it stands, so whoever reads says in which [`Mode`] the next token is:
+//! `a-b` is
 //! one word as an argument and a name, an operator and a name as a member. A token that was peeked in one mode is read
 //! again when another is asked for. Each character is looked at a bounded number of times.
 
@@ -30,7 +31,7 @@ pub(crate) enum Mode {
     Member,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// The end of the text.
@@ -118,7 +119,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether a token of this kind in one mode is the same in the other.
+    /// Returns whether a token of this kind in one mode is the same in the other.
     fn is_shared(self, one: Mode, other: Mode) -> bool {
         match self {
             Self::End
@@ -143,17 +144,17 @@ impl Kind {
 /// A token: what it is and the bytes that it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
-    /// What it is.
+    /// The kind of token.
     pub(crate) kind: Kind,
     /// The offset of its first byte.
     pub(crate) start: usize,
     /// The offset behind its last byte.
     pub(crate) end: usize,
-    /// Whether a blank or a comment stands before it.
+    /// True if a blank or a comment stands before it.
     pub(crate) spaced: bool,
 }
 
-/// What is wrong with a single token.
+/// A mistake in a single token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flaw {
     /// A text without an end.
@@ -241,7 +242,7 @@ impl<'a> Lexer<'a> {
         self.text
     }
 
-    /// What is wrong with the tokens so far, each once, in the order of the text.
+    /// Returns the mistakes in the tokens so far, each once, in the order of the text.
     pub(crate) fn into_flaws(mut self) -> Vec<(Flaw, usize)> {
         self.flaws.sort_by_key(|(flaw, at)| (*at, *flaw as u8));
         self.flaws.dedup();

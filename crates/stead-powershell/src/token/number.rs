@@ -9,7 +9,7 @@ pub(crate) enum Number {
         value: i128,
         /// 8, 16, 32 or 64.
         bits: u8,
-        /// Whether its type has negative values.
+        /// True if its type has negative values.
         signed: bool,
     },
     /// `decimal`: the value is the mantissa with the point moved left by that many digits.
@@ -30,7 +30,7 @@ const LONG: (u8, bool) = (64, true);
 /// The largest `decimal`.
 const DECIMAL_MAX: i128 = 79_228_162_514_264_337_593_543_950_335;
 
-/// What a number is made of, as written.
+/// The parts of a number, as written.
 #[derive(Debug)]
 struct Written<'a> {
     base: u32,

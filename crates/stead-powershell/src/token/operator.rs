@@ -74,7 +74,8 @@ pub(super) fn scan(text: &str) -> Option<(Kind, usize)> {
     })
 }
 
-/// What starts with a dash: `-`, `--`, `-=`, or an operator that is a word. `None` when it is another word.
+/// Reads a token that starts with a dash: `-`, `--`, `-=`, or an operator that is a word. `None` when it is another
+/// word.
 fn dash(text: &str, width: usize) -> Option<(Kind, usize)> {
     let rest = text.get(width..).unwrap_or_default();
     let next = rest.chars().next().unwrap_or('\0');

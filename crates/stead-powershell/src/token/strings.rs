@@ -106,7 +106,7 @@ pub(super) fn literal_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// What the text of a [`Literal`](super::Kind::Literal) says.
+/// Returns the text that a [`Literal`](super::Kind::Literal) stands for.
 pub(crate) fn unquote(token: &str) -> String {
     if let Some(body) = here_body(token) {
         return body.to_owned();
@@ -126,7 +126,7 @@ pub(crate) fn unquote(token: &str) -> String {
     text
 }
 
-/// What stands between the lines of a here-string.
+/// Returns the text between the first and last line of a here-string.
 fn here_body(token: &str) -> Option<&str> {
     let body = token.strip_prefix('@')?;
     let first = body.find(['\r', '\n'])?;
@@ -155,7 +155,7 @@ pub(crate) fn parts(token: &str) -> Vec<Part> {
     reader.found
 }
 
-/// What stands in double quotes, and where it starts.
+/// Returns the text in double quotes, and where it starts.
 fn inside(token: &str) -> (&str, usize) {
     let first = char(token, 0).len_utf8();
     let last = token.char_indices().next_back().filter(|(at, c)| *at >= first && is_double_quote(*c));
@@ -165,9 +165,9 @@ fn inside(token: &str) -> (&str, usize) {
 struct Parts<'a> {
     body: &'a str,
     start: usize,
-    /// Whether two quotes stand for one.
+    /// True if two quotes stand for one.
     quotes: bool,
-    /// Whether quotes only group.
+    /// True if quotes only group.
     bare: bool,
     found: Vec<Part>,
 }

@@ -30,7 +30,7 @@ use protocol::{Line, Properties, Request};
 /// A module at one state of its files. Where they changed since a worker loaded it, only a new process reads them again.
 #[derive(Clone, Copy)]
 pub struct Module<'a> {
-    /// What is imported: the manifest or script of a class, the implementation of a script resource.
+    /// The file that is imported: the manifest or script of a class, the implementation of a script resource.
     pub path: &'a Path,
     /// Something that changes whenever a file of the module does.
     pub stamp: &'a str,
@@ -39,7 +39,7 @@ pub struct Module<'a> {
 /// A call of one method.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// What the resource is made of; a composite is not called.
+    /// The kind of source of the resource; a composite is not called.
     pub kind: Kind,
     /// The module.
     pub module: Module<'a>,
@@ -47,9 +47,9 @@ pub struct Call<'a> {
     pub resource: &'a str,
     /// The method.
     pub method: Method,
-    /// What is assigned, in this order.
+    /// The properties that are assigned, in this order.
     pub properties: &'a [(String, Wire)],
-    /// Whether verbose, debug and information records are wanted.
+    /// True if verbose, debug and information records are wanted.
     pub records: bool,
 }
 
@@ -67,7 +67,7 @@ impl Deadline {
         Self { allowed, begun: Instant::now() }
     }
 
-    /// What is left of it.
+    /// Returns the time that is left of it.
     fn left(&self) -> Duration {
         self.allowed.saturating_sub(self.begun.elapsed())
     }
@@ -145,7 +145,7 @@ impl Failed {
         Some(error.id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// What it is, with its causes and the end of what PowerShell wrote to its standard error.
+    /// Returns the error in words, with its causes and the end of what PowerShell wrote to its standard error.
     pub fn explain(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
         let text = causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"));
@@ -157,7 +157,7 @@ impl Failed {
         }
     }
 
-    /// Whether the worker can carry out another call.
+    /// Returns whether the worker can carry out another call.
     fn spares_the_worker(&self) -> bool {
         matches!(self, Self::Call(_))
     }
@@ -206,7 +206,7 @@ impl Worker {
         self.inherited == inherited && !self.is_outdated(module)
     }
 
-    /// Whether it loaded the module at another state.
+    /// Returns whether it loaded the module at another state.
     fn is_outdated(&self, module: Module<'_>) -> bool {
         self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp != module.stamp)
     }

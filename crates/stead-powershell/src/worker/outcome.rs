@@ -1,4 +1,5 @@
-//! What a call came to, by what the worker sent: this is where failures are seen that PowerShell passes over.
+//! The outcome of a call, by the messages that the worker sent: this is where failures are seen that PowerShell
+//! passes over.
 
 use serde_json::value::RawValue;
 
@@ -45,12 +46,12 @@ fn in_words(error: &PowerShellError) -> String {
     if error.at.is_empty() { text } else { format!("{text} ({})", error.at) }
 }
 
-/// What a method that was carried out came to.
+/// The outcome of a method that was carried out.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// What it returned or leaked: of each object the type and the JSON.
+    /// The objects that it returned or leaked: of each the type and the JSON.
     pub(super) outputs: Vec<Output>,
-    /// Whether it asked for a restart of the machine.
+    /// True if it asked for a restart of the machine.
     pub reboot_required: bool,
 }
 
@@ -73,7 +74,7 @@ impl Output {
         self.json.as_ref().map_or_else(String::as_str, |json| json.get())
     }
 
-    /// What it says: a string as itself, since a secret in it would not be recognized in JSON.
+    /// Returns its message: a string as itself, since a secret in it would not be recognized in JSON.
     fn message(&self) -> String {
         serde_json::from_str(self.text()).unwrap_or_else(|_| self.text().to_owned())
     }
@@ -112,7 +113,7 @@ impl Reply {
         states.map(|one| one.json.as_deref().map_err(|refused| CallError::State(refused.clone()))).collect()
     }
 
-    /// What it returned as text.
+    /// Returns the results as text.
     pub fn texts(&self) -> Vec<String> {
         self.outputs.iter().filter(|output| !output.ty.is_empty()).map(Output::message).collect()
     }
@@ -162,7 +163,7 @@ impl<'a> Collector<'a> {
         Ok(Reply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })
     }
 
-    /// What came besides the result is a message.
+    /// Turns output besides the result into messages.
     fn leaked(&mut self) {
         let leaked = match self.method {
             Method::Test => self.reply.outputs.len().saturating_sub(1),

@@ -11,12 +11,12 @@ use super::{Call, Failed, Limits, Module, Record, Reply, Worker, start};
 /// How often the flag that cancels is looked at while all workers are busy.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// What the workers are, how many there are, and how long each is kept.
+/// The settings of the workers: which program they are, how many there are, and how long each is kept.
 #[derive(Clone)]
 pub struct Settings {
     /// The executable of PowerShell, absolute.
     pub executable: PathBuf,
-    /// What workers are given of the environment.
+    /// The environment that workers are given.
     pub environment: Environment,
     /// The directories of modules. Root's workers see those alone that nobody else can change.
     pub module_path: Vec<PathBuf>,
@@ -46,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// The same with a process for every call.
+    /// Returns the same settings with a process for every call.
     #[must_use]
     pub fn isolated(self) -> Self {
         Self { most_calls: 1, ..self }

@@ -1,4 +1,4 @@
-//! What a worker prints during a call: handed on by lines, limited, and its end kept for the message of a failure.
+//! The output of a worker during a call: handed on by lines, limited, and its end kept for the message of a failure.
 //!
 //! Only whole lines are handed on: of a line that is cut, the part of a secret could not be recognized.
 
@@ -17,7 +17,7 @@ pub(super) struct Printed {
     taken: usize,
     left_out: usize,
     tail: Vec<u8>,
-    /// Whether the tail begins within a line.
+    /// True if the tail begins within a line.
     is_tail_cut: bool,
 }
 

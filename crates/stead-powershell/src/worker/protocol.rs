@@ -1,4 +1,4 @@
-//! What goes to a worker and comes from it: a line of JSON each.
+//! The messages to a worker and from it: a line of JSON each.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::resource::Kind;
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;
 
-/// What is called.
+/// The method that is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Method {
     /// Reads the actual state.
@@ -67,7 +67,7 @@ pub(super) struct Line {
     error: Option<PowerShellError>,
 }
 
-/// What a line says.
+/// A message of a worker, one line each.
 pub(super) enum Message {
     Hello(Hello),
     Record(Stream, String),
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-/// What a worker says first.
+/// The first message of a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Hello {
     pub(super) protocol: u32,
@@ -118,9 +118,9 @@ pub enum Stream {
 /// How a call came to its end.
 #[derive(Clone, Copy, Default, Deserialize)]
 pub(super) struct Done {
-    /// Whether the script ended by itself, and not by `exit`.
+    /// True if the script ended by itself, and not by `exit`.
     pub(super) ended: bool,
-    /// Whether `$global:DSCMachineStatus` was 1.
+    /// True if `$global:DSCMachineStatus` was 1.
     pub(super) reboot: bool,
 }
 
@@ -135,7 +135,7 @@ pub struct PowerShellError {
     /// The type of the exception.
     #[serde(rename = "type")]
     pub ty: String,
-    /// What it says.
+    /// The text of the error.
     pub message: String,
     /// File and line, where PowerShell knows them.
     pub at: String,

@@ -54,7 +54,7 @@ pub enum StartError {
     Socket {
         /// Where.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is not there, or not to be trusted.

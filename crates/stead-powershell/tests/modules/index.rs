@@ -46,7 +46,7 @@ impl Machine {
         read.iter().map(|module| Module::clone(module)).collect()
     }
 
-    /// What is done with the index of this machine.
+    /// Searches the index of this machine.
     fn search<T>(&self, word: &str, of: impl FnOnce(&Index<'_>, &Modules<'_>) -> T) -> T {
         let environment = |_: &str| Some(word.to_owned());
         let (files, directories) = (Disk::new(User::current().trust()), [self.path("modules")]);

@@ -48,7 +48,7 @@ fn read(path: &Path) -> Schema {
     mof::read(&fs::read(path).unwrap(), &Arc::new(path.to_owned()))
 }
 
-/// What was found, in the form of the expectation, whose other members are kept.
+/// Returns the findings, in the form of the expectation, whose other members are kept.
 fn found(schema: &Schema, expected: &Json) -> Json {
     let mut found = expected.clone();
     let Some(resource) = schema.resources.first() else {

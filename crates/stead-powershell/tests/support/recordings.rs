@@ -1,4 +1,4 @@
-//! What was recorded with PowerShell, and where stead deviates from it.
+//! Recordings of PowerShell, and where stead deviates from them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) fn folder() -> PathBuf {
     stead_testkit::repository().join("../shared/corpus/powershell/discovery")
 }
 
-/// What deviates on purpose, by name, with the reason.
+/// Returns the deviations that are on purpose, by name, with the reason.
 fn deviations(of: &str) -> BTreeMap<String, String> {
     let path = stead_testkit::repository().join("corpus/powershell/script/deviations.json");
     let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-/// What PowerShell is given as its last argument but one when it is a worker.
+/// Returns whether this process is started as a worker, by the argument that PowerShell is given last but one.
 pub(crate) fn is_asked_for() -> bool {
     std::env::args().any(|argument| argument == "-Command")
 }
@@ -124,7 +124,8 @@ impl StandIn {
         self.send(&json!({ "id": id, "done": { "ended": ended, "reboot": reboot } }));
     }
 
-    /// What the worker would send of a recorded call: with `$ErrorActionPreference` at `Stop` the first error ends it.
+    /// Sends the messages of a worker for a recorded call: with `$ErrorActionPreference` at `Stop` the first error
+    /// ends it.
     fn replay(&mut self, id: &str, case: &Json) {
         if case["noAnswer"] == true || case["state"] == "no answer" {
             print_flood(case["process"]["stderr"]["length"].as_u64().unwrap_or_default());
@@ -185,7 +186,7 @@ pub(crate) fn failure_of(case: &Json) -> Option<Json> {
     )
 }
 
-/// Whether the recorded call left its script without an error: nothing of that is in the record.
+/// Returns whether the recorded call left its script without an error: nothing of that is in the record.
 pub(crate) fn leaves_early(case: &Json) -> bool {
     let how = case["properties"]["How"].as_str().unwrap_or_default();
     ["exit", "break"].contains(&how) && failure_of(case).is_none() && case["noAnswer"] != true
