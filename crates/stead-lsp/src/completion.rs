@@ -1,4 +1,4 @@
-//! What can be written at a position.
+//! The completions at a position.
 
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, InsertTextFormat, MarkupContent, MarkupKind,

@@ -37,11 +37,11 @@ pub(crate) struct File {
     pub(crate) text: String,
     pub(crate) lines: Lines,
     encoding: Encoding,
-    /// What its resources are looked for with. They are looked for once, as long as it is open.
+    /// The session that its resources are looked for with. They are looked for once, as long as it is open.
     session: Session,
-    /// What was found the last time.
+    /// The findings of the last check.
     findings: Vec<Diagnostic>,
-    /// Whether it has changed since.
+    /// True if it has changed since.
     pub(crate) is_dirty: bool,
     /// The last text that could be read, and its tree: names are known while the text is broken.
     read: Option<(String, Node)>,
@@ -78,7 +78,7 @@ impl File {
         (self.version, self.is_dirty) = (version, true);
     }
 
-    /// What is wrong with it, for the editor.
+    /// Returns the mistakes in it, for the editor.
     pub(crate) fn check(&mut self) -> Vec<Shown> {
         self.is_dirty = false;
         let mut session = self.beside();
@@ -104,7 +104,7 @@ impl File {
         self.read.as_ref().map(|(text, root)| (text.as_str(), root))
     }
 
-    /// What was found the last time.
+    /// Returns the findings of the last check.
     pub(crate) fn findings(&self) -> &[Diagnostic] {
         &self.findings
     }

@@ -1,4 +1,4 @@
-//! What is said about the word under the cursor.
+//! The text about the word under the cursor.
 
 use stead_core::expr::functions;
 use stead_engine::ResourceCall;

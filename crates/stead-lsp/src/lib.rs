@@ -6,7 +6,7 @@
 //!        ──save───▶ edits of `stead_core::text::format`
 //! ```
 //!
-//! What is said about a document is what `stead lint` says; nothing is asked about the machine.
+//! The findings of a document are those of `stead lint`; nothing is asked about the machine.
 
 mod completion;
 mod file;

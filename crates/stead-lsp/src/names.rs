@@ -5,7 +5,7 @@ use stead_core::expr::{Expression, is_expression};
 use stead_core::id::ResourceId;
 use stead_core::text::{Kind, Node, Source, Sources, Span, locate};
 
-/// What has a name.
+/// A thing with a name in a document.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Named {
     Parameter(String),
@@ -66,7 +66,7 @@ impl Names {
         names
     }
 
-    /// What stands at a byte.
+    /// Returns the mention at a byte.
     pub(crate) fn at(&self, offset: usize) -> Option<&Mention> {
         let holds = |span: Span| span.start as usize <= offset && offset <= span.end as usize;
         self.mentions.iter().find(|mention| holds(mention.span))
@@ -86,7 +86,7 @@ impl Names {
         self.mentions.push(Mention { named, span, form: Form::Declaration });
     }
 
-    /// What a document, or the properties of a group, declares.
+    /// Notes the names that a document, or the properties of a group, declares.
     fn document(&mut self, node: &Node) {
         for (section, named) in
             [("parameters", Named::Parameter as fn(String) -> Named), ("variables", Named::Variable)]
@@ -181,7 +181,7 @@ impl Names {
 }
 
 impl Mention {
-    /// What is to stand at its place so that it means another name; `None` where that cannot be written so.
+    /// Returns the text to write at its place so that it means another name; `None` where that cannot be written so.
     pub(crate) fn renamed(&self, written: &str, name: &str) -> Option<String> {
         let quote = written.chars().next().filter(|first| matches!(first, '"' | '\''));
         match (self.form, quote) {
@@ -200,7 +200,7 @@ impl Mention {
     }
 }
 
-/// Whether a name means the same in every way to write it, whatever stands around it.
+/// Returns whether a name means the same in every way to write it, whatever stands around it.
 pub(crate) fn is_plain(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(char::is_alphabetic)

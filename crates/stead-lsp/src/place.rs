@@ -1,8 +1,8 @@
-//! What a position in a document is about.
+//! The context of a position in a document.
 
 use stead_core::text::{self, Kind, Limits, Node, SourceId};
 
-/// What stands, or is to be written, at a position.
+/// The context of a position: the thing that is, or is to be, written there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// A key of the document.
@@ -29,7 +29,7 @@ pub(crate) enum Place {
     Nothing,
 }
 
-/// What a position is about, and where the word begins that stands there.
+/// Returns the context of a position, and where the word begins that stands there.
 pub(crate) fn at(text: &str, offset: usize) -> (Place, usize) {
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
@@ -87,7 +87,7 @@ fn id_name(call: &str) -> Option<Place> {
     (rest.trim() == ",").then(|| Place::IdName { type_name: type_name.to_owned() })
 }
 
-/// What the word at a position would be if it were written out: a key or a value.
+/// Returns the context of the word at a position as if it were written out: a key or a value.
 fn in_tree(text: &str, (start, end): (usize, usize)) -> Place {
     const WORD: &str = "steadcursor";
     let (Some(before), Some(behind)) = (text.get(..start), text.get(end..)) else { return Place::Nothing };
@@ -159,7 +159,7 @@ fn type_of(node: &Node) -> Option<String> {
     node.get("type").and_then(Node::as_str).map(str::to_owned)
 }
 
-/// What the end of a path is.
+/// Returns the context at the end of a path.
 pub(crate) fn classified(path: &[Step]) -> Place {
     let is_resources = |step: &Step| matches!(step, Step::Member { name, .. } if name == "resources");
     let instance = path.windows(2).rposition(|pair| is_resources(&pair[0]) && pair[1] == Step::Element);

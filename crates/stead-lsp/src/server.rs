@@ -231,7 +231,7 @@ fn read<T: DeserializeOwned>(params: Json) -> Result<T, Refused> {
     serde_json::from_value(params).map_err(|error| Refused(ErrorCode::InvalidParams, error.to_string()))
 }
 
-/// What is named at a byte, and every place where it is.
+/// Returns the thing that is named at a byte, and every place where it is.
 fn mentions(file: &File, offset: usize) -> Option<(Named, Vec<Mention>)> {
     let (text, root) = file.last_read().filter(|(text, _)| *text == file.text)?;
     let names = Names::of(text, root);

@@ -89,7 +89,7 @@ fn findings(editor: &Editor) -> String {
     lines.collect()
 }
 
-/// What an editor would list: the items that begin with what was typed.
+/// Returns the list that an editor would show: the items that begin with what was typed.
 fn completions(editor: &mut Editor, place: (u64, u64)) -> String {
     let items = editor.ask("textDocument/completion", at(place));
     let line = editor.text.lines().nth(usize::try_from(place.0).unwrap()).unwrap_or_default().to_owned();

@@ -30,7 +30,7 @@ pub(crate) enum DataType {
     Sensitive(Box<DataType>),
 }
 
-/// Whether the case of letters tells two texts apart.
+/// The rule by which upper and lower case of texts are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
     /// `A` and `a` are different.
@@ -73,7 +73,7 @@ pub(crate) struct Member {
     pub(crate) presence: Presence,
 }
 
-/// Whether a member may be left out.
+/// The rule by which a member may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,
@@ -121,7 +121,7 @@ impl DataType {
         if optional && data_type != Self::Undef { data_type.optional() } else { data_type }
     }
 
-    /// Whether a value of the type is, or has somewhere in it, one that is covered.
+    /// Returns whether a value of the type is, or has somewhere in it, one that is covered.
     pub(crate) fn has_sensitive(&self) -> bool {
         match self {
             Self::Sensitive(_) => true,

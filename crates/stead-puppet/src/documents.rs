@@ -107,7 +107,7 @@ fn fixtures(options: &ModuleOptions) -> String {
     )
 }
 
-/// What `pdk update` leaves alone.
+/// The configuration of `pdk update`: files that it leaves alone.
 const SYNC: &str = "\
 ---
 .pdkignore:

@@ -34,7 +34,7 @@ pub enum Error {
     /// The schema of a resource is not that of an object.
     #[error("the schema of '{0}' is not a JSON object")]
     Schema(String),
-    /// The same version of a resource is there twice.
+    /// A version of a resource occurs twice.
     #[error("'{0}' {1} is named twice")]
     Duplicate(String, Version),
     /// Two types would have the same Ruby class.
@@ -47,11 +47,11 @@ pub enum Error {
 pub struct Module {
     /// Its files.
     pub files: Files,
-    /// What is not as one might expect.
+    /// The things that a user may not expect.
     pub warnings: Vec<Warning>,
 }
 
-/// What is not as one might expect of a module.
+/// A property of a module that its user may not expect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// An attribute has another name than its property suggests, which Puppet or another attribute has.

@@ -1,4 +1,4 @@
-//! What is generated from: resources and their schemas, and what the module is to be.
+//! The input that is generated from: resources and their schemas, and the options of the module.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ pub struct ResourceToGenerate {
     pub version: Version,
     /// The JSON Schema of its properties.
     pub schema: Json,
-    /// What it manages. Without one, the description of the schema.
+    /// The description of what it manages. Without one, the description of the schema.
     pub description: Option<String>,
     /// The properties that together identify an instance. Empty where that is not known: instances then have a name that says
     /// nothing to the engine.
     pub keys: Vec<String>,
-    /// Whether texts of its enums are the same in upper and lower case.
+    /// The rule by which texts of its enums are the same in upper and lower case.
     pub case: Case,
     /// Where values are secret although the schema does not say so: `/credential/password`, `*` for every element.
     pub secrets: BTreeSet<String>,
-    /// Whether all instances can be listed.
+    /// The way its instances are listed, if they can be.
     pub listing: Listing,
     /// Instances for the documentation. Without one, an example is made up from the schema.
     pub examples: Vec<Example>,
@@ -50,7 +50,7 @@ impl ResourceToGenerate {
     }
 }
 
-/// Whether the instances of a resource can be listed.
+/// The way instances of a resource are listed, if they can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
     /// `puppet resource` and purging need the title of an instance.
@@ -69,7 +69,7 @@ pub struct Example {
     pub properties: Map<String, Json>,
 }
 
-/// What a module is to be.
+/// The options of a module.
 #[derive(Clone, Debug)]
 pub struct ModuleOptions {
     /// Its name without the author: lower case letters, digits and `_`.
@@ -86,7 +86,7 @@ pub struct ModuleOptions {
     pub project_page: Option<String>,
     /// Where its issues are.
     pub issues_url: Option<String>,
-    /// What is tagged beside `stead`.
+    /// The tags beside `stead`.
     pub tags: Vec<String>,
     /// The text of its change log. Without one, a line for this version.
     pub changelog: Option<String>,
@@ -94,13 +94,13 @@ pub struct ModuleOptions {
     pub engine: Version,
     /// The version of the support module that its providers are written for.
     pub support: Version,
-    /// What all names of types begin with, such as `stead_`.
+    /// The prefix of all names of types, such as `stead_`.
     pub prefix: String,
     /// How attributes are named.
     pub dialect: Dialect,
-    /// What points in time are in manifests.
+    /// The form of points in time in manifests.
     pub timestamps: Timestamps,
-    /// Whether secrets can be given as plain strings.
+    /// The rule by which secrets can be given as plain strings.
     pub plain_secrets: PlainSecrets,
 }
 

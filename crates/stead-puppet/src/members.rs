@@ -25,7 +25,7 @@ impl MemberNames {
         Self(wanted)
     }
 
-    /// What each new name is in the schema.
+    /// Returns the key in the schema for each new name.
     pub(crate) fn into_keys(self) -> BTreeMap<String, String> {
         self.0.into_iter().map(|(member, name)| (name, member)).collect()
     }

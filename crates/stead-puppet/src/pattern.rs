@@ -31,8 +31,8 @@ struct Reader<'p> {
     choices: u64,
 }
 
-/// Whether the text that a part matches can have different lengths: such a part is not repeated, which can take exponential
-/// time in Ruby.
+/// The length of the texts that a part matches. A part with different ones is not repeated, which can take
+/// exponential time in Ruby.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Fixed,

@@ -70,12 +70,12 @@ fn write_attribute(text: &mut String, attribute: &Attribute, description: &str) 
 const NOTE: &str =
     "\n_*this data type contains a regex that may not be accurately reflected in generated documentation_";
 
-/// Whether there is a word, `[/` and later `/]`.
+/// Returns whether there is a word, `[/` and later `/]`.
 fn has_pattern(data_type: &str) -> bool {
     data_type.split_once("Pattern[/").is_some_and(|(_, rest)| rest.contains("/]"))
 }
 
-/// What is between the quotes of a literal.
+/// Returns the text between the quotes of a literal.
 fn source(text: &str) -> String {
     let literal = ruby::string(text);
     literal.get(1..literal.len() - 1).unwrap_or_default().to_owned()

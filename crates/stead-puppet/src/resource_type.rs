@@ -18,7 +18,7 @@ pub(crate) struct ResourceType<'r> {
     /// Its name in Puppet.
     pub(crate) name: String,
     pub(crate) resource: &'r ResourceToGenerate,
-    /// Whether the version is part of each request: there is another type for another version.
+    /// True if the version is part of each request: there is another type for another version.
     pub(crate) pinned: bool,
     pub(crate) digest: String,
     pub(crate) docs: String,
@@ -36,15 +36,15 @@ pub(crate) struct Attribute {
     pub(crate) behaviour: Behaviour,
     /// The property that it is to the engine; `None` for what the engine does not see.
     pub(crate) property: Option<String>,
-    /// What its values are to the engine.
+    /// The values for the engine, by those of Puppet.
     pub(crate) values: Vec<(&'static str, Literal)>,
-    /// What keys of objects in it are to the engine.
+    /// The keys for the engine of objects in it, by those of Puppet.
     pub(crate) keys: BTreeMap<String, String>,
-    /// Whether the schema says that it is secret, or something in it: Puppet never gets its value.
+    /// True if the schema says that it is secret, or something in it: Puppet never gets its value.
     pub(crate) secret: bool,
 }
 
-/// What an attribute is to the Resource API.
+/// The behaviour of an attribute in the Resource API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     /// It is compared, and changed when it differs.
@@ -131,7 +131,7 @@ impl<'r> ResourceType<'r> {
     }
 }
 
-/// What the Resource API makes of the name of a type.
+/// Returns the class that the Resource API makes of the name of a type.
 pub(crate) fn class_name(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));
@@ -214,7 +214,7 @@ impl<'r> Builder<'r> {
         keys.filter_map(|key| self.properties.get_key_value(key.as_str()).map(|(name, _)| *name))
     }
 
-    /// What is neither a key nor what `ensure` stands for.
+    /// Returns the attributes of the properties that are neither a key nor what `ensure` stands for.
     fn others(&self, existence: Option<&Existence<'_>>, names: &mut Names) -> Vec<Attribute> {
         let is_ensure = |name: &str| existence.is_some_and(|existence| existence.property == name);
         let others = self.properties.keys().filter(|name| !is_ensure(name) && !self.keys().any(|key| key == **name));
@@ -270,7 +270,7 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// What a property is for.
+    /// Returns the description of a property.
     fn description(&self, property: &str) -> String {
         let description = self.keyword(property, "description").and_then(Json::as_str).map(text::plain);
         let description = description.filter(|text| !text.is_empty());
@@ -370,7 +370,7 @@ fn ensure_enum<'r>(property: &'r str, schema: &'r Json) -> Option<Existence<'r>>
     is_binary.then_some(Existence { property, present, absent })
 }
 
-/// What the engine takes where a property is not given.
+/// Describes the value that the engine takes where a property is not given.
 fn describe_default(default: &Json) -> String {
     match default {
         Json::Null => String::new(),

@@ -86,7 +86,7 @@ pub(crate) fn string(text: &str) -> String {
     if text.chars().any(needs_escape) { double_quoted(text) } else { single_quoted(text) }
 }
 
-/// Whether a character is not written as it is. Ruby reads `\r\n` as `\n`; directions of writing hide what a text says.
+/// Returns whether a character is escaped. Ruby reads `\r\n` as `\n`; directions of writing hide what a text says.
 fn needs_escape(character: char) -> bool {
     (character.is_control() && character != '\n') || is_invisible(character)
 }
@@ -187,7 +187,8 @@ pub(crate) mod tests {
         assert_eq!(output.lines().collect::<Vec<_>>(), texts.iter().map(|text| hex(text)).collect::<Vec<_>>());
     }
 
-    /// What a Ruby program prints; `None`, and a line that says so, where it cannot run because something is not installed.
+    /// Returns the output of a Ruby program; `None`, and a line that says so, where it cannot run because something
+    /// is not installed.
     pub(crate) fn run(test: &str, program: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program.rb");

@@ -20,7 +20,7 @@ const STEPS: usize = 2000;
 /// How many schemas are looked at for the properties of one object.
 const PARTS: usize = 64;
 
-/// What points in time are in manifests.
+/// The form of points in time in manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timestamps {
     /// Text, as in the documents of stead.
@@ -30,7 +30,7 @@ pub enum Timestamps {
     Timestamp,
 }
 
-/// Whether secrets can be given as plain strings, too.
+/// The rule by which secrets can be given as plain strings, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlainSecrets {
     /// Only values of the type `Sensitive` are accepted.
@@ -40,7 +40,7 @@ pub enum PlainSecrets {
     Accepted,
 }
 
-/// What decides the type of a schema besides the schema.
+/// The options that decide the type of a schema besides the schema.
 pub(crate) struct Translator<'s> {
     pub(crate) root: &'s Json,
     pub(crate) case: Case,
@@ -100,7 +100,7 @@ impl<'s> Translator<'s> {
         self.protected(data_type)
     }
 
-    /// Whether a secret is anywhere in a schema, in whatever way its parts belong together.
+    /// Returns whether a secret is anywhere in a schema, in whatever way its parts belong together.
     fn mentions_secret(&self, schema: &Json, depth: usize, seen: &mut BTreeSet<String>) -> bool {
         let members = match schema {
             Json::Object(members) => members,
@@ -262,7 +262,7 @@ impl<'p> Position<'p> {
         Position { place, depth: self.depth + 1, reference: None, outer: Some(self) }
     }
 
-    /// Whether this is within what a reference leads to.
+    /// Returns whether this is within the schema that a reference leads to.
     fn is_within(&self, reference: &str) -> bool {
         self.reference == Some(reference) || self.outer.is_some_and(|outer| outer.is_within(reference))
     }

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use stead_puppet::{Dialect, Files, Module, ModuleOptions, ResourceToGenerate, Staleness, generate, stale_files};
 use stead_testkit::{Case, repository, skip};
 
-/// Whether a program is there; where it is not, the test is reported as skipped.
+/// Returns whether a program is there; where it is not, the test is reported as skipped.
 fn has(test: &str, program: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     if found.is_err() {
@@ -26,7 +26,7 @@ fn has(test: &str, program: &str) -> bool {
     found.is_ok()
 }
 
-/// What a case is about.
+/// The input of a case.
 struct Input {
     resources: Vec<ResourceToGenerate>,
     options: ModuleOptions,
@@ -386,7 +386,7 @@ fn rspec_puppet_knows_the_types() {
     }
 }
 
-/// What a provider needs to be loaded.
+/// Returns the files that a provider needs to be loaded.
 fn support_module() -> Files {
     let base = "class Puppet::Provider::SteadBase\n  def self.manages(_name); end\nend\n";
     Files::from([("lib/puppet/provider/stead_base/stead_base.rb".to_owned(), base.into())])

@@ -50,7 +50,7 @@ impl Editor {
         self.try_ask(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// The same, with the message of an error.
+    /// Asks like `ask`, and returns the message of an error.
     pub(crate) fn try_ask(&mut self, method: &str, params: Json) -> Result<Json, String> {
         self.asked += 1;
         let id = RequestId::from(self.asked);
