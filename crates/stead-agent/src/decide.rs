@@ -1,4 +1,4 @@
-//! What the agent does next, decided from its state, the time and the boot of the machine alone.
+//! The next action of the agent, decided from its state, the time and the boot of the machine alone.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::state::{
 };
 use crate::window::{Intent, Opening, opening};
 
-/// What the agent does next.
+/// The next action of the agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     /// It begins a job.
@@ -21,7 +21,7 @@ pub enum Next {
         generation: u64,
         /// Why.
         kind: JobKind,
-        /// Whether it changes the machine.
+        /// The work: a test, or one that changes the machine.
         work: Work,
     },
     /// It goes on with the job that was interrupted.
@@ -34,12 +34,12 @@ pub enum Next {
     Wait {
         /// Until this instant, or until something else happens.
         until: Option<Timestamp>,
-        /// What for.
+        /// The reason to wait.
         because: Waiting,
     },
 }
 
-/// What the agent waits for.
+/// The event that the agent waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
     /// A document.
@@ -82,7 +82,7 @@ impl HeldBack {
     }
 }
 
-/// What is known besides the state.
+/// The knowledge at one moment besides the state.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The time. It may be wrong, and change in any direction.
@@ -125,7 +125,7 @@ impl Next {
 }
 
 impl State {
-    /// What the agent does next, when no job is under way.
+    /// Returns the next action of the agent, when no job is under way.
     ///
     /// Guarantees: it depends on its arguments alone. After whatever jump of the clock, nothing that is due waits for longer
     /// than it would have from now on.
@@ -157,7 +157,7 @@ impl State {
         self.restart(moment).unwrap_or(NOTHING).or(self.pending(moment)).or(self.check(moment))
     }
 
-    /// What is waited for in the first place, and until when: not what else is done meanwhile.
+    /// Returns what is waited for in the first place, and until when: not what else is done meanwhile.
     pub(crate) fn waits_for(&self, moment: &Moment) -> Option<(Option<Timestamp>, Waiting)> {
         let steps = [self.restart(moment), Some(self.pending(moment)), Some(self.check(moment))];
         steps.into_iter().flatten().find_map(|step| match step {
@@ -186,7 +186,7 @@ impl State {
         still_ahead(after(ordered, RESTART_TIMEOUT), moment.now, RESTART_TIMEOUT)
     }
 
-    /// What a restart that is due has the agent do. Until it has happened nothing is changed, and tests go on.
+    /// Returns the action for a restart that is due. Until it has happened nothing is changed, and tests go on.
     fn restart(&self, moment: &Moment) -> Option<Next> {
         self.restart.as_ref()?;
         let wait = |until, because| Some(Next::Wait { until, because });
@@ -254,7 +254,7 @@ impl State {
         if self.restarts.just_now { JobKind::Reboot } else { otherwise }
     }
 
-    /// Whether the current document, or a part of it, is tested now and then.
+    /// Returns whether the current document, or a part of it, is tested now and then.
     fn is_tested(&self, generation: &Generation) -> bool {
         self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)
     }
@@ -278,15 +278,15 @@ impl State {
         wanted && self.restart.is_none()
     }
 
-    /// Whether the pending document has changed the machine, or is about to.
+    /// Returns whether the pending document has changed the machine, or is about to.
     pub(crate) fn is_under_way_to_pending(&self) -> bool {
         self.staged(Stage::Pending).is_some_and(|(_, generation)| {
             self.progress.held != Some(Held::Published) && self.mode_of(generation) != ConfigurationMode::MonitorOnly
         })
     }
 
-    /// Whether the current document is to be applied as soon as it may be: an operator asked for it, or it was only tested last,
-    /// because of a window, and was not in its desired state.
+    /// Returns whether the current document is to be applied as soon as it may be: an operator asked for it, or it
+    /// was only tested last, because of a window, and was not in its desired state.
     fn waits_for_correction(&self) -> bool {
         self.apply_requested || self.drift_found
     }

@@ -22,7 +22,7 @@ const PACKAGED: &str = "/usr/lib/systemd/system/stead-agent.service";
 
 /// The unit that starts an agent, from this program and with its state in this folder.
 ///
-/// What a configuration manager must be able to do cannot be taken from it: it writes everywhere and loads whatever its
+/// The powers that a configuration manager needs cannot be taken from it: it writes everywhere and loads whatever its
 /// resources need. The rest of what systemd can forbid is forbidden. A systemd before 254 ignores what makes restarts rarer
 /// (`RestartSteps`), and starts the agent again every second.
 pub fn unit(program: &Path, state: &Path) -> String {

@@ -44,7 +44,7 @@ use owing::Owing;
 pub(crate) use ready::{JobHost, ReadyDocument, Source, prepare_or_explain};
 pub(crate) use suspension::{SuspendReason, Suspension};
 
-/// What a job works on, and how.
+/// The subject of a job, and how it is carried out.
 pub(crate) struct JobSpec {
     pub(crate) job: Job,
     pub(crate) rules: Rules,
@@ -57,7 +57,7 @@ pub(crate) struct JobSpec {
     pub(crate) quarantined: BTreeSet<String>,
     /// Those that left a program running.
     pub(crate) withheld: BTreeSet<String>,
-    /// Whether the job was begun before, by another process in the same boot of the machine.
+    /// True if the job was begun before, by another process in the same boot of the machine.
     pub(crate) resumed: bool,
     /// How many instances are worked on at once; 0 for as many as there are processors.
     pub(crate) width: u32,
@@ -68,7 +68,7 @@ pub(crate) struct JobSpec {
     pub(crate) suspension: Suspension,
 }
 
-/// What is done with which instances.
+/// The treatment of the instances of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rules {
     /// The mode of instances that do not state one.
@@ -83,7 +83,7 @@ impl Rules {
     }
 }
 
-/// What is seen of a job while it goes on.
+/// The receiver of the events of a job while it goes on.
 pub(crate) trait Observer: Send + Sync {
     /// Something happened; `settled` of `all` instances have ended.
     fn event(&self, event: &Event, settled: usize, all: usize);
@@ -108,7 +108,7 @@ pub(crate) struct Ended {
     pub(crate) outcome: JobOutcome,
     /// The report, without secrets.
     pub(crate) report: Json,
-    /// What the instances that are looked after manage.
+    /// The claims of the instances that are watched from now on.
     pub(crate) watched: Vec<Watched>,
     /// The instances that were changed, by their paths.
     pub(crate) changed: Vec<String>,
@@ -118,7 +118,7 @@ pub(crate) struct Ended {
     pub(crate) claims: Option<Vec<Claims>>,
 }
 
-/// What is wrong with a journal.
+/// The mistake in a journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalProblem {
     #[error(transparent)]
@@ -316,7 +316,7 @@ impl JobSpec {
         set.into_iter().filter(may_change).collect()
     }
 
-    /// What a job over a part is about.
+    /// Returns the instances that a job over a part is about.
     fn selected(&self, ready: &ReadyDocument) -> Option<BTreeSet<NodeId>> {
         (!self.job.only.is_empty()).then(|| ready.selection(ready.known(&self.job.only)))
     }
@@ -343,7 +343,7 @@ impl JobSpec {
         }
     }
 
-    /// What the instances manage that are looked after once the document is current. A job over a part knows too little.
+    /// Returns the paths to watch once the document is current. A job over a part knows too little.
     fn watched(&self, session: &Session, run: &Run) -> Vec<Watched> {
         if !self.job.only.is_empty() {
             return Vec::new();

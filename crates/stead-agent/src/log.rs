@@ -1,4 +1,4 @@
-//! What the agent did, as JSON lines in a file, and in the journal of systemd where that runs.
+//! The log of the agent: JSON lines in a file, and in the journal of systemd where that runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,8 +1,8 @@
-//! What a mode means: the one table that deciding, carrying out and judging a job go by.
+//! The meaning of modes: the one table that deciding, carrying out and judging a job go by.
 
 use stead_core::document::ConfigurationMode;
 
-/// What is done with an instance.
+/// The treatment of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Treatment {
     /// It is brought into its desired state.
@@ -24,7 +24,7 @@ pub(crate) enum Standing {
     Requested,
 }
 
-/// What is done with an instance of a mode.
+/// Returns the treatment of an instance of a mode.
 pub(crate) fn treatment(standing: Standing, mode: ConfigurationMode) -> Treatment {
     use ConfigurationMode::{ApplyAndAutoCorrect, ApplyAndMonitor, ApplyOnly, MonitorOnly};
     match (standing, mode) {

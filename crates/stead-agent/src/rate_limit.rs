@@ -1,5 +1,5 @@
-//! What happens to one instance too often within a minute: corrections, when something else manages the same thing, and
-//! changes that need none.
+//! A limit on events of one instance that come too often within a minute: corrections, when something else manages
+//! the same thing, and changes that need none.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl RateLimit {
         !was_reached && self.is_reached(instance, now)
     }
 
-    /// Whether the limit is reached.
+    /// Returns whether the limit is reached.
     pub(crate) fn is_reached(&mut self, instance: &str, now: Instant) -> bool {
         let Some(instants) = self.happened.get_mut(instance) else { return false };
         while instants.front().is_some_and(|at| now.duration_since(*at) >= WINDOW) {

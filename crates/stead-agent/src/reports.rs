@@ -60,7 +60,7 @@ pub struct Stored {
     pub at: Timestamp,
     /// The id of the job.
     pub job: String,
-    /// What became of it.
+    /// The report of the job.
     pub report: Json,
 }
 
@@ -90,7 +90,7 @@ pub enum ReportsError {
         #[source]
         source: Box<redb::Error>,
     },
-    /// What was read is not a report.
+    /// A record that was read is not a report.
     #[error("the reports '{}' are damaged; they are set aside when the agent is started", .0.display())]
     Damaged(PathBuf),
 }

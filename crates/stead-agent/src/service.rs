@@ -47,7 +47,7 @@ pub struct Options {
     pub directory: PathBuf,
     /// The file that tells one boot of the machine from another.
     pub boot_id: PathBuf,
-    /// What resources are carried out with.
+    /// The host that resources are carried out with.
     pub host: Host,
     /// Ends it, as a signal does.
     pub stop: Cancel,
@@ -123,7 +123,7 @@ pub(crate) struct Agent {
     inspections: Cancel,
     /// How many of those are under way.
     inspecting: AtomicUsize,
-    /// Whether documents that the record does not name are not wanted any more.
+    /// True if documents that the record does not name are no longer wanted.
     knows_documents: bool,
     inner: Mutex<Inner>,
     changed: Condvar,

@@ -1,5 +1,5 @@
-//! What an administrator decides about the agent. Names and meaning are those of the settings of the DSC Local Configuration
-//! Manager, where it has them.
+//! The decisions of an administrator about the agent. Names and meaning are those of the settings of the DSC Local
+//! Configuration Manager, where it has them.
 
 mod file;
 mod table;
@@ -17,19 +17,19 @@ pub use table::{SETTINGS, Setting};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// What is done with a document that does not say it itself.
+    /// The mode of a document that does not state one itself.
     pub configuration_mode: ConfigurationMode,
     /// How often the current document is checked.
     pub check_every: Duration,
     /// Up to how much later than that, so that not all machines do it at once.
     pub splay: Duration,
-    /// Whether the machine is restarted when a resource asks for it.
+    /// True if the machine is restarted when a resource asks for it.
     pub reboot_node_if_needed: bool,
-    /// What follows after a restart that a resource asked for.
+    /// The action after a restart that a resource asked for.
     pub action_after_reboot: ActionAfterReboot,
     /// How often a document may have the machine restarted before it has converged.
     pub max_restarts: u32,
-    /// What becomes of a document that is delivered while another is pending.
+    /// The treatment of a document that is delivered while another is pending.
     pub new_document: NewDocument,
     /// How often a pending document that failed is tried again; 0 for as often as it takes.
     pub max_pending_retries: u32,
@@ -47,13 +47,13 @@ pub struct Settings {
     pub retention: Duration,
     /// How many generations are kept, besides those that are staged.
     pub generations: u32,
-    /// What restarts the machine: a program and its arguments.
+    /// The command that restarts the machine: a program and its arguments.
     pub restart_command: Vec<String>,
     /// How many instances are worked on at once; 0 for as many as there are processors.
     pub width: u32,
 }
 
-/// What follows after a restart that a resource asked for.
+/// The action after a restart that a resource asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum ActionAfterReboot {
     /// The document is worked on.
@@ -63,7 +63,7 @@ pub enum ActionAfterReboot {
     StopConfiguration,
 }
 
-/// What becomes of a document that is delivered while another is pending.
+/// The treatment of a document that is delivered while another is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum NewDocument {
     /// It takes its place: the newest wins.

@@ -47,8 +47,8 @@ pub struct EndedJob<'a> {
     pub at: Timestamp,
     /// The job.
     pub job: &'a Job,
-    /// What it came to.
+    /// The outcome of the job.
     pub outcome: &'a JobOutcome,
-    /// What is said of it, as `stead agent report` prints it. It holds no secrets.
+    /// The report, as `stead agent report` prints it. It holds no secrets.
     pub report: &'a Json,
 }

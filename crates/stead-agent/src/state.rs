@@ -1,5 +1,5 @@
-//! What the agent knows that outlives it: stages, generations, the job under way, restarts and crashes. All of it is one
-//! record that is replaced as a whole, so that every change of it happens or does not.
+//! The record of the agent, which outlives it: stages, generations, the job under way, restarts and crashes. All of
+//! it is one record that is replaced as a whole, so that every change of it happens or does not.
 //!
 //! ```text
 //!             accept                    a job leaves everything in its desired state, no restart is due
@@ -25,7 +25,7 @@ pub use debts::{Debts, Settled};
 pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
-/// What the agent knows that outlives it.
+/// The record of the agent, which outlives it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 // A record of an older version lacks what was added since.
 #[serde(rename_all = "camelCase", default)]
@@ -46,7 +46,8 @@ pub struct State {
     pub progress: Progress,
     /// The job that is under way or was interrupted.
     pub job: Option<Job>,
-    /// Whether the agent was asked to end while the job was under way. If it is killed then, that does not count as a crash.
+    /// True if the agent was asked to end while the job was under way. If it is killed then, that does not count as a
+    /// crash.
     pub stopping: bool,
     /// The restart of the machine that is due.
     pub restart: Option<RestartDue>,
@@ -56,9 +57,9 @@ pub struct State {
     pub overtaken: Option<Overtaken>,
     /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
-    /// Whether an operator asked for the current document to be applied, whatever its mode.
+    /// True if an operator asked for the current document to be applied, whatever its mode.
     pub apply_requested: bool,
-    /// Whether the current document was only tested last, and was not in its desired state.
+    /// True if the current document was only tested last, and was not in its desired state.
     pub drift_found: bool,
     /// The notifications that are owed.
     pub owed: Debts,
@@ -92,7 +93,7 @@ pub struct DamageNote {
 pub struct Overtaken {
     /// Its id.
     pub job: String,
-    /// Whether an operator asked, so that what is pending does not wait for its next try either.
+    /// True if an operator asked, so that what is pending does not wait for its next try either.
     pub by_operator: bool,
 }
 
@@ -100,7 +101,7 @@ pub struct Overtaken {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Generation {
-    /// What it is stored under: a keyed digest of what was delivered, in hexadecimal.
+    /// The name that it is stored under: a keyed digest of what was delivered, in hexadecimal.
     pub content: String,
     /// Where it came from.
     pub origin: String,
@@ -111,9 +112,9 @@ pub struct Generation {
     pub accepted: Timestamp,
     /// The user who delivered it.
     pub user: u32,
-    /// What is done with it, if it says so itself.
+    /// The mode that it states itself, if it does.
     pub mode: Option<ConfigurationMode>,
-    /// What is done with some of its instances, if they say so themselves.
+    /// The modes that some of its instances state themselves.
     pub instance_modes: BTreeSet<ConfigurationMode>,
     /// When the machine was brought to it, first.
     pub converged: Option<Timestamp>,
@@ -169,13 +170,13 @@ pub enum Held {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// What tells it from all others.
+    /// The identifier, which no other has.
     pub id: String,
     /// The document.
     pub generation: u64,
     /// Why it was begun.
     pub kind: JobKind,
-    /// Whether it changes the machine.
+    /// The work: a test, or one that changes the machine.
     pub work: Work,
     /// When it was begun.
     pub began: Timestamp,
@@ -197,7 +198,7 @@ pub enum JobKind {
     Reboot,
 }
 
-/// Whether a job changes the machine.
+/// The work of a job: to test, or to change the machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Work {
@@ -207,7 +208,7 @@ pub enum Work {
     Test,
 }
 
-/// What tells one boot of the machine from another.
+/// The identifier of one boot of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BootId(pub String);
 
@@ -240,7 +241,7 @@ pub struct Restarts {
     pub count: u32,
     /// When the last one was.
     pub last: Option<Timestamp>,
-    /// Whether no job has begun since.
+    /// True if no job has begun since.
     pub just_now: bool,
 }
 
@@ -254,13 +255,13 @@ pub struct Crashes {
     pub interrupted_jobs: BTreeSet<(u64, Work)>,
     /// Not before this instant is a job begun.
     pub not_before: Option<Timestamp>,
-    /// Whether what the interrupted job was working on was counted, and nobody has gone on with it since.
+    /// True if the interrupted instances were counted, and no job has gone on with them since.
     pub is_counted: bool,
     /// How often in a row it crashed while an instance was worked on, by path.
     pub by_instance: BTreeMap<String, u32>,
 }
 
-/// What the agent was doing in a job when it ended, as far as is known.
+/// The activity of the agent in a job when it ended, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interrupted<'i> {
     /// It read the document, and had begun nothing of it.
@@ -289,7 +290,7 @@ pub struct LastJob {
     pub generation: u64,
     /// Why it was begun.
     pub kind: JobKind,
-    /// Whether it changed the machine.
+    /// The work: a test, or one that changed the machine.
     pub work: Work,
     /// When it was begun.
     pub began: Timestamp,
@@ -297,7 +298,7 @@ pub struct LastJob {
     pub ended: Timestamp,
     /// Its outcome.
     pub result: JobResult,
-    /// Whether an instance asked for a restart of the machine.
+    /// True if an instance asked for a restart of the machine.
     pub reboot_requested: bool,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
@@ -393,7 +394,7 @@ pub enum JobResult {
 pub enum Stage {
     /// Applied until it has converged.
     Pending,
-    /// What the machine was brought to last.
+    /// The document that the machine was brought to last.
     Current,
     /// The one before.
     Previous,
@@ -410,7 +411,7 @@ impl State {
         Some((number, self.generations.get(&number)?))
     }
 
-    /// What is done with a document.
+    /// Returns the mode of a document.
     pub fn mode_of(&self, generation: &Generation) -> ConfigurationMode {
         generation.mode.unwrap_or(self.settings.configuration_mode)
     }
@@ -431,7 +432,7 @@ impl State {
         }
     }
 
-    /// What is done with the instances of a document: what its mode says, and those that some of them state.
+    /// Returns the treatments of the instances of a document: the one of its mode, and those that some of them state.
     pub(crate) fn treatments(&self, standing: Standing, generation: &Generation) -> impl Iterator<Item = Treatment> {
         let modes = std::iter::once(self.mode_of(generation)).chain(generation.instance_modes.iter().copied());
         modes.map(move |mode| treatment(standing, mode))

@@ -1,4 +1,5 @@
-//! What the agent says of itself. Names and values are those of the DSC Local Configuration Manager, where it has them.
+//! The status that the agent reports. Names and values are those of the DSC Local Configuration Manager, where it has
+//! them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,17 +11,17 @@ use crate::state::{DamageNote, Held, Job, JobKind, JobResult, LastJob, Stage, St
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Status {
-    /// What it is doing, in one word.
+    /// The activity, in one word.
     #[serde(rename = "LCMState")]
     pub lcm_state: LcmState,
-    /// What it is doing or waits for, in one sentence without full stop.
+    /// The activity or the event that it waits for, in one sentence without full stop.
     #[serde(rename = "LCMStateDetail")]
     pub lcm_state_detail: String,
     /// How the machine is, in one word.
     pub health: Health,
     /// When it goes on by itself, if it waits for a time.
     pub next_attempt: Option<Timestamp>,
-    /// Whether a restart of the machine is due.
+    /// True if a restart of the machine is due.
     pub reboot_requested: bool,
     /// The instances that asked for it, by their paths.
     pub reboot_requested_by: Vec<String>,
@@ -84,7 +85,7 @@ pub struct StageStatus {
     pub error: Option<String>,
 }
 
-/// What the agent is doing.
+/// The activity of the agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LcmState {
     /// Nothing.

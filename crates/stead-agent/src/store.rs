@@ -47,7 +47,7 @@ pub(crate) const LOCK: &str = "lock";
 pub struct Store {
     folder: Folder,
     documents: Arc<Documents>,
-    /// What the record on the disk says; `None` when nobody knows, because saving failed.
+    /// The record as it is on the disk; `None` when nobody knows, because saving failed.
     saved: Option<State>,
     lock: File,
 }
@@ -87,7 +87,7 @@ pub enum StoreError {
     Version {
         /// The record.
         path: PathBuf,
-        /// What is unexpected in it.
+        /// The error of the parser.
         #[source]
         source: serde_json::Error,
     },
@@ -113,13 +113,13 @@ pub enum StoreError {
 /// Something in the state directory that was damaged or missing, and what the agent goes on with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repair {
-    /// What it was about.
+    /// The damage that it was about.
     pub damage: Damage,
     /// Where the damaged files are now; none if they were missing.
     pub set_aside: Vec<PathBuf>,
 }
 
-/// What was damaged or missing.
+/// The part that was damaged or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// The record; the one before it is used.
@@ -174,7 +174,7 @@ impl Store {
         Self::open_with(directory, credentials.as_deref())
     }
 
-    /// The same with another directory of credentials.
+    /// Opens it like [`Store::open`], with another directory of credentials.
     pub fn open_with(directory: &Path, credentials: Option<&Path>) -> Result<(Self, State, Vec<Repair>), StoreError> {
         let folder = Folder::create(directory)?;
         let lock = folder.lock(LOCK, MOMENT)?.ok_or_else(|| StoreError::InUse(folder.path().to_owned()))?;
@@ -227,7 +227,7 @@ impl Store {
         Ok(name)
     }
 
-    /// What was stored under a name.
+    /// Returns the document that was stored under a name.
     ///
     /// Guarantees: it is what was put there, to the last bit.
     pub fn get(&self, content: &str) -> Result<Delivered, StoreError> {

@@ -18,11 +18,11 @@ pub struct Window {
     pub from: Time,
     /// When it ends.
     pub to: Time,
-    /// What it is for.
+    /// The purpose.
     pub purpose: Purpose,
 }
 
-/// What a window is for.
+/// The purpose of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Purpose {
     /// Changing the machine and restarting it.
@@ -33,7 +33,7 @@ pub enum Purpose {
     Restart,
 }
 
-/// What somebody wants to do.
+/// An action that somebody wants to take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Intent {
     /// Change the machine.
@@ -42,7 +42,7 @@ pub enum Intent {
     Restart,
 }
 
-/// Whether something may be done at an instant.
+/// The permission of windows for an action at an instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
     /// Now.
@@ -51,7 +51,7 @@ pub enum Opening {
     Opens(Option<Timestamp>),
 }
 
-/// Whether `intent` may be carried out at `now`. Where no window is for it, it may be at any time.
+/// Returns whether `intent` may be carried out at `now`. Where no window is for it, it may be at any time.
 pub fn opening(windows: &[Window], intent: Intent, now: Timestamp, zone: &TimeZone) -> Opening {
     let mut concerned = windows.iter().filter(|window| window.is_for(intent)).peekable();
     if concerned.peek().is_none() {
@@ -83,7 +83,7 @@ impl Window {
         self.days.is_empty() || self.days.contains(&day.to_monday_one_offset())
     }
 
-    /// Whether the clock on the wall shows a time of this window.
+    /// Returns whether the clock on the wall shows a time of this window.
     fn contains(&self, shown: DateTime) -> bool {
         let (day, time) = (shown.date(), shown.time());
         let begun_today = self.is_on(day.weekday()) && self.from <= time;
@@ -132,7 +132,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// What a minute says by itself: a window is open in the minutes that are within so many after its beginning.
+    /// Returns whether a minute is within a window that began so many minutes before it.
     fn is_open_at(window: &Window, now: Timestamp, zone: &TimeZone) -> bool {
         let minutes = |time: Time| i32::from(time.hour()) * 60 + i32::from(time.minute());
         let length = match (minutes(window.to) - minutes(window.from)).rem_euclid(24 * 60) {

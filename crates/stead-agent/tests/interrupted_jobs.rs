@@ -43,7 +43,7 @@ struct Scene {
     receivers: Vec<BTreeSet<usize>>,
 }
 
-/// What the process that ends leaves of the set that is under way.
+/// The state in which the process that ends leaves the set that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Within {
     /// All of it was done; only the answer is lost.
@@ -52,7 +52,7 @@ enum Within {
     Begun,
 }
 
-/// What follows.
+/// The event that follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Then {
     /// The job is resumed.
@@ -94,7 +94,7 @@ impl Scene {
         text
     }
 
-    /// Whether a command has something to act on.
+    /// Returns whether a command has something to act on.
     fn is_notified(&self, receiver: usize) -> bool {
         self.receivers[receiver].iter().any(|file| !self.files[*file])
     }
@@ -147,8 +147,8 @@ impl<'a> Machine<'a> {
         ended.is_ok()
     }
 
-    /// What the agent does next: it resumes the job, or begins another one with what the interrupted one owes. What failed is
-    /// tried again by a further job.
+    /// Has the agent go on: it resumes the job, or begins another one with what the interrupted one owes. Failed
+    /// instances are tried again by a further job.
     fn goes_on(&self, then: Then) {
         let (session, prepared) = self.prepared();
         let (journal, events) = FileJournal::resume(&self.folder.path().join("journal")).unwrap();

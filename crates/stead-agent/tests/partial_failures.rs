@@ -31,7 +31,7 @@ use random::Numbers;
 /// How many documents are tried where nothing is asked for.
 const DOCUMENTS: usize = 10;
 
-/// What an instance does.
+/// The behaviour of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     InState,
@@ -49,7 +49,7 @@ struct Instance {
     needs: BTreeSet<usize>,
 }
 
-/// What becomes of an instance.
+/// The end of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     Ok,
@@ -99,7 +99,7 @@ fn type_of(fate: Fate) -> &'static str {
     if fate == Fate::Garbage { "Test/Garbage" } else { "Stead/Command" }
 }
 
-/// What must become of each instance.
+/// Returns how each instance must end.
 fn model(instances: &[Instance]) -> Vec<End> {
     let mut ends: Vec<End> = Vec::new();
     for Instance { fate, needs } in instances {

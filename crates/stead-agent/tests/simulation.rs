@@ -19,7 +19,7 @@ use world::{CrashAt, World};
 /// How many seeds are tried where nobody says it.
 const USUAL: usize = 100;
 
-/// What happens before the world becomes fair.
+/// The number of events before the world becomes fair.
 const TURNS: usize = 100;
 
 #[test]

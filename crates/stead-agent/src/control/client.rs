@@ -45,7 +45,7 @@ pub enum CallError {
     Connection {
         /// The directory of the agent.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

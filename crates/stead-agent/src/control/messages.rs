@@ -68,9 +68,9 @@ questions! {
 pub struct Submit {
     /// The document.
     pub delivered: Delivered,
-    /// Whether it takes the place of a pending one whatever the settings say, and ends the job under way.
+    /// True if it takes the place of a pending one whatever the settings say, and ends the job under way.
     pub force: bool,
-    /// Whether it is only staged, and held until an operator asks for it.
+    /// True if it is only staged, and held until an operator asks for it.
     pub publish: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct ReadStatus {}
 /// Answers when something has happened, or after a while. Whoever wants to wait for longer asks again.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Wait {
-    /// What is waited for.
+    /// The goal that is waited for.
     pub goal: Goal,
     /// At most so long; the agent may answer earlier.
     pub milliseconds: u64,
@@ -108,7 +108,7 @@ pub struct Wait {
 /// End the job under way. With `force`, programs of resources are ended at once.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Stop {
-    /// Whether what is under way is ended too.
+    /// True if a job under way is ended, too.
     pub force: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct Compare {
 pub struct Remove {
     /// The stage.
     pub stage: Stage,
-    /// Whether a job over it is ended first.
+    /// True if a job over it is ended first.
     pub force: bool,
 }
 
@@ -161,7 +161,7 @@ pub struct ChangeSettings {
 /// Make the settings those of a file. What it does not name has its default.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LoadSettings {
-    /// What messages call the file.
+    /// The name that messages call the file by.
     pub name: String,
     /// Its text, YAML or JSON.
     pub text: String,
@@ -191,7 +191,7 @@ pub struct ReadLog {
     pub most: usize,
 }
 
-/// What is waited for.
+/// A goal that is waited for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "camelCase")]
 pub enum Goal {
@@ -209,7 +209,7 @@ pub enum Goal {
     },
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Response {
@@ -224,7 +224,7 @@ pub enum Response {
 pub struct Refused {
     /// Why, in one sentence.
     pub message: String,
-    /// What is wrong with a document, as it is shown to users.
+    /// The mistakes in a document, as they are shown to users.
     pub findings: String,
 }
 
@@ -238,7 +238,7 @@ impl Refused {
 /// JSON that was made elsewhere, with the members of it that are read here. It is passed on with all that it has, in its order.
 #[derive(Clone, Debug)]
 pub struct Document<T> {
-    /// What is read of it.
+    /// The content, as far as it is read.
     pub read: T,
     whole: Json,
 }
@@ -270,7 +270,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Document<T> {
 pub struct Staged {
     /// Its number.
     pub generation: u64,
-    /// What is suspicious about it, as it is shown to users.
+    /// The warnings about it, as they are shown to users.
     pub warnings: String,
 }
 
@@ -281,14 +281,14 @@ pub struct Affected {
     pub generation: u64,
 }
 
-/// What a test or a get of the staged documents found.
+/// The result of a test or a get of the staged documents.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Inspected {
     /// Each document.
     pub documents: Vec<InspectedDocument>,
 }
 
-/// What a test or a get of one document found.
+/// The result of a test or a get of one document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InspectedDocument {
     /// Its stage.
@@ -308,7 +308,7 @@ pub struct RunReport {
     pub instances: Vec<InstanceReport>,
 }
 
-/// What became of an instance, as far as it is read here.
+/// The outcome of an instance, as far as it is read here.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceReport {
@@ -349,7 +349,7 @@ pub struct JobReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AgentStatus {
-    /// What the record says.
+    /// The status of the record.
     #[serde(flatten)]
     pub status: Status,
     /// How far the job under way has come.
@@ -371,7 +371,7 @@ pub struct AgentStatus {
     pub not_saved: Option<String>,
     /// The version of the program.
     pub version: String,
-    /// Whether its file was replaced since it was started.
+    /// True if its file was replaced since it was started.
     pub program_replaced: bool,
 }
 
@@ -417,13 +417,13 @@ pub enum WaitOutcome {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Waited {
-    /// Whether what is waited for has ended.
+    /// True if the goal was waited for to its end.
     pub done: bool,
-    /// Whether it has ended as desired.
+    /// True if it has ended as desired.
     pub converged: bool,
     /// How it has ended.
     pub outcome: Option<WaitOutcome>,
-    /// What the pending document waits for, in words.
+    /// The reason why the pending document waits, in words.
     pub waiting_for: Option<String>,
     /// How many attempts failed, if it waits for the next one.
     pub failures: Option<u32>,
@@ -433,13 +433,13 @@ pub struct Waited {
     pub last: Option<LastJob>,
     /// How many jobs have ended since the agent was started.
     pub jobs: u64,
-    /// What happened that the caller has not seen.
+    /// The events that the caller has not seen.
     pub events: Vec<Happened>,
     /// How many entries the caller has seen now.
     pub seen: u64,
 }
 
-/// What happened in the work on documents.
+/// An event in the work on documents.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Happened {
@@ -452,7 +452,7 @@ pub enum Happened {
         /// Why it was begun.
         #[serde(rename = "type")]
         kind: JobKind,
-        /// Whether it changed the machine.
+        /// The work: a test, or one that changed the machine.
         work: Work,
         /// How it ended.
         result: JobResult,
@@ -477,7 +477,7 @@ pub enum Happened {
     },
 }
 
-/// What is ending.
+/// The answer to a request to stop the work on a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stopping {
     /// The job that was under way; between two tries there is none.
@@ -532,7 +532,7 @@ pub struct Comparison {
 pub struct Compared {
     /// Its number.
     pub generation: u64,
-    /// What messages call it.
+    /// The name that messages call it by.
     pub name: String,
     /// The name of its bundle.
     pub bundle: Option<String>,
@@ -540,7 +540,7 @@ pub struct Compared {
     pub text: String,
 }
 
-/// What became of something between two deliveries.
+/// The change of something between two deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Changed {
@@ -562,7 +562,7 @@ pub struct ChangedParameter {
     /// True if its values are not shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
-    /// What became of it.
+    /// The change of it.
     pub change: Changed,
     /// Its values, unless they are secret.
     #[serde(flatten)]
@@ -583,7 +583,7 @@ pub struct ValuePair {
 pub struct ChangedFile {
     /// Its path in the bundle.
     pub path: String,
-    /// What became of it.
+    /// The change of it.
     pub change: Changed,
     /// As the first delivery has it.
     pub from: Option<ComparedFile>,
@@ -610,7 +610,7 @@ pub struct ComparedContent {
     pub text: Option<String>,
 }
 
-/// What was forgotten.
+/// The answer to an acknowledgement of damage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Acknowledged {
     /// How many notes of damage.
@@ -624,7 +624,7 @@ pub struct SettingsNow {
     pub settings: String,
     /// Each with its value.
     pub values: Map<String, Json>,
-    /// What is suspicious about a file of settings, as it is shown to users.
+    /// The warnings about a file of settings, as they are shown to users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What callers are answered.
+//! The answers to callers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 struct Valid {
     generation: Generation,
     delivered: Delivered,
-    /// What is suspicious about it, as it is shown to users.
+    /// The warnings about it, as they are shown to users.
     warnings: String,
 }
 

@@ -41,9 +41,9 @@ The value is ignored. Remove it, so that nobody relies on it.";
 #[derive(Clone, PartialEq, Eq, Debug, Default, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidSetting {
-    /// What is wrong.
+    /// The mistake, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The advice about it.
     pub help: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl From<Diagnostic> for InvalidSetting {
     }
 }
 
-/// What is wrong with a value, and where.
+/// The mistake in a value, and where it is.
 struct Wrong {
     span: Span,
     message: String,
@@ -129,7 +129,7 @@ impl Settings {
         })
     }
 
-    /// The same with another value of one setting, which is written as in a settings file.
+    /// Returns the settings with another value of one of them, which is written as in a settings file.
     pub fn with(&self, name: &str, value: &str) -> Result<Self, InvalidSetting> {
         let setting = Setting::find(name).ok_or_else(|| InvalidSetting::from(unknown(name, Span::default())))?;
         let node = match read(SourceId::default(), value, &Limits::default()) {

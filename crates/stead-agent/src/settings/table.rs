@@ -15,12 +15,12 @@ use crate::window::{Purpose, Window};
 pub struct Setting {
     /// Its name, in the case that it is printed in.
     pub name: &'static str,
-    /// What it means, in Markdown.
+    /// The meaning, in Markdown.
     pub meaning: &'static str,
     pub(super) form: Form,
 }
 
-/// What values a setting takes, and where they are kept.
+/// The values that a setting takes, and where they are kept.
 pub(super) enum Form {
     Truth(fn(&mut Settings) -> &mut bool),
     Count(RangeInclusive<u32>, fn(&mut Settings) -> &mut u32),
@@ -31,7 +31,7 @@ pub(super) enum Form {
     Windows(fn(&mut Settings) -> &mut Vec<Window>),
 }
 
-/// What a number of a setting counts.
+/// The unit that a number of a setting counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
     Seconds,
@@ -49,7 +49,7 @@ pub(super) struct Words {
 /// Days of the week, Monday first.
 pub(super) const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// What windows are for.
+/// The purposes of windows, by name.
 pub(super) const PURPOSES: [(&str, Purpose); 3] =
     [("Any", Purpose::Any), ("Set", Purpose::Set), ("Restart", Purpose::Restart)];
 
@@ -256,7 +256,7 @@ impl Setting {
         }
     }
 
-    /// What values it takes, such as `true or false`.
+    /// Returns the values that it takes in words, such as `true or false`.
     pub fn values(&self) -> String {
         match &self.form {
             Form::Truth(_) => "true or false".to_owned(),

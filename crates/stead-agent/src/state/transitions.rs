@@ -18,9 +18,9 @@ use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 pub struct Submission {
     /// The document.
     pub generation: Generation,
-    /// Whether it takes the place of a pending one whatever the settings say.
+    /// True if it takes the place of a pending one whatever the settings say.
     pub force: bool,
-    /// Whether it is held until an operator asks for it.
+    /// True if it is held until an operator asks for it.
     pub publish: bool,
 }
 
@@ -76,7 +76,7 @@ impl JobOutcome {
     }
 }
 
-/// What a job that is given up leaves to be done.
+/// The work that a job leaves to be done when it is given up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LeftOver {
     /// As in [`JobOutcome::settled`].
@@ -361,10 +361,10 @@ impl State {
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
     /// happened.
     ///
-    /// Guarantees: what was under way is counted once, however often the agent crashes before it goes on with the job. What was
-    /// in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
-    /// What is current is checked at once, since nobody watched it meanwhile, and what is pending is tried at once, since
-    /// whatever it failed for may be over; nothing but crashes makes either of them wait.
+    /// Guarantees: what was under way is counted once, however often the agent crashes before it goes on with the job.
+    /// What was in flight when the machine itself ended, by a power failure or a restart, is not blamed for that. The
+    /// current document is checked at once, since nobody watched it meanwhile, and a pending one is tried at once,
+    /// since whatever it failed for may be over; nothing but crashes makes either of them wait.
     pub fn started(&mut self, boot: &BootId, interrupted: Interrupted<'_>, now: Timestamp) {
         self.hand_over();
         let was_stopped = std::mem::take(&mut self.stopping);

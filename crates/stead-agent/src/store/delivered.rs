@@ -1,4 +1,4 @@
-//! What is delivered to the agent.
+//! Documents as they are delivered to the agent.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use stead_core::bundle::{Bundle, BundleError, Reach};
 /// A document with its files, and what it is applied with. The texts and the parameters may hold secrets.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// What messages call it.
+    /// The name that messages call it by.
     pub name: String,
     /// The text of a document that an older version stored, whose files are read where they lie; empty with a bundle.
     pub text: String,

@@ -39,7 +39,7 @@ struct Machine {
     shutdown: Option<Timestamp>,
 }
 
-/// What became of one resource, or will: a letter, a number that tells it from others, and `*` if it owes a notification.
+/// The outcome of one resource: a letter, a number that tells it from others, and `*` if it owes a notification.
 struct Resource<'a> {
     name: &'a str,
     fate: char,
@@ -293,7 +293,7 @@ impl Machine {
         Ok(None)
     }
 
-    /// What is to be seen after a step.
+    /// Returns the lines that are to be seen after a step.
     fn shown(&self) -> Vec<String> {
         let activity = self.state.job.clone().filter(|_| self.busy).map(Activity::of);
         let status = self.state.status(&self.moment(), activity.as_ref());

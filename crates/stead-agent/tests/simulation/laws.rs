@@ -1,4 +1,4 @@
-//! What holds for every change of the state, and for every decision.
+//! Laws of every change of the state, and of every decision.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::machine::{BYSTANDERS, Machine};
 /// A law that was violated.
 pub(crate) type Law = Result<(), String>;
 
-/// What changed the state.
+/// The cause of a change of the state.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
     Submit(Result<u64, Refusal>),
@@ -83,7 +83,7 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
     )
 }
 
-/// Whether the pending document becomes current. Nothing in the machine may wait for a restart then.
+/// Returns whether the pending document becomes current. Nothing in the machine may wait for a restart then.
 fn converges(before: &State, job: &Job, outcome: &JobOutcome, machine: &Machine) -> bool {
     let Some((number, generation)) = before.staged(Stage::Pending) else { return false };
     number == job.generation
@@ -150,19 +150,19 @@ pub(crate) fn promoted(undelivered: &std::collections::BTreeSet<String>) -> Law 
     law(undelivered.is_empty(), || format!("a document became current that owes {undelivered:?}"))
 }
 
-/// What was in flight beside the instance that crashes the agent is not left out.
+/// Instances that were in flight beside the one that crashes the agent are not left out.
 pub(crate) fn quarantine(state: &State) -> Law {
     let innocent = state.crashes.quarantined().find(|path| BYSTANDERS.contains(path));
     law(innocent.is_none(), || format!("{innocent:?} is left out"))
 }
 
-/// What is asked for during a job is done after it, and not when it would have been done anyway.
+/// A request that comes during a job is carried out after it, and not when it would have been done anyway.
 pub(crate) fn asked(was_asked: bool, next: &Next) -> Law {
     let waits = matches!(next, Next::Wait { because: Waiting::Check | Waiting::Retry, .. });
     law(!(was_asked && waits), || format!("after what was asked for during a job: {next:?}"))
 }
 
-/// What changes the machine is done inside of windows only, and not while a restart is due. Waits are bounded.
+/// Work that changes the machine is done inside of windows only, and not while a restart is due. Waits are bounded.
 pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Machine) -> Law {
     let open = |intent| opening(&state.settings.windows, intent, moment.now, &moment.zone) == Opening::Open;
     match next {

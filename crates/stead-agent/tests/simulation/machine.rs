@@ -52,7 +52,7 @@ impl Fate {
     }
 }
 
-/// What outlives the agent beside its record: the machine, and the journal of the job.
+/// The world that outlives the agent beside its record: the machine, and the journal of the job.
 #[derive(Default)]
 pub(crate) struct Machine {
     pub(crate) boot: u64,
@@ -60,9 +60,9 @@ pub(crate) struct Machine {
     pub(crate) fates: BTreeMap<String, Fate>,
     /// The document that it was brought to, if all of it was.
     pub(crate) applied: Option<String>,
-    /// Whether it has drifted since.
+    /// True if it has drifted since.
     pub(crate) drifted: bool,
-    /// Whether something needs a restart.
+    /// True if something needs a restart.
     pub(crate) needs_restart: bool,
     /// The instances that act on changes, by the content of their document.
     handlers: BTreeMap<String, BTreeSet<String>>,
@@ -76,7 +76,7 @@ pub(crate) struct Machine {
     is_fair: bool,
 }
 
-/// What is recorded of a job.
+/// The record of a job.
 #[derive(Clone, Default)]
 pub(crate) struct Journal {
     pub(crate) in_flight: Vec<String>,
@@ -190,7 +190,7 @@ impl Machine {
         Worked::Ended(outcome)
     }
 
-    /// What is left when somebody ends the job early.
+    /// Returns the outcome when somebody ends the job early.
     pub(crate) fn aborted(&self, state: &State, job: &Job) -> JobOutcome {
         let owed = (job.work == Work::Apply && state.generations.contains_key(&job.generation))
             .then(|| self.known(state, job.generation));
@@ -232,7 +232,8 @@ impl Machine {
         (result, owed)
     }
 
-    /// Whether a job over the part that has drifted sets something. Elsewhere, it may as well find that the part is as stated.
+    /// Returns whether a job over the part that has drifted sets something. Elsewhere, it may as well find that the
+    /// part is as stated.
     pub(crate) fn sets_in_part(&self, state: &State, job: &Job) -> bool {
         job.work == Work::Apply && !self.is_as_stated(&state.generations[&job.generation].content)
     }

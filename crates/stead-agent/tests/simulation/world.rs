@@ -27,7 +27,7 @@ pub(crate) enum CrashAt {
 pub(crate) struct World {
     numbers: Numbers,
     crash: CrashAt,
-    /// What is saved, and what the agent has in memory.
+    /// The record as it was saved; the state beside it is what the agent has in memory.
     record: String,
     state: State,
     machine: Machine,
@@ -47,7 +47,7 @@ pub(crate) struct World {
     crashes: u32,
     /// How often the agent started. What a process had in its memory, the next one has not.
     starts: u32,
-    /// Whether the current document is watched, and whether a change was noticed that is to be looked at.
+    /// True if the current document is watched; a change may have been noticed that is to be looked at.
     watches: bool,
     noticed: bool,
     /// How often somebody asked for everything to be looked at since the job began.
@@ -502,7 +502,7 @@ impl World {
         Err(format!("not converged within {bound:?}: {:?}", self.state.status(&self.moment(), None)))
     }
 
-    /// Whether nothing is left to be done, and what is to be checked was since.
+    /// Returns whether nothing is left to be done, and everything that is to be checked was since.
     fn has_converged(&self, since: usize) -> bool {
         use ConfigurationMode::{ApplyAndAutoCorrect, ApplyOnly, MonitorOnly};
         let state = &self.state;

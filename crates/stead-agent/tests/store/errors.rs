@@ -40,7 +40,7 @@ const ERRORS: &[(&str, &[&str])] = &[
 
 const INTERRUPTED: &str = "EINTR";
 
-/// What the process finds.
+/// The state of the files that the process finds.
 #[derive(Clone, Copy, PartialEq)]
 enum Begin {
     Nothing,

@@ -11,7 +11,7 @@ use crate::victim::{CHANGES, Heard, Victim, fast_directory, has_strace, store_in
 /// How long opening what a killed process left may take.
 const RECOVERY: Duration = Duration::from_secs(1);
 
-/// What is wrong with what was left, if anything.
+/// Returns the mistake in the files that were left, if there is one.
 fn recovered(victim: &Victim<'_>, heard: &Heard) -> Result<(), String> {
     let begun = Instant::now();
     let (mut store, state, repairs) = Store::open_with(victim.directory, None).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What the agent keeps survives kills, power failures, errors of the system and damage, and nobody else can read it.
+//! Files of the agent survive kills, power failures, errors of the system and damage, and nobody else can read them.
 //!
 //! `STEAD_AGENT_KILLS=10000` kills so often, in place of 60 times.
 //! `STEAD_AGENT_ERRORS=10000` has a system call fail so often, in place of 30 times.

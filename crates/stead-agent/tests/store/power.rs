@@ -28,10 +28,10 @@ enum Model {
     Weak,
 }
 
-/// What is on the disk: directories without content, and files.
+/// The content of the disk: directories without content, and files.
 type Tree = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// What processes did one after the other.
+/// The operations of processes, one after the other.
 struct Recording {
     seed: usize,
     home: PathBuf,
@@ -58,7 +58,7 @@ impl Recording {
         Self { seed, home: home.path().to_owned(), ops: reader.ops }
     }
 
-    /// What each flush is for.
+    /// Returns the purpose of each flush.
     fn labels(&self) -> BTreeMap<usize, &'static str> {
         let mut labels = BTreeMap::new();
         let (mut has_begun, mut last) = (true, PathBuf::new());
@@ -96,7 +96,7 @@ impl Recording {
         name
     }
 
-    /// The same without some flushes.
+    /// Returns the recording without some flushes.
     fn without(&self, label: &str) -> Self {
         let labels = self.labels();
         let ops = self.ops.iter().enumerate().filter(|(at, _)| labels.get(at) != Some(&label));

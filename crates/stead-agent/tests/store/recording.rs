@@ -1,4 +1,4 @@
-//! What a process did to a directory, read from a record of its system calls.
+//! The changes of a process to a directory, read from a record of its system calls.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the agent goes through in these tests: a sequence of steps that depends on a seed alone, carried out by a process
+//! The life of the agent in these tests: a sequence of steps that depends on a seed alone, carried out by a process
 //! of its own, and the states that the record may have after each.
 
 use std::collections::BTreeSet;
@@ -129,13 +129,13 @@ pub(crate) fn number_of(store: &Store, found: &State, seed: usize) -> Result<usi
     states(seed).iter().rposition(|state| *state == unnamed).ok_or_else(|| "a state that never was".to_owned())
 }
 
-/// What a process does that is started to be disturbed.
+/// The steps of a process that is started to be disturbed.
 pub(crate) struct Script<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) seed: usize,
-    /// Whether a step that failed is tried again, once.
+    /// True if a step that failed is tried again, once.
     pub(crate) retries: bool,
-    /// Whether it writes reports as well.
+    /// True if it writes reports as well.
     pub(crate) reports: bool,
 }
 

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::script::Script;
 
-/// What the process is to do, in its environment.
+/// The variable of the environment that has the task of the process.
 const VICTIM: &str = "STEAD_TEST_VICTIM";
 
 /// The system calls by which anything changes.
@@ -65,14 +65,14 @@ pub(crate) struct Victim<'a> {
     pub(crate) umask: u32,
 }
 
-/// What it said.
+/// The output of a process.
 #[derive(Default, Debug)]
 pub(crate) struct Heard {
     /// How many steps it said were done.
     pub(crate) done: usize,
     pub(crate) failures: Vec<String>,
     pub(crate) repairs: Vec<String>,
-    /// Whether it ended by itself.
+    /// True if it ended by itself.
     pub(crate) exited: bool,
 }
 
@@ -137,7 +137,7 @@ impl Victim<'_> {
     }
 }
 
-/// Whether strace is there and may do its work; where not, the test is reported as skipped.
+/// Returns whether strace is installed and may do its work; where not, the test is reported as skipped.
 pub(crate) fn has_strace(test: &str) -> bool {
     let traced = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     let works = traced.is_ok_and(|output| output.status.success());
