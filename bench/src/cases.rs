@@ -66,7 +66,7 @@ impl Bench {
         self.stead_with_modules(&self.path("no modules"), arguments)
     }
 
-    /// The same where PowerShell looks for modules in a folder.
+    /// Runs stead where PowerShell looks for modules in a folder.
     fn stead_with_modules(&self, modules: &Path, arguments: &[&str]) -> io::Result<Run> {
         if !self.stead.is_file() {
             return Ok(Err(format!("{} is not there", self.stead.display())));
@@ -98,7 +98,7 @@ fn of_all(runs: Vec<Run>) -> Run {
 /// A limit: its text, and how far two samples are from it.
 struct Limit {
     text: String,
-    /// What is shown, and whether it is within the limit.
+    /// The text that is shown, and whether the figures are within the limit.
     judge: fn(Sample, Sample, f64, f64) -> (String, bool),
     factor: f64,
     extra: f64,
@@ -213,7 +213,8 @@ fn files_kept(bench: &Bench, count: u32, language: &str, write: Write) -> io::Re
     Ok(Limit::cpu(2.2, 5.0).row(&format!("{count} files, {language}, nothing to do"), floor, stead))
 }
 
-/// Whether a file is restored whose content was exchanged so that size and times look as before.
+/// Returns a row that tells whether a file is restored whose content was exchanged so that size and times look as
+/// before.
 fn hidden_drift(bench: &Bench) -> io::Result<Row> {
     let (name, limit) = ("drift that size and times hide", "is found and restored");
     let Managed { folder, document, list } = prepare_files(bench, 10, work::files)?;
@@ -318,7 +319,7 @@ fn planned_row(count: u32, time: Duration, run: &Run) -> Row {
     }
 }
 
-/// What one instance takes among many, against what it takes among few.
+/// Compares the time of one instance among many with that of one among few.
 fn linear_row(start: &Run, planned: &[(u32, Run)]) -> Row {
     let (name, limit) = ("one of 100000 against one of 1000", "CPU <= 1.5x");
     match each(start, planned, 1000).and_then(|few| Ok((few, each(start, planned, 100_000)?))) {

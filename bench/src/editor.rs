@@ -1,4 +1,4 @@
-//! What an editor waits for: an edit of a document that is open, until what is wrong with it is published.
+//! The delay in an editor: an edit of a document that is open, until its mistakes are published.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -87,7 +87,7 @@ impl Editor {
         String::from_utf8(body).map_err(io::Error::other)
     }
 
-    /// What its threads took, as the scheduler counts it.
+    /// Returns the processor time of its threads, as the scheduler counts it.
     fn processor_time(&self) -> io::Result<Duration> {
         let mut nanoseconds = 0;
         for task in fs::read_dir(format!("/proc/{}/task", self.server.id()))? {

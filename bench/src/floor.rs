@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
-/// What is sent to each program that [`spawn`] starts.
+/// The message that is sent to each program that [`spawn`] starts.
 const MESSAGE: &[u8] = b"{\"output\":\"hello\"}";
 
 struct Wanted<'a> {

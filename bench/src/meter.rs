@@ -1,4 +1,4 @@
-//! What a program takes: processor time of it and all its children, time on the clock, and memory.
+//! The cost of a program: processor time of it and all its children, time on the clock, and memory.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sample {
     /// User and system time of the process and of all its descendants that were waited for.

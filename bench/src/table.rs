@@ -1,11 +1,11 @@
-//! What was measured, as a table.
+//! The measurements, as a table.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::meter::Sample;
 
-/// Whether a limit was kept.
+/// The comparison of a figure with its limit.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Holds,

@@ -1,4 +1,4 @@
-//! What is measured: documents, and for the floor lists of the same files.
+//! The work that is measured: documents, and for the floor lists of the same files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -33,14 +33,14 @@ pub(crate) fn echoes(count: u32) -> String {
     document((0..count).map(|number| instance("Microsoft.DSC.Debug/Echo", number, &[("output", &text_of(number))])))
 }
 
-/// The same, each but the first depending on another one.
+/// Returns a document of as many instances, each but the first depending on another one.
 pub(crate) fn dependent_echoes(count: u32, other: fn(u32) -> u32) -> String {
     let echo = |number| instance("Microsoft.DSC.Debug/Echo", number, &[("output", &text_of(number))]);
     let needs = |number| format!("  dependsOn: [\"Microsoft.DSC.Debug/Echo:instance {}\"]\n", other(number));
     document((0..count).map(|number| echo(number) + &if number > 0 { needs(number) } else { String::new() }))
 }
 
-/// The same of a resource that is a program.
+/// Returns a document of as many instances of a resource that is a program.
 pub(crate) fn echo_commands(count: u32) -> String {
     document((0..count).map(|number| instance(ECHO_COMMAND, number, &[("output", &text_of(number))])))
 }
@@ -54,7 +54,7 @@ pub(crate) fn files(folder: &Path, count: u32) -> String {
     }))
 }
 
-/// The same document in JSON, as programs write it.
+/// Returns the same document in JSON, as programs write it.
 pub(crate) fn files_in_json(folder: &Path, count: u32) -> String {
     let instance = |number| {
         let path = folder.join(format!("f{number}")).display().to_string();

@@ -24,7 +24,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     Ok(findings)
 }
 
-/// What `deny.toml` says.
+/// The rules of `deny.toml`.
 struct Rules<'a> {
     licences: BTreeSet<&'a str>,
     /// `name@version`, the version cut short or not.
@@ -61,7 +61,7 @@ fn is_header(line: &str) -> bool {
     line.starts_with('[') && line.ends_with(']')
 }
 
-/// What stands between quotation marks.
+/// Returns the texts between quotation marks.
 fn strings(line: &str) -> Vec<&str> {
     line.split('"').skip(1).step_by(2).collect()
 }
@@ -121,7 +121,7 @@ impl Spdx {
         Self { words: spaced.split_whitespace().map(str::to_owned).collect(), at: 0 }
     }
 
-    /// Whether the allowed licences suffice. What is not an expression is not accepted.
+    /// Returns whether the allowed licences suffice. A text that is not an expression is not accepted.
     fn accepted(mut self, allowed: &BTreeSet<&str>) -> bool {
         let accepted = self.any(allowed);
         accepted && self.at == self.words.len()

@@ -68,7 +68,7 @@ impl Phrase<'_> {
         in_name.into_iter().chain(lines.map(|(number, _)| Finding::at(path, number + 1, message()))).collect()
     }
 
-    /// Whether a line in lower case has the phrase as whole words, and not only within a phrase that is fine.
+    /// Returns whether a line in lower case has the phrase as whole words, and not only within a phrase that is fine.
     fn is_in(&self, line: &str) -> bool {
         let starts = line.match_indices(self.text).map(|(at, _)| at);
         starts.filter(|at| is_whole(line, *at, self.text.len())).any(|at| !self.is_fine(line, at))
@@ -82,7 +82,8 @@ impl Phrase<'_> {
     }
 }
 
-/// Whether no letter touches the stretch. Names are split at underscores: `read_holder` has the word 'holder'.
+/// Returns whether no letter touches the stretch. Names are split at underscores: `read_holder` has the word
+/// 'holder'.
 fn is_whole(line: &str, at: usize, length: usize) -> bool {
     let before = line.get(..at).and_then(|before| before.chars().next_back());
     let after = line.get(at + length..).and_then(|after| after.chars().next());

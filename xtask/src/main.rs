@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What follows the name.
+/// Returns the arguments behind the name.
 fn words() -> Vec<String> {
     std::env::args().skip(2).collect()
 }

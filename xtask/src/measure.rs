@@ -95,7 +95,7 @@ struct Function {
     is_table: bool,
 }
 
-/// What was counted.
+/// The numbers that were counted.
 #[derive(Clone, Default, Debug)]
 struct Figures {
     files: Vec<usize>,
@@ -193,7 +193,7 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 }
 
-/// Whether the body is a single array, `vec!`, or match with short arms.
+/// Returns whether the body is a single array, `vec!`, or match with short arms.
 fn is_table(block: &syn::Block) -> bool {
     let [syn::Stmt::Expr(expression, None)] = block.stmts.as_slice() else { return false };
     let inner = match expression {

@@ -28,7 +28,7 @@ struct Mutant {
     file: String,
     from: String,
     to: String,
-    /// What `cargo test` is called with.
+    /// The arguments of `cargo test`.
     test: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(repository: &Repository, names: &[String], out: &mut impl Writ
     Ok(findings)
 }
 
-/// What became of a mutant.
+/// The fate of a mutant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// Its test fails, or does not end.
@@ -184,7 +184,7 @@ impl Workspace {
         })
     }
 
-    /// Whether `cargo test` with these arguments ends well, and in time.
+    /// Returns whether `cargo test` with these arguments ends well, and in time.
     fn passes(&self, test: &[String], more: &[&str]) -> Result<bool, String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new("timeout");

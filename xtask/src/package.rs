@@ -134,7 +134,7 @@ fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// What the policy of Debian asks for.
+/// Writes the documents that the policy of Debian asks for.
 fn debian_documents(package: &Package, version: &str, folder: &Path) -> Result<(), String> {
     let mit = read(&root().join("LICENSE-MIT"))?;
     let copyright = read(&root().join(OF_DEBIAN).join("copyright"))?.replace("@MIT@", &as_field(&mit));
@@ -300,7 +300,7 @@ fn compress(path: &Path) -> Result<PathBuf, String> {
     Ok(PathBuf::from(name))
 }
 
-/// What a program prints.
+/// Returns the output of a program.
 fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("cannot run {program}: {error}"))?;
@@ -322,7 +322,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed(path))
 }
 
-/// What is in a folder, in order.
+/// Returns the entries of a folder, in order.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     let mut entries: Vec<PathBuf> = entries.map_err(failed(folder))?;

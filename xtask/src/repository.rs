@@ -106,7 +106,7 @@ impl<'a> Package<'a> {
         array(self.0, "dependencies").iter().filter(shipped).map(|need| string(need, "name"))
     }
 
-    /// The same with those that only its tests use.
+    /// Returns the needs of a crate, with those that only its tests use.
     pub(crate) fn needs_with_tests(self) -> impl Iterator<Item = &'a str> {
         array(self.0, "dependencies").iter().map(|need| string(need, "name"))
     }

@@ -1,5 +1,5 @@
-//! What the compiler does not check: which crate may need which, that the map names every part, that links lead to
-//! something, and which words may not be in the repository.
+//! Checks that the compiler does not make: which crate may need which, that the map names every part, that links lead
+//! to something, and which words may not be in the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::language;
 use crate::links;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
-/// What ships, from the bottom up: each may need those in front of it only.
+/// The crates that ship, from the bottom up: each may need those in front of it only.
 const LAYERS: &[&str] = &[
     "stead-core",
     "stead-system",
@@ -23,7 +23,7 @@ const LAYERS: &[&str] = &[
     "stead",
 ];
 
-/// What only developers build: nothing that ships may need one outside of tests.
+/// The crates that only developers build: nothing that ships may need one outside of tests.
 const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];
 
 /// All that the core may need. Text, numbers and data are fine; clocks, files, processes and networks are not.
@@ -50,7 +50,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "zeroize",
 ];
 
-/// What the core may not need by way of others either.
+/// The crates that the core may not need by way of others either.
 const CORE_NEVER_REACHES: &[&str] = &["hyper", "mio", "rand", "reqwest", "rustix", "tokio", "ureq"];
 
 const MAP: &str = "ARCHITECTURE.md";
@@ -150,7 +150,7 @@ fn map(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// What the table of a crate in [`MAP`] names, and is not there.
+/// Returns a finding for each file that the table of a crate in [`MAP`] names, and that does not exist.
 fn vanished(repository: &Repository, text: &str, name: &str, source: &str) -> Vec<Finding> {
     let heading = format!("### crates/{name}:");
     let section = text.split_once(&heading).map_or("", |(_, section)| section.split("\n##").next().unwrap_or_default());
@@ -164,7 +164,7 @@ fn vanished(repository: &Repository, text: &str, name: &str, source: &str) -> Ve
     absent.map(|part| Finding::of(MAP, format!("names {part} of {name}, which is not there"))).collect()
 }
 
-/// What [`MAP`] says that always holds, each with a test or a case that is there.
+/// Checks that every promise in [`MAP`] names a test or a case that exists.
 fn promises(repository: &Repository) -> Vec<Finding> {
     let Ok(text) = repository.text(MAP) else { return Vec::new() };
     let section = text.split("\n## ").find(|section| section.starts_with("What always holds"));
@@ -188,7 +188,7 @@ fn broken(repository: &Repository, promise: &str) -> Vec<Finding> {
     absent.map(|name| Finding::of(MAP, format!("names '{name}', which is not there"))).collect()
 }
 
-/// Whether the text has the word, not as a part of a longer one.
+/// Returns whether the text has the word, not as a part of a longer one.
 fn mentions(text: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// What is there besides the manual and the schemas, which lie in folders of their own.
+/// The files besides the manual and the schemas, which lie in folders of their own.
 const FILES: &[&str] = &[
     "usr/bin/stead",
     "usr/lib/systemd/system/stead-agent.service",

@@ -113,7 +113,7 @@ fn is_promised(test: &str) -> bool {
     promises.contains(&format!("`{name}`"))
 }
 
-/// Whether this is root; where it is not, the test is reported as skipped.
+/// Returns whether this is root; where it is not, the test is reported as skipped.
 pub fn is_root(test: &str) -> bool {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root {
@@ -243,7 +243,7 @@ impl Case {
         self.sections.iter().find(|(each, _)| each == name).map_or("", |(_, text)| text)
     }
 
-    /// Whether there is such a section.
+    /// Returns whether there is such a section.
     pub fn has(&self, name: &str) -> bool {
         self.asked.borrow_mut().insert(name.to_owned());
         self.sections.iter().any(|(each, _)| each == name)
@@ -283,7 +283,7 @@ impl Case {
     }
 }
 
-/// What a harness computed: sections that the case must contain.
+/// The result of a harness: sections that the case must contain.
 pub type Computed = Vec<(&'static str, String)>;
 
 /// One folder of cases and what is done with each.
