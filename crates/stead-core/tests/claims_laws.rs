@@ -42,7 +42,7 @@ fn instances() -> impl Strategy<Value = Vec<Claims>> {
     proptest::collection::vec(instance, 0..12)
 }
 
-/// Whether a link takes the place of something depends on which of them comes first.
+/// Returns whether the order of the claims decides conflicts, since one of them is a link.
 fn depends_on_order(claims: &Claims) -> bool {
     claims.0.iter().any(|Claim::Path { extent, .. }| *extent == LINK)
 }

@@ -40,7 +40,7 @@ fn objects() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(object, 0..6)
 }
 
-/// Whether a pairing exists, by trying all of them.
+/// Returns whether a pairing exists, by trying all of them.
 fn can_be_paired(wanted: &[Value], free: &[Value]) -> bool {
     let Some((first, rest)) = wanted.split_first() else { return true };
     (0..free.len()).any(|at| {

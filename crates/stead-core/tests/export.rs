@@ -34,7 +34,7 @@ fn stars_stand_for_any_text() {
     }
 }
 
-/// Whether text fits a pattern, the slow and obvious way.
+/// Returns whether text fits a pattern, the slow and obvious way.
 fn fits_slowly(pattern: &[char], text: &[char]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),

@@ -1,4 +1,4 @@
-//! What holds for every expression, and what the table of functions must be.
+//! Laws of every expression, and of the table of functions.
 
 #![expect(clippy::disallowed_methods, reason = "the tests read the corpus, which the core does not")]
 
@@ -183,7 +183,7 @@ fn typed() -> impl Strategy<Value = String> {
     proptest::collection::vec(any::<u8>(), 0..40).prop_map(|tape| Tape(&tape).any(4))
 }
 
-/// The same values in the open and as secrets.
+/// Returns worlds with the same values, in the open and as secrets.
 fn worlds() -> (World, World) {
     let values = json!({"s": "canary", "n": 12345, "l": ["canary", 7, null], "o": {"canary": "canary", "x": [1]}});
     let functions = json!({"ns.wrap": {
@@ -287,7 +287,8 @@ proptest! {
     }
 
     /// Opening what was computed from secrets gives what is computed from their plaintext, and nothing shows it before.
-    /// What fails with the plaintext need not fail then: a sealed part that is carried along may never be needed.
+    /// An expression that fails with the plaintext need not fail then: a sealed part that is carried along may never
+    /// be needed.
     #[test]
     fn sealing_changes_only_when_it_is_computed(text in prop_oneof![1 => well_formed(), 3 => typed()]) {
         // The canary that the expression itself spells out is not secret.
@@ -441,7 +442,7 @@ fn the_table_of_functions_is_consistent() {
     }
 }
 
-/// What is accepted here and is not there: any value where the peer takes only some for no reason.
+/// The functions that accept more here than in the peer: any value where the peer takes only some for no reason.
 const WIDER: [&str; 6] = ["array", "createArray", "indexOf", "lastIndexOf", "equals", "if"];
 
 /// Compares with the functions that DSC v3 lists, when the folder with its recorded facts lies beside the repository.

@@ -27,7 +27,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     }
 }
 
-/// What is invisible in a file, as it is written in a case; line feeds are those of the case.
+/// The characters that are invisible in a file, as they are written in a case; line feeds are those of the case.
 const ESCAPES: [(&str, &str); 4] = [("\\t", "\t"), ("\\r", "\r"), ("\\u{feff}", "\u{feff}"), ("\\s", " ")];
 
 fn unescaped(text: &str) -> String {

@@ -15,12 +15,12 @@ fn value(text: &str) -> Option<Value> {
     root.map(|root| root.literal())
 }
 
-/// What is not a blank.
+/// Returns the text without its blanks.
 fn letters(text: &str) -> String {
     text.replace([' ', '\t', '\r', '\n'], "")
 }
 
-/// Whether a text can be read; what is wrong with it formatted is an error.
+/// Returns whether a text can be read. A law that does not hold for it when formatted is an error.
 fn laws(text: &str) -> Result<bool, String> {
     let formatted = match format(text, &Limits::default()) {
         Err(FormatError::Unreadable(_)) => return Ok(false),

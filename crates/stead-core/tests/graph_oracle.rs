@@ -207,7 +207,8 @@ fn assert_needs(needs: &[Vec<usize>], graph: &Graph) {
     }
 }
 
-/// What is wrong, in the words of the oracle. Every missing need must be named, and what is called a cycle must be one.
+/// Returns the mistakes, in the words of the oracle. Every missing need must be named, and every cycle that is
+/// reported must be one.
 fn faults(needs: &[Vec<usize>], findings: &[Diagnostic]) -> String {
     let numbers = |text: &str| -> Vec<usize> { text.split('\'').filter_map(|part| part.parse().ok()).collect() };
     let missing = findings.iter().filter(|finding| finding.code.id == "E0502");
@@ -237,7 +238,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// What each node of a graph needs, in the order written.
+/// Returns the needs of each node of a graph, in the order written.
 fn generate(seed: u64, index: u64) -> Vec<Vec<usize>> {
     let mut numbers = Numbers::of(seed, index);
     let left = numbers.below(300);

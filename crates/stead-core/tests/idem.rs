@@ -1,6 +1,7 @@
-//! What Idem made of scripted states, held against what a run with the reconciler `basic` makes of them, in virtual time.
+//! Idem's results of scripted states, held against those of a run with the reconciler `basic`, in virtual time.
 //!
-//! The recorded cases lie outside of the repository; `corpus/idem/deviations.json` lists where stead differs, and why.
+//! The recorded cases lie outside of the repository; `corpus/idem/deviations.json` lists where stead differs, and
+//! why.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "the cases are files; the core itself reads none")]
@@ -65,7 +66,7 @@ fn each_defect_names_tests_that_exist() {
     assert_eq!(stead_testkit::check_table("corpus/idem/README.md"), 12);
 }
 
-/// What was recorded, in the form of what is found: comments are not compared.
+/// Returns the recording in the form of the findings: comments are not compared.
 fn expectation(out: &Json) -> Members {
     let empty = Members::new();
     let states = out["states"].as_object().unwrap_or(&empty).iter().map(|(tag, state)| {
@@ -143,8 +144,8 @@ fn present(name: &str) -> Json {
     json!({ "result": true, "changes": { "old": {}, "new": state }, "new_state": state, "old_state": null })
 }
 
-/// The same states as a document. Of `watch` and `listen` only the states themselves are there, not what they call when
-/// something changed.
+/// Returns the states as a document. Of `watch` and `listen` only the states themselves are there, not what they call
+/// when something changed.
 fn document(states: &[State<'_>]) -> String {
     let mut text = "$schema: s\nresources:\n".to_owned();
     for state in states {
@@ -198,7 +199,7 @@ fn wait(module: &str) -> Option<Json> {
 struct Scripts<'a> {
     states: &'a [State<'a>],
     called: BTreeMap<String, usize>,
-    /// What each made so far, where it has no states of its own.
+    /// The members that each made so far, where it has no states of its own.
     made: BTreeMap<String, Members>,
     calls: Vec<String>,
 }
@@ -338,7 +339,7 @@ fn results(graph: &Graph, run: &Run, states: &[State<'_>]) -> Members {
     states.iter().map(result).collect()
 }
 
-/// What changed over all runs of a state, in the form of its scripts.
+/// Returns the changes over all runs of a state, in the form of its scripts.
 fn changes(record: &Record, state: &State<'_>) -> Json {
     let single = || record.changed().map(|changed| (&*changed.before, &*changed.after));
     let Some((before, after)) = record.net_change().or_else(single) else { return json!({}) };

@@ -1,4 +1,4 @@
-//! What holds for every manifest and every version.
+//! Laws of every manifest and every version.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "the cases are files; the core itself reads none")]
@@ -133,7 +133,7 @@ proptest! {
         }
     }
 
-    /// What is in front of the ending, and its case, do not matter.
+    /// Names in front of the ending, and its case, do not matter.
     #[test]
     fn the_ending_alone_decides_the_form(
         name in ".{0,12}(\\.[dD][sS][cC])?(\\.(resource|adaptedResource|EXTENSION|Manifests|other))?(\\.(json|YAML|yml|jsonc))?"

@@ -1,4 +1,4 @@
-//! What callers may supply for parameters.
+//! Parameters that callers may supply.
 
 use serde_json::json;
 use stead_core::document::{DataType, Parameter};

@@ -1,4 +1,4 @@
-//! What holds for every operation on every resource, whatever methods it has and whatever they answer.
+//! Laws of every operation on every resource, whatever methods it has and whatever they answer.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 

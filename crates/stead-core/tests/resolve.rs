@@ -76,7 +76,7 @@ fn values(graph: &Graph, scope: &Scope) -> String {
     format!("{name}: {} {}\n", json(scope.parameters.clone()), json(scope.variables.clone()))
 }
 
-/// What becomes of each pair of instances: what is found when one depends on the other, then when it refers to it.
+/// Returns the findings of each pair of instances: when one depends on the other, then when it refers to it.
 fn matrix(case: &Case) -> Result<String, String> {
     let graph = prepare::prepare(case)?.graph.ok_or("the document without needs is wrong")?;
     let mut out = Vec::new();
@@ -92,7 +92,7 @@ fn matrix(case: &Case) -> Result<String, String> {
     Ok(out.concat())
 }
 
-/// What is found when an instance has this need.
+/// Returns the findings when an instance has this need.
 fn with_need(case: &Case, name: &str, need: &str) -> Result<String, String> {
     let text = case.section("main.yaml").replace(&format!("# {name} needs"), need);
     let prepared = prepare::prepare(&Case::of("main.yaml", &text))?;
@@ -104,7 +104,7 @@ fn with_need(case: &Case, name: &str, need: &str) -> Result<String, String> {
     Ok(if found.is_empty() { "allowed".to_owned() } else { found.join(" | ") })
 }
 
-/// Whether some case shows each code of the module.
+/// Lists the codes of the module, each with whether some case shows it.
 fn shown_codes() -> String {
     let folder = stead_testkit::repository().join("corpus/resolve");
     let mut cases = Vec::new();

@@ -38,7 +38,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     Ok(vec![("events", lines.concat()), ("report", report(&run, &sources))])
 }
 
-/// What the journal of a run tells of each attempt, without its graph.
+/// Returns the history of each attempt, from the journal of a run without its graph.
 fn history(case: &Case) -> Result<Computed, String> {
     let Finished { run, journal, .. } = finish(case)?;
     let history = History::of(&journal);
@@ -140,7 +140,7 @@ struct Settings {
     signal: Option<(usize, EventKind)>,
     /// How often what backs off first is woken.
     wakes: u32,
-    /// What is done with some instances, by their names.
+    /// The treatment of some instances, by their names.
     excepted: Vec<(String, String)>,
 }
 

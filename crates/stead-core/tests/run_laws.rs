@@ -1,7 +1,7 @@
-//! What holds for every run: random documents, random machines, random orders of answers.
+//! Laws of every run: random documents, random machines, random orders of answers.
 //!
-//! `STEAD_RUNS=10000` tries so many of them, `STEAD_FIRST_RUN=500` leaves out those before. A failure names its number, which
-//! alone makes it again.
+//! `STEAD_RUNS=10000` tries so many of them, `STEAD_FIRST_RUN=500` leaves out those before. A failure names its
+//! number, which alone makes it again.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 
@@ -41,7 +41,7 @@ use stead_testkit::Case;
 
 /// A document, a machine, and how many calls may be under way.
 struct Scene {
-    /// Whether instances that back off are woken at times.
+    /// True if instances that back off are woken at times.
     wakes: bool,
     graph: Arc<Graph>,
     setup: Setup,
@@ -51,7 +51,7 @@ struct Scene {
     number: u64,
 }
 
-/// What is drawn for a scene.
+/// The chances that a scene is drawn with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Luck {
     /// Everything goes right.
@@ -254,7 +254,7 @@ fn within(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     }
 }
 
-/// What happened in a run, and the machine and what was under way behind each event.
+/// The events of a run, and the machine and the calls under way behind each of them.
 #[derive(Default)]
 struct Log {
     events: Vec<Event>,
@@ -294,21 +294,21 @@ impl Scene {
         self.graph.iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
     }
 
-    /// Whether a need that must succeed did not.
+    /// Returns whether a need that must succeed did not.
     fn blocked(&self, run: &Run, id: NodeId) -> bool {
         let has_to = NeedKind::must_succeed;
         let mut needs = self.graph.node(id).needs.iter().filter(|need| has_to(need.kind));
         needs.any(|need| run.report().status(need.node).is_some_and(Status::blocks)) || self.has_no_alternative(run, id)
     }
 
-    /// Whether one of several needs must succeed, and none can any more.
+    /// Returns whether one of several needs must succeed, and none can any more.
     fn has_no_alternative(&self, run: &Run, id: NodeId) -> bool {
         let needs = self.graph.node(id).needs.iter().filter(|need| need.kind == NeedKind::RequireAny);
         let ends: Vec<_> = needs.map(|need| run.report().status(need.node)).collect();
         !ends.is_empty() && ends.iter().all(|status| status.is_some_and(Status::blocks))
     }
 
-    /// Whether all is known that an instance must know of its needs before it begins.
+    /// Returns whether all is known that an instance must know of its needs before it begins.
     fn can_begin(&self, run: &Run, id: NodeId) -> bool {
         let needs = &self.graph.node(id).needs;
         let status = |node| run.report().status(node);
@@ -319,7 +319,8 @@ impl Scene {
         settled && one && !self.blocked(run, id)
     }
 
-    /// Whether one of two instances excludes the other, by the text of their directives and of those around them.
+    /// Returns whether one of two instances excludes the other, by the text of their directives and of those around
+    /// them.
     fn exclude(&self, one: NodeId, other: NodeId) -> bool {
         let stated = |id: NodeId| -> Vec<Option<String>> {
             let outward = std::iter::successors(Some(id), |id| self.graph.container(*id));
@@ -383,7 +384,7 @@ fn assert_order(scene: &Scene, mode: Mode, log: &Log) {
     assert!(open.is_empty(), "{number}: what was opened is settled");
 }
 
-/// What was skipped has a reason that holds; everything else was begun.
+/// Asserts that every skipped instance has a reason that holds, and that everything else was begun.
 fn assert_reasons(scene: &Scene, run: &Run, log: &Log) {
     let Scene { graph, text, number, .. } = scene;
     let begun = log.events.iter().filter_map(|event| match &event.kind {
@@ -505,7 +506,7 @@ fn reconciler(number: u64, max_unchanged: u32, max_re_runs: u32) -> Reconciler {
     Reconciler { rule, wait, max_re_runs, ..made }
 }
 
-/// What another process reads of a journal.
+/// Returns the events that another process reads of a journal.
 fn stored(journal: &[Event]) -> Vec<Event> {
     let lines: Vec<String> = journal.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     let read: Vec<Event> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -540,7 +541,7 @@ fn a_power_cut_after_any_event_changes_nothing() {
     }
 }
 
-/// What became of the calls that were under way.
+/// The effect of the calls that were under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// They had not begun.
@@ -647,7 +648,7 @@ fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), inte
     assert_truthful(scene, again.0, again.1);
 }
 
-/// What is said to have been in its desired state was not changed: no notification is lost.
+/// Asserts that an instance reported to be in its desired state was not changed: no notification is lost.
 fn assert_truthful(scene: &Scene, run: &Run, world: &World) {
     for (id, node) in scene.graph.iter() {
         let before = scene.world.0.get(&*node.name).and_then(|thing| thing.actual.as_ref());
@@ -658,7 +659,7 @@ fn assert_truthful(scene: &Scene, run: &Run, world: &World) {
     }
 }
 
-/// What depends on one of these in any way, and these themselves.
+/// Returns the instances that depend on one of these in any way, and these themselves.
 fn affected(graph: &Graph, mut found: BTreeSet<NodeId>) -> BTreeSet<NodeId> {
     loop {
         let before = found.len();
@@ -693,8 +694,8 @@ fn a_suspended_run_resumed_equals_one_that_was_not() {
     }
 }
 
-/// What a pending set handed back is passed to the next one, also after a break: work that goes on by itself is not begun
-/// twice.
+/// A value that a pending set handed back is passed to the next one, also after a break: work that goes on by itself
+/// is not begun twice.
 #[test]
 fn work_that_outlasts_a_call_is_started_once() {
     let mut started = 0;
@@ -717,7 +718,7 @@ fn work_that_outlasts_a_call_is_started_once() {
     assert!(started > 0, "something takes longer than a call");
 }
 
-/// The same document, read by another process.
+/// Returns the setup of the same document, read by another process.
 fn setup_of(scene: &Scene) -> Setup {
     scene.setup.clone()
 }
@@ -738,7 +739,8 @@ fn a_report_does_not_depend_on_the_order_of_delivery() {
     }
 }
 
-/// What nobody asks for any more can be dropped: all that happens is the same, and all that is known of what changed.
+/// Answers that nobody asks for any more can be dropped: all that happens is the same, and all that is known of what
+/// changed.
 #[test]
 fn dropped_answers_change_nothing() {
     let mut dropped = 0;
@@ -887,7 +889,7 @@ fn pending_scenes() -> impl Iterator<Item = (Scene, Reconciler, WhileProgress)> 
     })
 }
 
-/// What the events say of one instance, by the definitions of progress and of a re-run.
+/// The events of one instance, by the definitions of progress and of a re-run.
 #[derive(Default)]
 struct Pending {
     last: Option<Arc<Response>>,
@@ -929,7 +931,7 @@ impl Pending {
     }
 }
 
-/// Whether a test found a difference, so that a set follows.
+/// Returns whether a test found a difference, so that a set follows.
 fn differs(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
 }
@@ -997,7 +999,7 @@ fn a_reconciler_ends_exactly_when_it_says() {
     assert!(again > 0 && extra > 0 && given_up > 0);
 }
 
-/// What each instance depends on.
+/// The dependencies of each instance.
 type Shape = fn(usize) -> String;
 
 #[test]
@@ -1017,7 +1019,7 @@ fn a_hundred_thousand_instances_take_linear_time() {
     }
 }
 
-/// What waits for any of many looks at each a few times only.
+/// An instance that waits for any of many looks at each a few times only.
 #[test]
 fn many_alternatives_that_fail_take_little() {
     let count = 500;
@@ -1032,7 +1034,7 @@ fn many_alternatives_that_fail_take_little() {
     assert!(steps(Mode::APPLY, &text, world) <= 4 * count);
 }
 
-/// What is for the failure of the last one of a chain does not look at the whole chain.
+/// An instance that is for the failure of the last one of a chain does not look at the whole chain.
 #[test]
 fn many_that_are_for_a_failure_take_little() {
     let count = 10_000;

@@ -69,7 +69,7 @@ fn has(graph: &Graph, from: &str, kind: NeedKind, to: &str) -> bool {
     node(graph, from).needs.iter().any(is_wanted)
 }
 
-/// Whether the graph has what the requisites of a state say; a pattern stands for two states.
+/// Checks that the graph has the needs that the requisites of a state say; a pattern stands for two states.
 fn check_state(name: &str, graph: &Graph, id: &str, state: &Json) {
     let arguments = state.as_object().unwrap().values().flat_map(|arguments| arguments.as_array().unwrap());
     for (key, value) in arguments.filter_map(Json::as_object).flatten() {

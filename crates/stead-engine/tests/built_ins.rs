@@ -1,4 +1,4 @@
-//! What a session says of documents with built-in resources before anything runs, and where their paths lead.
+//! Findings of a session in documents with built-in resources before anything runs, and where their paths lead.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail this way")]
 

@@ -29,7 +29,7 @@ const LITTLE: u64 = 256 << 20;
 /// The longest text that is made.
 const LONGEST: usize = 256 << 10;
 
-/// What costs much if nothing stops it.
+/// The values that cost much if nothing stops them.
 const VALUES: &[&str] = &[
     "\"[range(0, 1000000)]\"",
     "\"[map(range(0, 10000), lambda('x', range(0, 10000)))]\"",

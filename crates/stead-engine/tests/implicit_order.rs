@@ -67,7 +67,7 @@ fn needs(graph: &Graph, kind: NeedKind) -> BTreeSet<(NodeId, NodeId)> {
     graph.iter().flat_map(of).collect()
 }
 
-/// Whether an instance needs another, be it by way of others.
+/// Returns whether an instance needs another, be it by way of others.
 fn reaches(graph: &Graph, from: NodeId, to: NodeId) -> bool {
     from == to || graph.node(from).needs.iter().any(|need| reaches(graph, need.node, to))
 }

@@ -179,7 +179,7 @@ fn assert_shown_alike(stage: &Stage, plan: &Run) {
     }
 }
 
-/// What is gone as a whole: files, directories with their names, lines.
+/// Returns the things that are gone as a whole: files, directories with their names, lines.
 fn removals(instance: &Json) -> Vec<&Json> {
     let items = instance["effects"]["destroys"]["items"].as_array();
     items.into_iter().flatten().filter(|item| item["kind"].get("content").is_none()).collect()

@@ -99,7 +99,7 @@ fn apply(folder: &Path) -> Run {
     session.resume(&prepared, &events, execution).unwrap()
 }
 
-/// What is killed.
+/// The process that is killed.
 #[test]
 fn process_that_is_killed() {
     if let Ok(folder) = var(FOLDER) {
@@ -119,7 +119,7 @@ fn statuses(run: &Run, report: &Report) -> Statuses {
     run.graph().iter().map(|(id, node)| (node.path.to_string(), report.status(id).cloned())).collect()
 }
 
-/// What a run left on the machine, and how its instances ended.
+/// Returns the files that a run left on the machine, and how its instances ended.
 fn outcome(folder: &Path) -> (Statuses, Vec<(String, String)>) {
     let run = apply(folder);
     assert!(run.is_finished());

@@ -77,7 +77,7 @@ impl Stage {
     }
 }
 
-/// What a plan says of an instance.
+/// The members of an instance that a plan promises.
 const PROMISED: [&str; 5] = ["name", "type", "action", "changes", "effects"];
 
 /// The instances as programs see them, in the order of the document.

@@ -18,7 +18,7 @@ use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Plain, Prediction, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::MemoryVault;
 
-/// What is secret, and every text that must not be seen of it.
+/// Returns the secrets, and for each every text that must not be seen of it.
 fn canaries() -> Vec<(Value, Vec<String>)> {
     let long = "CanaryOfManyBytes-".to_owned() + &"0123456789abcdef".repeat(4096);
     let lines = "-----BEGIN CANARY-----\nMIIEcanaryInTheMine0\nq83vEjRWcanary==\n-----END CANARY-----\n";

@@ -549,8 +549,8 @@ proptest! {
     }
 }
 
-/// The same after the files have been left alone long enough for the index to rely on their times; this is what makes
-/// sure that the index is used at all.
+/// An index sees every change after the files have been left alone long enough for it to rely on their times; this is
+/// what makes sure that the index is used at all.
 #[test]
 fn an_index_that_relies_on_times_sees_every_change() {
     let machine = Machine::new();

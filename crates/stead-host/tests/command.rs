@@ -57,7 +57,7 @@ fn without_numbers(text: &str) -> String {
     })
 }
 
-/// What was traced and answered, line by line.
+/// The lines that were traced and answered.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<String>>>);
 

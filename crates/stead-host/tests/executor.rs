@@ -57,9 +57,9 @@ struct Fake {
     stop: Stop,
     /// How many calls whose name ends in `meet` must be under way before one of them is answered.
     meeting: usize,
-    /// Whether tests find that something needs to be set.
+    /// True if tests find that something needs to be set.
     drifted: bool,
-    /// What happened: calls, flushes, and what journals record.
+    /// The events: calls, flushes, and what journals record.
     log: Mutex<Vec<String>>,
     /// The instances that end in `undone`, with the first one that was called.
     undone: Mutex<BTreeMap<NodeId, Vec<InstancePath>>>,
@@ -262,7 +262,7 @@ fn executed(mut run: Run, fake: &Arc<Fake>, limits: Limits, mut journal: impl Jo
     ended.recv_timeout(FOR_EVER).expect("the run ends")
 }
 
-/// The same without a journal.
+/// Drives a run without a journal.
 fn driven(run: Run, fake: &Arc<Fake>, width: usize) -> (Run, Vec<Event>) {
     let (run, events, result) = executed(run, fake, limits(width), Vec::new());
     result.unwrap();

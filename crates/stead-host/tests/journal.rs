@@ -106,7 +106,7 @@ fn written(events: &[Event]) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// What can be resumed from.
+/// Returns the events that can be resumed from.
 fn intact(bytes: &[u8]) -> Option<Vec<Event>> {
     match read(bytes) {
         Ok(events) | Err(ReadError::Torn { intact: events }) => Some(events),

@@ -29,7 +29,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     Ok(vec![("findings", lines.collect()), ("settings", counts)])
 }
 
-/// What a policy that a shell made comes to. Who owns it is left out: that depends on who runs this.
+/// Returns the policy that a file made by a shell results in. Who owns it is left out: that depends on who runs this.
 fn policy(line: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let made = Command::new("/bin/sh").args(["-c", line]).current_dir(folder.path()).status();

@@ -1,7 +1,7 @@
-//! What holds for users and groups of every system.
+//! Laws of users and groups of every system.
 //!
-//! `STEAD_STATES=10000` tries so many systems; `STEAD_CUT_CHANGES=6` cuts all changes off at every system call
-//! that changes something, in place of one at all of them and the others where databases take their place.
+//! `STEAD_STATES=10000` tries so many systems; `STEAD_CUT_CHANGES=6` cuts all changes off at every system call that
+//! changes something, in place of one at all of them and the others where databases take their place.
 
 #![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -154,7 +154,7 @@ proptest! {
         prop_assert!(again.changed.is_none_or(|changed| changed.is_empty()) && world.imprint() == settled);
     }
 
-    /// What is exported is in state, without what has no value there.
+    /// Exported instances are in state, without the properties that have no value there.
     #[test]
     fn what_is_exported_is_in_state(system in system()) {
         let world = World::build(&system.tree());

@@ -132,7 +132,8 @@ impl Subject<'_> {
     }
 }
 
-/// What a what-if says: in words, what is created and destroyed, and what the set would fail for as things are.
+/// Returns the prediction of a what-if: in words, what is created and destroyed, and what the set would fail for as
+/// things are.
 fn predicted(reply: &SetReply) -> String {
     let mut lines: Vec<String> = reply.what_if.iter().map(|words| format!("{words}\n")).collect();
     lines.extend(effects(&reply.effects));

@@ -91,7 +91,8 @@ impl Packages for System {
         &self.world
     }
 
-    /// What is there, but for what every call of rpm and dnf writes: their logs, and the files beside the databases.
+    /// Returns all files, but for those that every call of rpm and dnf writes: their logs, and the files beside the
+    /// databases.
     fn imprint(&self) -> Tree {
         let mut tree = self.world.imprint();
         tree.retain(|path, _| {

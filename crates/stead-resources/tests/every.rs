@@ -1,4 +1,4 @@
-//! What holds for every built-in resource.
+//! Laws of every built-in resource.
 
 #![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -227,7 +227,7 @@ fn properties(schema: &Json) -> BoxedStrategy<Json> {
         .boxed()
 }
 
-/// What no JSON Schema says, or not in a way that anybody would understand.
+/// The rules that no JSON Schema expresses, or not in a way that anybody would understand.
 const BEYOND: &[&str] = &[
     "read-only",
     "required",

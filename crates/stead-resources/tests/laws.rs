@@ -1,4 +1,4 @@
-//! What holds for every start and every desired state, and for whole trees.
+//! Laws of every start and every desired state, and of whole trees.
 
 #![expect(clippy::disallowed_methods, reason = "a test looks at its own files as it likes")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -25,7 +25,7 @@ use stead_host::provider::Plain;
 use stead_testkit::is_root;
 use support::{MACHINE, Node, Tree, USERS, World, plain, provider, walk};
 
-/// What a file may contain, as JSON text.
+/// The content that a file may have, as JSON text.
 const CONTENTS: &[&str] = &[
     "",
     "a\\n",
@@ -45,7 +45,7 @@ const CONTENTS: &[&str] = &[
     "s:\\n- k: 1\\n  a: |\\n    x\\n",
 ];
 
-/// What may be at the path in question, besides what is around it.
+/// Draws what is at the path in question, besides what is around it.
 fn start() -> impl Strategy<Value = String> {
     let around = "dir d 0755\nfile d/x 0644 \"x\"\nlink d/l -> x\ndir src 0700\nfile src/a 0600 \"a\"\nlink src/k -> a\ndir src/b 0755\ndir home/u 0755\narchive a.tar 0644 [[\"dir\",\"b\",\"0750\"],[\"file\",\"a\",\"0644\",\"A\"],[\"link\",\"k\",\"b/c\"],[\"file\",\"b/c\",\"0600\",\"c\"]]\narchive a.zip 0644 [[\"file\",\"t/a\",\"0755\",\"x\"],[\"link\",\"t/k\",\"a\"],[\"dir\",\"t/e\",\"0700\"]]\nfile etc/cron.d/j 0644 \"# c\\nA=c\\n1 2 * * * root x\\n\"\n";
     let mode = prop_oneof![Just("0600"), Just("0644"), Just("0755"), Just("4711")];
@@ -156,7 +156,7 @@ fn desired_content() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
-/// What is below a directory of a tree, as effects name it.
+/// Returns the entries below a directory of a tree, as effects name them.
 fn below(tree: &Tree, top: &str) -> Vec<String> {
     let below = tree.iter().filter_map(|(path, node)| Some((Path::new(path).strip_prefix(top).ok()?, node)));
     let mut found: Vec<_> = below.filter(|(path, _)| !path.as_os_str().is_empty()).collect();
@@ -251,7 +251,7 @@ fn desired_entry() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
-/// What may be in files of the system that have one owner, or an entry on each line.
+/// Draws files of the system that have one owner, or an entry on each line.
 fn system() -> impl Strategy<Value = String> {
     let fstab = prop::sample::select(vec![
         "",
@@ -388,7 +388,7 @@ fn desired_setting() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
-/// Whether effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
+/// Checks that effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
 fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
     let is_above = |above: &str, path: &str| Path::new(path).starts_with(above);
     let below_root = |item: &Item| Item { path: item.path.trim_start_matches('/').to_owned(), kind: item.kind.clone() };
@@ -514,8 +514,8 @@ proptest! {
     }
 }
 
-/// What the kernel has is compared where the running system is managed; what it refuses is predicted to fail, and then the
-/// file stays as it is.
+/// The value of the kernel is compared where the running system is managed; one that it refuses is predicted to fail,
+/// and then the file stays as it is.
 #[test]
 fn a_value_of_the_running_kernel_is_compared() {
     let world = World::build("file sysctl 0644 \"\"\n");
@@ -650,7 +650,7 @@ fn what_a_flag_protects_is_predicted_to_stay() {
     assert_eq!(before, after);
 }
 
-/// What cannot be done with the immutable file `f` and the immutable directory `d`.
+/// The changes that are impossible with the immutable file `f` and the immutable directory `d`.
 const PROTECTED: [(&str, &str); 12] = [
     ("Stead/File", r#"{"path": "f", "content": "new"}"#),
     ("Stead/File", r#"{"path": "f", "mode": "0600"}"#),

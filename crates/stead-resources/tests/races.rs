@@ -1,6 +1,6 @@
 //! Somebody exchanges a directory and a link to another one, again and again, while resources work below it.
 //!
-//! What the link leads to is the victim: nothing of it may change. That the attack is a real one is shown by a naive
+//! The target of the link is the victim: nothing of it may change. That the attack is a real one is shown by a naive
 //! implementation, which does reach the victim.
 //!
 //! `STEAD_RACES=1000000` has each kind of resource called so often, in place of 20,000 times.
@@ -189,7 +189,8 @@ fn control_a_naive_implementation_reaches_the_victim() {
     assert!(reached, "the attack does not work, so the other tests prove nothing");
 }
 
-/// What a test found to be absent may have been created before the set: it is then neither overwritten unseen nor lost.
+/// A file that a test found to be absent may have been created before the set: it is then neither overwritten unseen
+/// nor lost.
 #[test]
 fn a_file_that_appears_before_the_set_is_looked_at() {
     for appeared in [None, Some("by somebody else")] {

@@ -1,4 +1,4 @@
-//! What holds for `Stead/Service` below any root, and on a running systemd: that of a whole Debian, which is booted for it
+//! Laws of `Stead/Service` below any root, and on a running systemd: that of a whole Debian, which is booted for it
 //! (see `crates/stead/tests/boots`).
 //!
 //! `STEAD_STATES=10000` tries so many roots.
@@ -253,7 +253,7 @@ fn what_is_exported_is_what_systemctl_says() {
     assert_eq!(running, listed);
 }
 
-/// What may be below a root.
+/// The files that may be below a root.
 const FILES: [&str; 14] = [
     r#"file usr/lib/systemd/system/web.service 0644 "[Install]\nWantedBy=a.target b.target\nAlias=alias.service\nAlso=web.socket\n""#,
     r#"file usr/lib/systemd/system/web.socket 0644 "[Install]\nRequiredBy=sockets.target\nAlso=web.service\n""#,

@@ -1,4 +1,4 @@
-//! What holds for files of the system: whenever the process ends they are whole, rules of sudo are checked before they are
+//! Laws of files of the system: whenever the process ends they are whole, rules of sudo are checked before they are
 //! placed, and what is mounted is what is said.
 //!
 //! `STEAD_CUT_CHANGES=13` cuts all changes off at every system call, in place of one of each resource.
@@ -457,7 +457,7 @@ fn sh(script: &str) -> bool {
     Command::new("sh").args(["-c", script]).status().unwrap().success()
 }
 
-/// What others do before, and a desired state.
+/// Draws what others do before, and a desired state.
 fn mount() -> impl Strategy<Value = (&'static str, Json)> {
     let tmpfs =
         vec![json!("size=1m"), json!("defaults"), json!("size=2m,nosuid,mode=0700"), json!("ro,noatime,size=1m")];

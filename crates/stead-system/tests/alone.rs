@@ -1,4 +1,4 @@
-//! What can only be seen while nothing else runs in this process: hence one test, in a binary of its own.
+//! A test that needs this process for itself: hence one test, in a binary of its own.
 //!
 //! `STEAD_FLOODS=100` has each flood of output so often, in place of once.
 

@@ -1,4 +1,4 @@
-//! What stays of a file when its content is replaced.
+//! Attributes of a file that stay when its content is replaced.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;

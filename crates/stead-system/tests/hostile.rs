@@ -21,14 +21,14 @@ const SOON: Duration = Duration::from_secs(25);
 /// A variable that every process of one test inherits, whatever the runner does.
 const OURS: &str = "HOSTILE_TEST";
 
-/// What a program writes to standard error once it has come to where the test wants it.
+/// The output of a program on standard error once it has come to where the test wants it.
 const READY: &[u8] = b"ready\n";
 
 struct Stage {
     folder: tempfile::TempDir,
     mark: String,
     limits: Limits,
-    /// What is done when a program says that it is ready.
+    /// The action when a program says that it is ready.
     on_ready: fn(&Cancel),
 }
 
@@ -341,7 +341,7 @@ fn large_inputs_come_back() {
     assert!(finished.stdout == input, "read late, {} bytes came back", finished.stdout.len());
 }
 
-/// What goes in, how it is read, and what comes out; the numbers of bytes double from step to step.
+/// Bytes that go in, how they are read, and bytes that come out; the numbers double from step to step.
 #[test]
 fn pipes_do_not_block_whatever_goes_through_them() {
     let bytes: Vec<u8> = (0..=250).collect::<Vec<u8>>().repeat((64 << 20) / 251 + 1);

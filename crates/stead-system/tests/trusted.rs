@@ -26,7 +26,7 @@ impl Home {
         home
     }
 
-    /// The same with links: target and name.
+    /// Returns a home with links: target and name.
     fn with_links(links: &[(&str, &str)]) -> Self {
         let home = Self::new();
         fs::create_dir(home.at("other")).unwrap();
@@ -75,7 +75,7 @@ impl Home {
         }
     }
 
-    /// What is read or listed through its directory is judged like what is opened by its path.
+    /// Files that are read or listed through their directory are judged like those that are opened by their path.
     fn judge_in_directory(&self, name: &str, expected: Option<&OpenError>) {
         let path = self.at(name);
         let Ok(directory) = TrustedDirectory::open(path.parent().unwrap(), Trust::Root) else { return };
@@ -94,7 +94,7 @@ impl Home {
     }
 }
 
-/// What somebody did, what is opened then, and what comes of it.
+/// A change that somebody made, the file that is opened then, and the result.
 type Row = (&'static str, fn(&Home), &'static str, &'static str);
 
 const ROWS: &[Row] = &[
@@ -218,7 +218,7 @@ fn every_component_counts() {
 
 type Change = fn(&Home, &str);
 
-/// What somebody can have done to a component of a path.
+/// The changes that somebody can have made to a component of a path.
 const CHANGES: [(&str, Change); 6] = [
     ("given", |home, name| home.give(name)),
     ("for everyone", |home, name| home.mode(name, 0o777)),

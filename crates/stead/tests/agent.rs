@@ -142,7 +142,7 @@ fn a_machine_is_kept_as_stated_through_everything() {
     machine.stop();
 }
 
-/// What acts on a change and fails is given its notification by a later job, when the change is long made.
+/// A handler that acts on a change and fails is given its notification by a later job, when the change is long made.
 #[test]
 fn a_notification_is_delivered_by_a_later_job() {
     let mut machine = Machine::new();

@@ -291,7 +291,7 @@ fn stops_to_restart(machine: &mut Debian) {
     machine.shut_down();
 }
 
-/// What tells one delivery from all others.
+/// Returns text that makes one delivery different from all others.
 fn new_version() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     format!("1.{}", now.as_millis())

@@ -75,8 +75,8 @@ fn converge(machine: &Debian, document: &str, look: &[&str]) {
     assert_eq!(seen("after"), after);
 }
 
-/// What a run says of its instances, without how long each of them took, and without the numbers of lines: an instance before may
-/// have removed one above.
+/// Returns the results of the instances of a run, without how long each of them took, and without the numbers of
+/// lines: an instance before may have removed one above.
 fn what_is_done(printed: &[u8]) -> Json {
     let mut run: Json = serde_json::from_slice(printed).unwrap();
     for instance in run["instances"].as_array_mut().unwrap() {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use stead_testkit::{repository, skip};
 
-/// Whether programs are there; where one is not, the test is reported as skipped.
+/// Returns whether programs are installed; where one is not, the test is reported as skipped.
 fn has(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| Command::new(program).arg("--version").output().is_err());
     if let Some(program) = missing {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Fails each time, with the same message.
 const HOPELESS: &str = "resources:\n- {name: copy, type: Stead/Command, properties: {test: 'false', set: 'exit 1'}}\n";
 
-/// What it comes to under the default rule: as many re-runs as there may be without progress.
+/// The number of re-runs under the default rule: as many as there may be without progress.
 const BY_DEFAULT: u64 = 3;
 
 /// A folder with a document, and programs below `programs`.
@@ -191,7 +191,7 @@ fn a_program_that_answers_nonsense_loses_nothing() {
     site.apply(&["-P", "odd"]).assert_default_decided("failed: it wrote too much");
 }
 
-/// What cannot be copied needs no program: the deadline holds for the rule alone.
+/// A request that cannot be copied needs no program: the deadline holds for the rule alone.
 #[test]
 fn a_program_that_is_silent_loses_nothing() {
     let site = Site::new("resources:\n- {name: copy, type: Stead/File, properties: {path: copy, source: missing}}\n");
@@ -200,7 +200,7 @@ fn a_program_that_is_silent_loses_nothing() {
     assert!(!lives(&site.path("child")));
 }
 
-/// Whether the process lives whose number a file holds.
+/// Returns whether the process lives whose number a file holds.
 fn lives(file: &Path) -> bool {
     Path::new("/proc").join(fs::read_to_string(file).unwrap().trim()).exists()
 }

@@ -15,7 +15,7 @@ mod seal;
 
 use seal::Legible;
 
-/// What an expression sees, read from JSON. A key that is absent means that the function cannot be used.
+/// The environment of an expression, read from JSON. A key that is absent means that the function cannot be used.
 ///
 /// `parameters`, `secure` (parameters that are sealed), `variables`, `references`, `changed`, `unknown` (ids), `restarts`,
 /// `copy` (loops; the one being unrolled is `""`), `stdout`, `now`, `variables of the environment`, `executables`,

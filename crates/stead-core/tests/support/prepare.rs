@@ -86,7 +86,8 @@ fn node(name: &str, text: &str, sources: &mut Sources) -> Result<Node, String> {
     node.ok_or_else(|| findings.iter().map(|each| each.brief(sources)).collect())
 }
 
-/// What the machine says: a document is a section, anything else a line `KEY = VALUE` or `KEY ! reason` in `facts`.
+/// Returns the answer of the machine: a document is a section, anything else a line `KEY = VALUE` or `KEY ! reason`
+/// in `facts`.
 pub(crate) fn fact(case: &Case, key: &FactKey) -> Result<Value, String> {
     let wanted = match key {
         FactKey::Document(path) if case.has(path) => return Ok(case.section(path).into()),

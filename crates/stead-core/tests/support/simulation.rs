@@ -18,7 +18,7 @@ use stead_core::footprint::Footprint;
 use stead_core::run::{Room, Run};
 use stead_core::value::{Object, Value};
 
-/// What a set does.
+/// The behaviour of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Set {
     /// It reaches the desired state.
@@ -39,19 +39,19 @@ pub(crate) struct Thing {
     pub(crate) set: Set,
     /// How many calls fail before one succeeds.
     pub(crate) failures: u32,
-    /// What a set asks to be restarted.
+    /// The restarts that a set asks for.
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
     /// How much of what is there.
     pub(crate) extent: Extent,
-    /// What must exist for a set to succeed, as a what-if says.
+    /// The path that must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
     /// The path on whose change it acts, though it is in its desired state.
     pub(crate) once: Option<PathBuf>,
-    /// What else is not in its desired state any more once this was set.
+    /// The other instances that are not in their desired state any more once this was set.
     pub(crate) corrupts: Vec<String>,
-    /// What its sets start, if they take longer than a call.
+    /// The work that its sets start, if it takes longer than a call.
     pub(crate) job: Option<Job>,
     /// How many sets changed it, or tried to.
     pub(crate) sets: u32,
@@ -63,9 +63,9 @@ pub(crate) struct Thing {
 pub(crate) struct Job {
     /// How many sets find it unfinished.
     pub(crate) length: u32,
-    /// Whether what it hands back says how much is left.
+    /// True if the value that it hands back says how much is left.
     counts: bool,
-    /// Whether it reaches the desired state by itself, at the last set that finds it unfinished.
+    /// True if it reaches the desired state by itself, at the last set that finds it unfinished.
     pub(crate) is_detached: bool,
     number: u32,
     left: u32,
@@ -76,7 +76,7 @@ impl Job {
         Self { length, is_detached, ..Self::default() }
     }
 
-    /// The same, handing back how much is left as well.
+    /// Returns the same job, handing back how much is left as well.
     pub(crate) fn counting(self, counts: bool) -> Self {
         Self { counts, ..self }
     }
@@ -161,7 +161,8 @@ impl World {
         }
     }
 
-    /// What the instance of a call reads and writes: directories, with no effect on what is below them.
+    /// Returns the paths that the instance of a call reads and writes: directories, with no effect on what is below
+    /// them.
     pub(crate) fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         let thing = self.0.get(&**call.name()).cloned().unwrap_or_default();
         let claim = |path: PathBuf| Claim::Path { path: path.into(), extent: thing.extent.clone() };
@@ -247,7 +248,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) pick: &'a mut dyn FnMut(usize) -> usize,
     /// Supplies a fact.
     pub(crate) learn: &'a dyn Fn(&FactKey) -> Result<Value, String>,
-    /// What is recorded besides, once there are so many events.
+    /// The event that is recorded besides, once there are so many.
     pub(crate) signal: Option<(usize, EventKind)>,
     /// Which of so many instances that back off is woken while there is nothing else to do.
     pub(crate) wake: &'a mut dyn FnMut(usize) -> Option<usize>,
@@ -294,7 +295,7 @@ impl Executor<'_, '_> {
         }
     }
 
-    /// What is left of the room.
+    /// Returns the room that is left.
     fn room(&self) -> Room {
         let left =
             |limit: usize, used: usize| limit.checked_sub(used).expect("no more is under way than there is room for");

@@ -34,7 +34,7 @@ impl fmt::Display for Pair {
 /// Few, so that instances often meet.
 const PATHS: [&str; 9] = ["a", "b", "d", "d/x", "d/y", "d/e", "d/e/z", "new", "new/f"];
 
-/// What is only read.
+/// The documents that are only read.
 const SOURCES: &str =
     "dir src 0755\nfile src/x 0640 \"x\\n\"\nfile src/y 0644 \"y\\n\"\ndir src/e 0700\nlink src/k -> x\n";
 
@@ -68,7 +68,7 @@ fn managed(instance: &Json) -> Option<&Path> {
     instance["properties"]["path"].as_str().or_else(|| made(instance)).map(Path::new)
 }
 
-/// Whether one manages what the other does, or something above it.
+/// Returns whether one manages what the other does, or something above it.
 fn above(one: &Json, other: &Json) -> bool {
     managed(one).is_some_and(|one| managed(other).is_some_and(|other| other.starts_with(one)))
 }
@@ -236,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// What is known of an instance before it, or just a text.
+    /// Draws an echo of a property of an earlier instance, or of a text.
     fn echo(&mut self, earlier: &[Adjacent]) -> Json {
         let referable: Vec<&Adjacent> = earlier.iter().filter(|other| !other.is_container).collect();
         if referable.is_empty() || self.chance(2) {

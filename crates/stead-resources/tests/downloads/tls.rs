@@ -34,7 +34,7 @@ impl Server {
     }
 }
 
-/// What a process that trusts an authority downloads, or why it does not.
+/// Returns the file that a process that trusts an authority downloads, or why it does not.
 fn downloaded(authority: &str, url: &str) -> String {
     let desired = json!({"path": "f", "url": url, "checksum": DIGEST, "headers": {"x-token": "canary"}});
     let output = Command::new(std::env::current_exe().unwrap())
@@ -48,7 +48,7 @@ fn downloaded(authority: &str, url: &str) -> String {
     result.unwrap_or_else(|| panic!("{output}")).to_owned()
 }
 
-/// What is started with another environment.
+/// The process that is started with another environment.
 #[test]
 fn process_that_downloads() {
     let Ok(desired) = std::env::var(DESIRED) else { return };

@@ -18,7 +18,7 @@ use stead_system::fs::SystemRoot;
 use super::support::World;
 use super::{carried_out, example};
 
-/// What is looked for.
+/// The text that is looked for.
 const CANARY: &str = "Canary";
 
 /// Secrets in forms that properties accept: a name, a path, the content of a unit file. None has a directory in it: a part of a

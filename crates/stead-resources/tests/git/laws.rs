@@ -1,4 +1,4 @@
-//! What holds for whatever happens to a working tree and to the repository that it comes from.
+//! Laws of whatever happens to a working tree and to the repository that it comes from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use proptest::sample::select;
 
 use super::*;
 
-/// What happens, by others and by sets.
+/// A change by others or by sets.
 #[derive(Clone, Debug)]
 enum Step {
     /// The remote repository has another commit on a branch, with a text in a file.

@@ -1,4 +1,4 @@
-//! What somebody made in a working tree is lost only where the document says so, and the what-if does.
+//! Work that somebody made in a working tree is lost only where the document says so, and the what-if does.
 
 use super::*;
 

@@ -80,7 +80,7 @@ fn a_working_tree_belongs_to_the_user_whom_git_runs_as() {
     assert!(!origin.path("w").exists());
 }
 
-/// What users say about all of their repositories does not count: what is checked out would depend on it.
+/// Settings of users for all of their repositories do not count: the files that are checked out would depend on them.
 #[test]
 fn attributes_of_the_user_are_ignored() {
     let Some(origin) = origin("attributes_of_the_user_are_ignored") else { return };

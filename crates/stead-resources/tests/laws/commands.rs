@@ -1,4 +1,4 @@
-//! What holds for commands, whatever is there and whatever they do.
+//! Laws of commands, whatever is there and whatever they do.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

@@ -1,4 +1,4 @@
-//! What holds for resources that change nothing.
+//! Laws of resources that change nothing.
 
 use std::process::{Child, Command, Stdio};
 
@@ -31,7 +31,7 @@ fn output() -> impl Strategy<Value = Json> {
     })
 }
 
-/// What `/etc/os-release` may say.
+/// Draws the content of `/etc/os-release`.
 fn os_release() -> impl Strategy<Value = String> {
     let lines = vec![
         "VERSION_ID=\"12\"\n",
@@ -98,7 +98,7 @@ impl Drop for Idle {
     }
 }
 
-/// What an instance is known by: of a process, or of none.
+/// The attributes that identify an instance: of a process, or of none.
 #[derive(Clone, Debug)]
 struct Known {
     of: usize,
@@ -137,7 +137,8 @@ impl Known {
 proptest! {
     #![proptest_config(states(200))]
 
-    /// What is given comes back from every operation, but for secrets; and what came back does so, too.
+    /// Every property that is given comes back from every operation, but for secrets; and a state that came back does
+    /// so, too.
     #[test]
     fn an_echo_gives_back_what_it_is_given(output in output(), shows in proptest::option::of(any::<bool>())) {
         let world = World::build("");

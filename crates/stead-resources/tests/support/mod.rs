@@ -150,7 +150,7 @@ fn bytes(json: &str) -> Vec<u8> {
     text.chars().map(|c| u8::try_from(u32::from(c)).expect("one byte")).collect()
 }
 
-/// What is below a directory, by relative paths.
+/// The nodes below a directory, by relative paths.
 pub(crate) type Tree = BTreeMap<OsString, Node>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -178,19 +178,19 @@ impl Node {
         }
     }
 
-    /// Whether it is a file, a directory, a link or something else.
+    /// Returns the kind of node: a file, a directory, a link or something else.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn kind(&self) -> u32 {
         self.mode & 0o170_000
     }
 
-    /// Whether another node is of the same kind and, if it is a link, leads to the same target.
+    /// Returns whether another node is of the same kind and, if it is a link, leads to the same target.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn remains(&self, now: &Self) -> bool {
         self.kind() == now.kind() && (self.kind() != 0o120_000 || self.content == now.content)
     }
 
-    /// What a copy has in common with its original.
+    /// Returns what a copy has in common with its original.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
         (self.mode, self.content.clone(), self.owner)

@@ -10,7 +10,7 @@ use crate::support::{Tree, World, provider};
 pub(crate) trait Packages {
     fn world(&self) -> &World;
 
-    /// What is there, but for what the package manager writes whenever it is called.
+    /// Returns all files, but for those that the package manager writes whenever it is called.
     fn imprint(&self) -> Tree {
         self.world().imprint()
     }

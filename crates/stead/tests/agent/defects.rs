@@ -45,7 +45,7 @@ fn a_resource_whose_program_is_missing_stops_nothing_else() {
     machine.stop();
 }
 
-/// What was delivered is kept by the agent: the file that it came from may be gone.
+/// A delivered document is kept by the agent: the file that it came from may be gone.
 #[test]
 fn what_was_delivered_is_all_that_is_needed() {
     let mut machine = Machine::new();
@@ -60,7 +60,8 @@ fn what_was_delivered_is_all_that_is_needed() {
     machine.stop();
 }
 
-/// What is refused leaves nothing behind, not even where it would be found by the next start, and stands in nobody's way.
+/// A refused document leaves nothing behind, not even where it would be found by the next start, and stands in
+/// nobody's way.
 #[test]
 fn a_document_that_is_not_valid_is_never_stored() {
     let mut machine = Machine::new();

@@ -19,7 +19,7 @@ pub(crate) struct Machine {
     boots: u32,
 }
 
-/// What a process takes of the machine.
+/// The resources of the machine that a process uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) resident_kib: u64,
@@ -147,7 +147,7 @@ impl Machine {
         until(|| self.run(&["history"]).status.success().then_some(()));
     }
 
-    /// What the agent takes of the machine.
+    /// Returns the resources of the machine that the agent uses.
     pub(crate) fn usage(&self) -> Usage {
         let id = self.agent.as_ref().unwrap().id();
         let entries = |name: &str| std::fs::read_dir(format!("/proc/{id}/{name}")).unwrap();

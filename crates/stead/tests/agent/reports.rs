@@ -1,4 +1,4 @@
-//! What reports say: all of what a document has, and why something was not done.
+//! The content of reports: all of what a document has, and why something was not done.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ const STORMS: usize = 3;
 /// So much more after the last time than after the first does not count as growth: allocators keep some.
 const MORE_MEMORY_KIB: u64 = 8 << 10;
 
-/// What another change waits for, so that each is a change of a machine at rest.
+/// The pause before another change, so that each is a change of a machine at rest.
 const REST: Duration = Duration::from_millis(50);
 
 /// No change is lost, and memory is what it was.
@@ -88,7 +88,7 @@ fn a_promotion_does_not_test_everything_again() {
     machine.stop();
 }
 
-/// What can be watched is, also where it was not processed because something else failed.
+/// A path that can be watched is, also where it was not processed because something else failed.
 #[test]
 fn what_is_behind_a_failure_is_watched() {
     let mut machine = Machine::new();

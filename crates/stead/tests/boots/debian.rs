@@ -10,7 +10,7 @@ use stead_testkit::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-/// What systemd takes for a request to restart in order.
+/// The number that systemd takes for a request to restart in order.
 const REBOOT_IN_ORDER: i32 = 5;
 
 /// The machine. It is off until it is booted.
@@ -131,7 +131,7 @@ impl Debian {
         Pid::from_raw(id.trim().parse().ok()?)
     }
 
-    /// Whether it is on.
+    /// Returns whether it is on.
     pub(crate) fn is_on(&mut self) -> bool {
         self.running.as_mut().is_some_and(|running| running.try_wait().unwrap().is_none())
     }
@@ -171,7 +171,7 @@ impl Debian {
         printed.into_owned()
     }
 
-    /// What a command of the agent prints; `None` while nobody answers.
+    /// Returns the output of a command of the agent; `None` while nobody answers.
     pub(crate) fn agent(&self, arguments: &[&str]) -> Option<Json> {
         let output = self.run(&[&["stead", "agent", "--output", "json"], arguments].concat());
         serde_json::from_slice(&output.stdout).ok()

@@ -132,7 +132,7 @@ fn is_kept_after_all(machine: &Debian) {
     }
 }
 
-/// What it did and knows is kept until it is purged, and the agent comes back with the package.
+/// Its records and documents are kept until it is purged, and the agent comes back with the package.
 fn is_removed(machine: &Debian) {
     machine.ok(&["dpkg", "--remove", "stead"]);
     assert!(!machine.root("/usr/bin/stead").exists() && machine.root("/var/lib/stead/runs").exists());

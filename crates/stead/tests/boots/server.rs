@@ -14,7 +14,7 @@ const DOCUMENT: &str = "/srv/server.yaml";
 const PARAMETERS: &str = "/srv/parameters.json";
 const EXPORTED: &str = "/srv/exported.yaml";
 
-/// What the document installs.
+/// The packages that the document installs.
 const PACKAGES: [&str; 4] = ["nginx-light", "cron", "logrotate", "sudo"];
 
 /// A machine without signatures of its repository, whose packages start nothing by themselves.
@@ -117,7 +117,7 @@ fn changes_only_what_differs(server: &Debian) {
     nothing_to_do(server, DOCUMENT);
 }
 
-/// What there is, as a document, which has nothing to do where it comes from.
+/// Exports the machine as a document, which has nothing to do where it comes from.
 fn export(server: &Debian) -> String {
     let types = ["AptRepository", "Package", "Group", "User", "Hostname", "Host", "Sysctl", "Limits", "Service"];
     let exported = server.ok(&[&["stead", "export"][..], &types].concat());
@@ -126,7 +126,7 @@ fn export(server: &Debian) -> String {
     exported
 }
 
-/// What was exported makes another machine the same, as far as it was exported.
+/// The exported document makes another machine the same, as far as it was exported.
 fn becomes_the_same(twin: &Debian, exported: &str) {
     twin.write(EXPORTED, exported);
     let (applied, code) = run(twin, &["apply", EXPORTED]);
@@ -137,8 +137,8 @@ fn becomes_the_same(twin: &Debian, exported: &str) {
     assert!(page(twin, 80).contains("nginx"));
 }
 
-/// What resources know to be secret is neither shown nor recorded even where the document has it in the clear: not when it changes,
-/// when it fails, when it is exported, or in the history.
+/// Values that resources know to be secret are neither shown nor recorded even where the document has them in the
+/// clear: not when they change, when it fails, when it is exported, or in the history.
 fn shows_no_secret(server: &Debian) {
     let instance = |kind: &str, name: &str, properties: Json| json!({"name": name, "type": format!("Stead/{kind}"), "properties": properties});
     let document = |number: usize, more: Option<Json>| {
@@ -214,7 +214,7 @@ fn changed(report: &Json) -> Vec<String> {
     all.filter(|each| each["status"] == "changed").map(|each| each["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What a plan says of an instance is what becomes of it, but where it says that nobody knows yet.
+/// Every instance ends as the plan says, but where it says that nobody knows yet.
 fn comes_true(planned: &Json, applied: &Json) {
     let applied = statuses(applied);
     for (name, status) in statuses(planned).iter().filter(|(_, status)| !status.starts_with("unknown")) {
@@ -230,7 +230,7 @@ fn nothing_to_do(machine: &Debian, document: &str) {
     }
 }
 
-/// What the web server answers on a port.
+/// Returns the answer of the web server on a port.
 fn page(machine: &Debian, port: u16) -> String {
     let request =
         r"exec 3<>/dev/tcp/127.0.0.1/$0; printf 'GET / HTTP/1.0\r\nHost: www.example.com\r\n\r\n' >&3; cat <&3";

@@ -1,5 +1,5 @@
-//! What stead takes for a server that is in its state, beside Puppet and Ansible: `STEAD_PEERS=5 cargo test --release -p stead
-//! --test boots a_server_in_state -- --nocapture` measures each so often.
+//! The time that stead takes for a server that is in its state, beside Puppet and Ansible: `STEAD_PEERS=5 cargo test
+//! --release -p stead --test boots a_server_in_state -- --nocapture` measures each so often.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,10 +18,10 @@ const LIMITS: (f64, f64) = (30.0, 100.0);
 /// How many times less than any of the others it takes.
 const LESS: f64 = 30.0;
 
-/// What is measured beside it, and enough else that as many packages are installed.
+/// The programs that are measured beside it, and enough else that as many packages are installed.
 const INSTALLED: [&str; 6] = ["puppet-agent", "ansible-core", "python3-apt", "git", "vim-tiny", "bind9-dnsutils"];
 
-/// The same content for each, and how it is applied.
+/// The programs with the same content for each, and how it is applied.
 const APPLIED: [(&str, &[&str]); 3] = [
     ("stead", &["stead", "apply", "/srv/server.yaml"]),
     ("Puppet", &["puppet", "apply", "/srv/site.pp"]),

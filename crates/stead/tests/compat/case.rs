@@ -12,13 +12,13 @@ pub(crate) struct Case {
     pub(crate) suite: String,
     /// Its place in the suite, counted from 1; what `--show` takes.
     pub(crate) place: usize,
-    /// What it is about.
+    /// The subject.
     pub(crate) name: String,
     /// Tells cases of the same name apart.
     pub(crate) number: u64,
     /// Files in the current folder, by name.
     pub(crate) files: Vec<(String, String)>,
-    /// What was run, in order.
+    /// The commands that were run, in order.
     pub(crate) runs: Vec<Run>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Run {
     pub(crate) answer: Answer,
 }
 
-/// What a program answered.
+/// The answer of a program.
 pub(crate) struct Answer {
     /// The exit code; `None` when a signal or the time limit ended it.
     pub(crate) exit: Option<i64>,

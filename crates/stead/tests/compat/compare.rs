@@ -37,8 +37,8 @@ pub(crate) fn corrupted(answer: &Answer) -> impl Iterator<Item = (&'static str, 
     reversed.into_iter().chain(cut)
 }
 
-/// Whether a failed run tells what it did before, where the recorded one printed nothing. It does not when it is to be
-/// strict, and must be compared in that mode.
+/// Returns whether a failed run tells what it did before, where the recorded one printed nothing. It does not when it
+/// is to be strict, and must be compared in that mode.
 pub(crate) fn keeps_results(recorded: &Answer, actual: &Answer) -> bool {
     let tells = || json_values(&actual.stdout).iter().any(|value| value.get("hadErrors") == Some(&Json::Bool(true)));
     recorded.exit != Some(0) && recorded.stdout.is_empty() && tells()

@@ -29,7 +29,7 @@ impl Deviations {
         Ok(Self(entries))
     }
 
-    /// Whether the case is listed.
+    /// Returns whether the case is listed.
     pub(crate) fn lists(&self, case: &Case) -> bool {
         self.0.iter().any(|entry| entry.covers(case))
     }

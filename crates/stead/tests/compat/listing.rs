@@ -1,10 +1,10 @@
-//! What of listings is compared. `docs/deviations.md` says why the rest is not.
+//! The part of listings that is compared. `docs/deviations.md` says why the rest is not.
 
 use serde_json::Value as Json;
 
 use crate::case::Run;
 
-/// What a run lists: `resource`, `function` or `extension`.
+/// Returns the subject of a listing: `resource`, `function` or `extension`.
 fn listed(run: &Run) -> Option<&str> {
     run.args.windows(2).find_map(|pair| match pair {
         [what, verb] if verb == "list" => Some(what.as_str()),
@@ -12,7 +12,7 @@ fn listed(run: &Run) -> Option<&str> {
     })
 }
 
-/// Whether a run prints a table.
+/// Returns whether a run prints a table.
 pub(crate) fn is_table(run: &Run) -> bool {
     run.args.iter().any(|arg| arg == "table-no-truncate")
 }

@@ -88,7 +88,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
     Ok(tally.reaches(&required, &mut out)? && (idle.is_empty() || !has_recorded))
 }
 
-/// What is required of suites of which every case must agree.
+/// Requires every case of some suites to agree.
 fn all_of(suites: BTreeSet<String>) -> BTreeMap<String, Share> {
     suites.into_iter().map(|suite| (suite, Share { agree: 100, good: 100 })).collect()
 }
@@ -129,7 +129,7 @@ enum Verdict {
     Listed,
 }
 
-/// What is needed to judge cases.
+/// The programs and folders that are needed to judge cases.
 struct Harness {
     program: PathBuf,
     corpus: PathBuf,
@@ -302,7 +302,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether every suite is as good as required, and no deviation is listed that is none.
+    /// Returns whether every suite is as good as required, and no deviation is listed that is none.
     fn reaches(&self, required: &BTreeMap<String, Share>, out: &mut impl Write) -> io::Result<bool> {
         let mut reached = self.0.values().all(|counts| counts.listed == 0);
         for (suite, required) in required {

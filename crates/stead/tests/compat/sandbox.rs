@@ -73,7 +73,7 @@ pub(crate) fn answer(program: &Path, places: &Places, run: &Run) -> Result<Answe
     answer_with(program, places, run, &[])
 }
 
-/// The same with more in the environment.
+/// Runs a program with more in the environment.
 pub(crate) fn answer_with(
     program: &Path,
     places: &Places,

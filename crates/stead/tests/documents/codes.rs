@@ -7,7 +7,7 @@ use std::process::Command;
 
 use stead_testkit::{check_folder, check_list};
 
-/// What the codes of a page are about: their first two digits, for errors and warnings alike.
+/// The subjects of the codes of a page: their first two digits, for errors and warnings alike.
 const KINDS: [(&str, &str); 11] = [
     ("01", "Text"),
     ("02", "The form of documents"),

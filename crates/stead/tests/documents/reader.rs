@@ -25,10 +25,10 @@ use crate::terminal::AtTerminal;
 /// Commands that build, test or install are left to the reader.
 const NOT_RUN: [&str; 5] = ["cargo build", "cargo test", "cargo install", "git ", "stead completer"];
 
-/// What other programs read. One of the words behind the fence is enough, as in `yaml ansible`.
+/// The languages that other programs read. One of the words behind the fence is enough, as in `yaml ansible`.
 const OTHERS: [&str; 5] = ["ansible", "hcl", "lua", "powershell", "puppet"];
 
-/// What `apply` asks on a terminal ends with this.
+/// The end of every question of `apply` on a terminal.
 const QUESTION: &str = "[y/N] ";
 
 /// Where files are that blocks may be parts of.
@@ -40,7 +40,7 @@ pub(crate) struct Reader {
     kept: RefCell<String>,
 }
 
-/// What a block is.
+/// The kind of a block.
 enum Block<'t> {
     Console,
     File(&'t str),
@@ -184,7 +184,7 @@ fn next_block(text: &str) -> Option<(&str, &str, &str, &str)> {
     Some((before, language, body, after))
 }
 
-/// Whether a block needs a program that is not there.
+/// Returns whether a block needs a program that is not installed.
 fn lacks(language: &str) -> bool {
     const TEST: &str = "a block of a page";
     let is_there = |program: &str| match program {
@@ -216,7 +216,7 @@ fn block<'t>(language: &str, body: &'t str) -> Block<'t> {
     if is_other || language == "sh" && !calls_stead() || is_shown(body) { Block::Other } else { Block::Unknown }
 }
 
-/// Whether a file of the repository has these lines.
+/// Returns whether a file of the repository has these lines.
 fn is_shown(body: &str) -> bool {
     static FILES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let mut folders: Vec<PathBuf> = SHOWN.iter().map(|folder| repository().join(folder)).collect();

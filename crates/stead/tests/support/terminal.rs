@@ -56,7 +56,7 @@ impl AtTerminal {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    /// What is on the screen in the end, and the exit code.
+    /// Waits for the end, and returns the screen and the exit code.
     pub(crate) fn ends(&mut self) -> (String, Option<i32>) {
         let mut seen = Vec::new();
         // When the last one has closed the terminal, reading from it fails.

@@ -149,7 +149,7 @@ fn hostile_documents_are_refused_in_little_memory() {
     }
 }
 
-/// What is wrong thousands of times is refused as soon as enough of it was found.
+/// A mistake that is there thousands of times is refused as soon as enough of it was found.
 #[test]
 fn what_is_wrong_over_and_over_is_refused_at_once() {
     const MANY: usize = 20_000;

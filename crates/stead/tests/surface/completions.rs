@@ -24,7 +24,7 @@ resources:
     - {name: site, type: Stead/Directory, properties: {path: c}}
 ";
 
-/// What is typed, and what a tab makes of it.
+/// The words that are typed, and the completions of a tab.
 const CASES: &[(&str, &str)] = &[
     ("stead comp", "stead completer "),
     ("stead agent inst", "stead agent install "),

@@ -111,7 +111,7 @@ const SILENT: &[&str] = &[
     "function list E*",
 ];
 
-/// The same for an agent that keeps the machine in the state of such a document, in a folder of such a name.
+/// The commands of an agent that keeps the machine in the state of such a document, in a folder of such a name.
 const OF_AN_AGENT: &[&str] = &[
     "agent run",
     "agent publish aE.yaml",

@@ -55,7 +55,8 @@ fn an_editor_is_shown_what_is_wrong() {
     assert!(server.wait().unwrap().success());
 }
 
-/// What a user of Neovim sees: a mistake and its correction, a completion, documentation, a definition, a new name, and regular blanks.
+/// Neovim shows a mistake and its correction, a completion, documentation, a definition, a new name, and regular
+/// blanks.
 #[test]
 fn neovim_is_helped() {
     const DOCUMENT: &str = "\

@@ -31,7 +31,7 @@ struct Place {
     folder: TempDir,
 }
 
-/// What the program answered.
+/// The answer of the program.
 struct Answer {
     exit: i32,
     stdout: String,

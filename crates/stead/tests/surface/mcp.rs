@@ -70,7 +70,7 @@ impl Caller {
         content
     }
 
-    /// What a call that fails says.
+    /// Returns the error of a call that fails.
     fn failure(&mut self, tool: &str, arguments: &Json) -> String {
         let answer = self.call(tool, arguments);
         assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");

@@ -1,4 +1,4 @@
-//! What `stead new` writes can be used as it is.
+//! Documents that `stead new` writes can be used as they are.
 
 use std::fs;
 
