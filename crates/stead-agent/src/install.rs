@@ -38,7 +38,6 @@ StartLimitIntervalSec=0
 Type=notify
 WatchdogSec=5min
 ExecStart={program} agent --state {state} run
-ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
 RestartSec=1s
 RestartSteps=8

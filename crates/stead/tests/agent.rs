@@ -224,6 +224,70 @@ fn what_is_kept_is_private() {
     machine.stop();
 }
 
+/// Nothing that the agent says holds a secret, also where a program prints it and where it is what has drifted.
+#[test]
+fn no_answer_shows_a_secret() {
+    const SECRET: &str = "canary-8d1e";
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "PendingRetrySecs=1800");
+    let (told, blurted) = (machine.path("told"), "echo \"$secret\"; echo \"$secret\" >&2; exit 3");
+    let document = json!({
+        "parameters": {"password": {"type": "secureString"}},
+        "resources": [
+            {"name": "told", "type": "Stead/File", "properties": {"path": told, "content": "[parameters('password')]"}},
+            {"name": "blurts", "type": "Stead/Command", "properties": {
+                "test": "false", "set": blurted, "environment": {"secret": "[parameters('password')]"}}},
+        ],
+    });
+    machine.write("document.json", &document.to_string());
+    let path = machine.path("document.json").display().to_string();
+    for password in ["password=first", &format!("password={SECRET}")] {
+        machine.run(&["apply", &path, "--set", password, "--force"]);
+        until(|| (machine.status()["Failures"].as_u64() >= Some(1)).then_some(()));
+    }
+    machine.write("told", "something else");
+    let id = machine.json(&["report"])["reports"][0]["job"].as_str().unwrap().to_owned();
+    let report = machine.ok(&["report", &id]);
+    assert!(report.contains("<secureValue>"), "the program printed it, and it is covered: {report}");
+    let help = String::from_utf8(machine.run(&["--help"]).stdout).unwrap();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let mut commands: Vec<Vec<&str>> =
+        commands.filter_map(|line| Some(vec![line.split_whitespace().next()?])).collect();
+    // Those that ask nothing of this agent, or would end what the others are about.
+    commands
+        .retain(|command| !["run", "install", "help", "remove", "stop", "restore", "publish"].contains(&command[0]));
+    assert!(commands.len() >= 9, "{help}");
+    for command in &mut commands {
+        match command[0] {
+            "apply" => command.extend(["--use-existing", "--wait", "--timeout", "1"]),
+            "wait" => command.extend(["--timeout", "1"]),
+            _ => {}
+        }
+    }
+    commands.push(vec!["report", &id]);
+    let encoded = base64(SECRET);
+    let mut said = 0;
+    for command in &commands {
+        for form in ["text", "json", "yaml"] {
+            let answer = machine.run(&[command, &["--output", form][..]].concat());
+            for bytes in [answer.stdout, answer.stderr] {
+                let text = String::from_utf8(bytes).unwrap();
+                said += text.len();
+                assert!(!text.contains(SECRET) && !text.contains(&encoded), "{command:?} as {form}: {text}");
+            }
+        }
+    }
+    assert!(said > 10_000, "{said} bytes: the search is blind");
+    machine.stop();
+}
+
+/// A text in base64, as a program may print it.
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
 /// One agent at a time has a directory, and whoever is not there is said not to be.
 #[test]
 fn there_is_one_agent_and_a_clear_word_where_there_is_none() {
