@@ -73,6 +73,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     findings.extend(links::check(repository));
     findings.extend(exceptions(repository));
     findings.extend(cases(repository));
+    findings.extend(kinds(repository));
     findings.sort();
     Ok(findings)
 }
@@ -251,6 +252,19 @@ fn exceptions_of(path: &str, text: &str) -> Vec<Finding> {
         }
         Err(error) => vec![Finding::at(path, error.span().start().line, format!("is not Rust: {error}"))],
     }
+}
+
+/// How often what ships may name the kind of a resource that this process carries out: once to ask, and where manifests of
+/// such resources are made. What a resource can do, and what may be relied on, its manifest says.
+const KIND_ASKED: usize = 4;
+
+fn kinds(repository: &Repository) -> Vec<Finding> {
+    let shipped = repository.sources().filter(|(path, _)| path.starts_with("crates/") && path.contains("/src/"));
+    let asked: Vec<Finding> = shipped
+        .flat_map(|(path, text)| text.match_indices("Implementation::InProcess").map(move |_| path))
+        .map(|path| Finding::of(path, "names `Implementation::InProcess`: ask for what is needed of the resource"))
+        .collect();
+    if asked.len() > KIND_ASKED { asked } else { Vec::new() }
 }
 
 /// Folders of cases whose README does not explain a section; those that are named like files are.

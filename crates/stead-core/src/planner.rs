@@ -25,8 +25,7 @@ use crate::value::{Object, Value};
 /// itself or can say what it would do: a program is then called once instead of twice.
 pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
     let capabilities = &manifest.capabilities;
-    // A test of what is built in costs next to nothing, and tells more of the state.
-    let tests_first = matches!(manifest.implementation, Implementation::BuiltIn) && capabilities.test;
+    let tests_first = manifest.promises.cheap_test && capabilities.test;
     let says_itself = match mode.execution {
         _ if mode.approach == Approach::Direct => true,
         _ if tests_first => false,

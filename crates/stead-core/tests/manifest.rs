@@ -114,6 +114,7 @@ fn operations(out: &mut String, command: &CommandResource) {
     line(out, "schema", command.schema.as_ref().map(schema).as_ref());
     line(out, "export schema", command.export_schema.as_ref().map(schema).as_ref());
     line(out, "adapter", command.adapter.as_ref());
+    line(out, "claims", Some(&command.claims).filter(|claims| !claims.is_empty()));
     line(out, "exit codes", Some(&command.exit_codes).filter(|codes| !codes.is_empty()));
 }
 

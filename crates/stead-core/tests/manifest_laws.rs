@@ -186,7 +186,7 @@ fn what_is_not_found_says_what_there_is() {
     assert!(error.help().unwrap().contains("'>=2.1.0-rc.1'"));
     assert!(matches!(error, NotFound::Version { .. }));
     // The newest wins, whether it is built in or was found.
-    catalog.add(named("Contoso.Web/Site", Version::parse("0.9.0").unwrap(), Implementation::BuiltIn));
+    catalog.add(named("Contoso.Web/Site", Version::parse("0.9.0").unwrap(), Implementation::InProcess));
     let found = |text: Option<&str>| {
         let requirement = text.map(|text| VersionRequirement::parse(text).unwrap());
         catalog.find(&wanted("Contoso.Web/Site"), requirement.as_ref()).unwrap().version.to_string()

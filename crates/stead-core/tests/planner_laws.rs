@@ -49,7 +49,7 @@ fn manifest(bits: u32) -> Manifest {
     ];
     (0..).zip(abilities).for_each(|(bit, ability)| *ability = has(bit));
     let type_name = TypeName::parse("Test/Any").unwrap();
-    let manifest = Manifest::new(type_name, Version::parse("1.0.0").unwrap(), Implementation::BuiltIn);
+    let manifest = Manifest::new(type_name, Version::parse("1.0.0").unwrap(), Implementation::InProcess);
     Manifest { capabilities, ..manifest }
 }
 

@@ -277,9 +277,7 @@ impl Walk<'_> {
             }
             return;
         }
-        let Some(manifest) = found.filter(|manifest| matches!(manifest.implementation, Implementation::BuiltIn)) else {
-            return;
-        };
+        let Some(manifest) = found.filter(|manifest| manifest.promises.claims) else { return };
         let (provider, stated) = (self.session.provider(manifest), Value::Object(written_out(properties)));
         let stated = Plain::covered(&Arc::new(stated));
         for path in provider.reads(&stated) {

@@ -53,7 +53,7 @@ fn has_schema_elsewhere(manifest: &Manifest) -> bool {
             Implementation::Adapted { adapter, resource } => {
                 resource.schema.is_none() && matches!(adapter.implementation, Implementation::Command(_))
             }
-            Implementation::BuiltIn | Implementation::Engine | Implementation::Late(_) => false,
+            _ => false,
         }
 }
 
@@ -118,8 +118,8 @@ impl Providers {
         if let Some(built_in) = builtin_of(manifest) {
             return Arc::clone(&built_in.provider);
         }
-        if let Implementation::Adapted { adapter, resource } = &manifest.implementation
-            && matches!(adapter.implementation, Implementation::BuiltIn)
+        if let Implementation::Adapted { resource, .. } = &manifest.implementation
+            && manifest.is_powershell()
         {
             let found =
                 self.host.powershell().and_then(|powershell| powershell.provider(&manifest.type_name, resource));
@@ -133,7 +133,7 @@ impl Providers {
 
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
-        Some(resolved(self.of(manifest).claims(desired)?, cx))
+        Some(resolved(self.of(manifest).claims(desired)?, manifest, cx))
     }
 
     /// Returns all that an instance with this desired state manages, creates, uses and states.
@@ -141,7 +141,7 @@ impl Providers {
         let provider = self.of(manifest);
         let resolve = |path: &Path| cx.meant(path).into_owned().into();
         Managed {
-            claims: provider.claims(desired).map(|claims| resolved(claims, cx)),
+            claims: provider.claims(desired).map(|claims| resolved(claims, manifest, cx)),
             ties: provider.ties(desired).resolved(resolve),
             states: provider.states(cx, desired),
             removed_lines: provider.removed_lines(desired),
@@ -161,8 +161,12 @@ pub(crate) struct Managed {
     pub(crate) removed_lines: Option<LineTest>,
 }
 
-/// Claims with absolute paths. What is read of a bundle does not change, and nobody else creates it.
-fn resolved(mut claims: Claims, cx: &Context) -> Claims {
+/// Claims with absolute paths. What is read of a bundle does not change, and nobody else creates it. Programs know of no root
+/// but that of the system that runs.
+fn resolved(mut claims: Claims, manifest: &Manifest, cx: &Context) -> Claims {
+    if matches!(manifest.implementation, Implementation::Command(_)) {
+        return claims.resolved(|path| path.into());
+    }
     claims.0.retain(|Claim::Path { path, extent }| *extent != Extent::Read || !cx.is_bundled(path));
     claims.resolved(|path| cx.meant(path))
 }

@@ -10,7 +10,6 @@ use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Implied, NeedKind, Node, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
-use stead_core::manifest::Implementation;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
 use stead_core::statements::{Disagreement, Statement, disagreements};
@@ -118,14 +117,14 @@ impl Session {
         after_packages(graph, known, &self.machine.system_root)
     }
 
-    /// What the instances of built-in resources manage, in the order of the graph. Those with expressions count if asked for,
+    /// What the instances manage of resources that say so, in the order of the graph. Those with expressions count if asked for,
     /// with the properties that are known now.
     fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
         let graph = &prepared.graph;
         let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
         let known = |id: &NodeId| {
             let node = graph.node(*id);
-            if !is_built_in(node) {
+            if !says_claims(node) {
                 return None;
             }
             let desired = match &node.stated {
@@ -186,7 +185,7 @@ impl Session {
         let calls = self.calls(graph);
         let states_of = |id: &NodeId| {
             let node = graph.node(*id);
-            let desired = desired(*id).filter(|_| is_built_in(node) && !graph.is_asserted(*id))?;
+            let desired = desired(*id).filter(|_| says_claims(node) && !graph.is_asserted(*id))?;
             Some((*id, calls.states_of(*id, &node.manifest, &Plain::covered(desired))))
         };
         graph.order.iter().filter_map(states_of).collect()
@@ -210,8 +209,8 @@ impl Session {
         once_each(found, &real_paths)
     }
 
-    /// What the instances of a run read and manage, as far as that is known: those of built-in resources whose desired state
-    /// was computed, or is written out in the document. What a program manages, nobody knows.
+    /// What the instances of a run read and manage, as far as that is known: those of resources that say
+    /// so whose desired state was computed, or is written out in the document.
     pub fn claims(&self, run: &Run) -> Vec<(NodeId, Claims)> {
         let graph = run.graph();
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
@@ -223,7 +222,7 @@ impl Session {
         let graph = run.graph();
         let calls = self.calls(graph);
         let mut found = BTreeMap::new();
-        for id in graph.order.iter().filter(|id| is_built_in(graph.node(**id))) {
+        for id in graph.order.iter().filter(|id| says_claims(graph.node(**id))) {
             let node = graph.node(*id);
             let Some(desired) = run.report().record(*id).desired.as_ref().or(node.stated.as_ref()) else { continue };
             for path in calls.read_by(*id, &node.manifest, &Plain::covered(desired)) {
@@ -257,7 +256,7 @@ impl Session {
         let calls = self.calls(graph);
         let claims_of = |id: NodeId| {
             let node = graph.node(id);
-            let desired = desired(id).filter(|_| is_built_in(node))?;
+            let desired = desired(id).filter(|_| says_claims(node))?;
             Some((id, calls.claims_of(id, &node.manifest, &Plain::covered(desired))?))
         };
         let mut claims = Vec::with_capacity(ids.size_hint().0);
@@ -266,9 +265,9 @@ impl Session {
     }
 }
 
-/// Tells an instance of a built-in resource, of which it is known what it manages.
-fn is_built_in(node: &Node) -> bool {
-    matches!(node.manifest.implementation, Implementation::BuiltIn) && node.role == Role::Instance
+/// Tells an instance of a resource that says what it manages.
+fn says_claims(node: &Node) -> bool {
+    node.manifest.promises.claims && node.role == Role::Instance
 }
 
 /// How many lines are compared at most with what removes lines: few documents have any of it.

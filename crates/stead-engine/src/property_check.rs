@@ -204,9 +204,9 @@ enum Known {
 
 impl Known {
     fn of(types: &mut Types<'_>, manifest: &Arc<Manifest>) -> Self {
-        match (builtin_of(manifest), &manifest.implementation) {
-            (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(lazy_outline(built_in)),
-            _ => Self::Program(types.schema(manifest)),
+        match builtin_of(manifest).filter(|_| !matches!(manifest.implementation, Implementation::Engine)) {
+            Some(built_in) => Self::BuiltIn(lazy_outline(built_in)),
+            None => Self::Program(types.schema(manifest)),
         }
     }
 }

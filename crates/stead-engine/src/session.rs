@@ -19,7 +19,7 @@ use stead_core::graph::{
 };
 use stead_core::id::{NodeId, TypeName};
 use stead_core::identity::DocumentIdentity;
-use stead_core::manifest::{self, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
+use stead_core::manifest::{self, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Node, Source, Sources, Span};
 use stead_core::value::{Object, Value};
@@ -767,8 +767,7 @@ impl OnMachine {
 
     /// What an adapter of this program answers by the modules of PowerShell.
     fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
-        let is_own = matches!(adapter.implementation, Implementation::BuiltIn);
-        is_own.then(|| self.modules.with(of)).flatten()
+        adapter.is_in_process().then(|| self.modules.with(of)).flatten()
     }
 }
 

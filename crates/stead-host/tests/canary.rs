@@ -220,7 +220,7 @@ fn manifest(own_test: bool) -> Arc<Manifest> {
         ..Capabilities::default()
     };
     let (type_name, version) = (TypeName::parse("Test/Chatty").unwrap(), Version::parse("1.0.0").unwrap());
-    Arc::new(Manifest { capabilities, ..Manifest::new(type_name, version, Implementation::BuiltIn) })
+    Arc::new(Manifest { capabilities, ..Manifest::new(type_name, version, Implementation::InProcess) })
 }
 
 /// A secret as it is, or what is computed of it.

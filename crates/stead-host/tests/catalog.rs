@@ -136,7 +136,7 @@ fn wanted(type_name: &str) -> Wanted {
 
 fn built_in(type_name: &str, version: &str) -> Arc<Manifest> {
     let (type_name, version) = (TypeName::parse(type_name).unwrap(), Version::parse(version).unwrap());
-    Arc::new(Manifest::new(type_name, version, Implementation::BuiltIn))
+    Arc::new(Manifest::new(type_name, version, Implementation::InProcess))
 }
 
 /// Makes a file or directory look as if it had been left alone for a while, as far as a program can.
@@ -226,7 +226,7 @@ fn the_newest_of_what_is_built_in_and_installed_counts() {
     let found = |name: &str, rule: Option<&str>| {
         let requirement = rule.map(|rule| VersionRequirement::parse(rule).unwrap());
         let found = discovery.find(&Wanted { requirement, ..wanted(name) }).unwrap();
-        let is_built_in = matches!(found.implementation, Implementation::BuiltIn);
+        let is_built_in = matches!(found.implementation, Implementation::InProcess);
         (found.version.to_string(), is_built_in)
     };
     assert_eq!(found("a/newer", None), ("2.0.0".to_owned(), false));

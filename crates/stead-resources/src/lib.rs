@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, SecretForm, SecretProperty, Version};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, SecretForm, SecretProperty, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
@@ -107,10 +107,9 @@ pub fn builtin(type_name: &TypeName) -> Option<&'static BuiltIn> {
     all.binary_search_by(|each| each.manifest.type_name.cmp(type_name)).ok().and_then(|at| all.get(at))
 }
 
-/// The built-in resource that carries out a manifest; `None` where one that is installed takes the place of what is built in.
+/// The built-in resource that carries out a manifest; `None` where another one of the type takes its place.
 pub fn builtin_of(manifest: &Manifest) -> Option<&'static BuiltIn> {
-    let is_own = matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine);
-    if is_own { builtin(&manifest.type_name) } else { None }
+    builtin(&manifest.type_name).filter(|own| manifest.is_in_process() && own.manifest.version == manifest.version)
 }
 
 fn make_all() -> Vec<BuiltIn> {
@@ -177,9 +176,10 @@ impl Profile {
         let version = Version::Semantic(semver::Version::new(1, 0, 0));
         let manifest = Manifest {
             capabilities: self.capabilities,
+            promises: Promises::ALL,
             description: Some(self.description.to_owned()),
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::BuiltIn)
+            ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::InProcess)
         };
         Some(BuiltIn {
             manifest: Arc::new(manifest),

@@ -27,7 +27,7 @@ use support::World;
 
 /// Those that are carried out here, and not by the engine.
 fn carried_out() -> Vec<&'static BuiltIn> {
-    builtins().iter().filter(|each| matches!(each.manifest.implementation, Implementation::BuiltIn)).collect()
+    builtins().iter().filter(|each| matches!(each.manifest.implementation, Implementation::InProcess)).collect()
 }
 
 /// A desired state that each can reach in an empty directory. A new resource must be listed here.

@@ -6,8 +6,8 @@ use crate::id::TypeName;
 /// A group of resources whose calls are limited together.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
-    /// Resources that are built in, and those that the engine carries out itself.
-    BuiltIn,
+    /// Resources that are carried out in this process.
+    InProcess,
     /// Programs, one process a call.
     Programs,
     /// Resources that one adapter carries out.
@@ -18,9 +18,9 @@ impl Manifest {
     /// The lane of its calls.
     pub fn lane(&self) -> Lane {
         match &self.implementation {
-            Implementation::BuiltIn | Implementation::Engine => Lane::BuiltIn,
-            Implementation::Command(_) | Implementation::Late(_) => Lane::Programs,
             Implementation::Adapted { adapter, .. } => Lane::Adapter(adapter.type_name.clone()),
+            _ if self.is_in_process() => Lane::InProcess,
+            _ => Lane::Programs,
         }
     }
 }

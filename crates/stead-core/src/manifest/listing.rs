@@ -60,12 +60,12 @@ impl<'a> Listing<'a> {
             adapted_content: &Json::Null,
         };
         match &manifest.implementation {
-            Implementation::BuiltIn | Implementation::Engine | Implementation::Late(_) => nothing_else,
             Implementation::Command(command) => {
                 let (path, directory) = places(&command.manifest_path);
                 Self { path, directory, manifest: Cow::Owned(spelled_out(&command.manifest)), ..nothing_else }
             }
             Implementation::Adapted { resource, .. } => nothing_else.adapted(resource),
+            _ => nothing_else,
         }
     }
 

@@ -4,6 +4,7 @@
 //! converted at the border.
 
 mod catalog;
+mod claimed;
 pub use crate::diag::codes::manifest as codes;
 mod extension;
 mod lane;
@@ -24,6 +25,7 @@ use crate::id::TypeName;
 use crate::wait::Wait;
 
 pub use catalog::{Catalog, NotFound};
+pub use claimed::{Access, ClaimedProperty, Reach};
 pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
@@ -78,6 +80,24 @@ pub struct Capabilities {
     pub resolve: bool,
 }
 
+/// Guarantees beyond what the protocol names. A resource that does not say so gives none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Promises {
+    /// It says what its instances manage, use and state before anything is called, so that they have an order and conflicts.
+    pub claims: bool,
+    /// A look at the state costs next to nothing, and a test tells more of it than other operations.
+    pub cheap_test: bool,
+    /// Its states hold the verdict of a test, `_inDesiredState`, which is not part of what is there.
+    pub verdict_in_state: bool,
+    /// What it writes about its work holds no secret but those that it was given.
+    pub covers_secrets: bool,
+}
+
+impl Promises {
+    /// All of them.
+    pub const ALL: Self = Self { claims: true, cheap_test: true, verdict_in_state: true, covers_secrets: true };
+}
+
 /// A resource as the engine knows it, and `I`, how it is carried out.
 #[derive(Clone, Debug)]
 pub struct Manifest<I = Implementation> {
@@ -89,6 +109,8 @@ pub struct Manifest<I = Implementation> {
     pub kind: Kind,
     /// The operations that it supports.
     pub capabilities: Capabilities,
+    /// The guarantees that it gives beyond the protocol.
+    pub promises: Promises,
     /// The description by its author.
     pub description: Option<String>,
     /// The replacement, when it is deprecated.
@@ -120,6 +142,7 @@ impl<I> Manifest<I> {
             version,
             kind: Kind::Resource,
             capabilities: Capabilities::default(),
+            promises: Promises::default(),
             description: None,
             deprecation: None,
             tags: Vec::new(),
@@ -139,6 +162,7 @@ impl<I> Manifest<I> {
             version: self.version,
             kind: self.kind,
             capabilities: self.capabilities,
+            promises: self.promises,
             description: self.description,
             deprecation: self.deprecation,
             tags: self.tags,
@@ -201,7 +225,12 @@ impl Manifest {
     /// Returns whether it is a resource of PowerShell: those are adapted by this program itself.
     pub fn is_powershell(&self) -> bool {
         matches!(&self.implementation, Implementation::Adapted { adapter, .. }
-            if matches!(adapter.implementation, Implementation::BuiltIn))
+            if adapter.is_in_process())
+    }
+
+    /// True if it is carried out within this process: by a provider that is part of the program, or by the engine itself.
+    pub fn is_in_process(&self) -> bool {
+        matches!(self.implementation, Implementation::InProcess | Implementation::Engine)
     }
 }
 
@@ -231,7 +260,7 @@ pub struct OperationSecurity {
 #[derive(Clone, Debug)]
 pub enum Implementation {
     /// By code of this program.
-    BuiltIn,
+    InProcess,
     /// By the engine itself: its nested instances are part of the run.
     Engine,
     /// By programs.
@@ -287,6 +316,8 @@ pub struct CommandResource {
     pub adapter: Option<AdapterMethods>,
     /// `exitCodes`
     pub exit_codes: BTreeMap<i32, String>,
+    /// `metadata.stead.claims`
+    pub claims: Vec<ClaimedProperty>,
 }
 
 /// A program and how it is called.

@@ -17,7 +17,7 @@ use crate::expr::{FactKey, Stop};
 use crate::footprint::Footprint;
 use crate::graph::{Halt, Purpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
-use crate::manifest::{Implementation, Kind};
+use crate::manifest::Kind;
 use crate::planner::opening;
 use crate::report::{Phase, Record};
 use crate::value::{Value, sealing_wrapped};
@@ -65,11 +65,11 @@ impl Run {
     }
 
     /// The test of an instance of which nobody knows whether it begins, for the paths that it may alter then. Resources that
-    /// are programs do not say, and are not asked.
+    /// do not say what they manage are not asked.
     fn look(&self, id: NodeId) -> Option<Decision> {
         let node = self.graph.node(id);
         let is_known = self.footprint(id).is_some() || self.report.record(id).began.is_some();
-        let says = matches!(node.manifest.implementation, Implementation::BuiltIn);
+        let says = node.manifest.promises.claims;
         let refused = self.graph.refusal(id, self.privilege == Privilege::Elevated).is_some();
         let desired = node.stated.as_ref().filter(|_| says && !is_known && !refused)?;
         Some(Decision::Call(Box::new(self.call(id, Arc::clone(desired)))))

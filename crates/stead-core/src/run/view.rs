@@ -7,7 +7,6 @@ use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
 use crate::graph::{Adjacent, Graph, Role, ScopeView};
 use crate::id::{NodeId, ResourceId};
-use crate::manifest::Implementation;
 use crate::value::{Object, Value};
 
 use super::Run;
@@ -114,9 +113,11 @@ fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
     }
 }
 
-/// A built-in resource states in its state what a test found, which is not part of what is there.
+/// The state of a resource that states in it what a test found, without that.
 fn without_verdict(graph: &Graph, node: NodeId, mut state: Value) -> Value {
-    if let (Implementation::BuiltIn, Value::Object(members)) = (&graph.node(node).manifest.implementation, &mut state) {
+    if let Value::Object(members) = &mut state
+        && graph.node(node).manifest.promises.verdict_in_state
+    {
         members.remove("_inDesiredState");
     }
     state

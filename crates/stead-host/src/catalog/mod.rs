@@ -278,8 +278,7 @@ fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound
 fn lists(manifest: &Manifest) -> bool {
     let can_list = match &manifest.implementation {
         Implementation::Command(command) => command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some()),
-        Implementation::BuiltIn => true,
-        Implementation::Engine | Implementation::Adapted { .. } | Implementation::Late(_) => false,
+        _ => manifest.is_in_process(),
     };
     manifest.kind == Kind::Adapter && can_list
 }

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure};
 use stead_core::diag::Severity;
 use stead_core::diff::{Rules, differing, exists};
-use stead_core::manifest::{Implementation, Kind};
+use stead_core::manifest::Kind;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -66,7 +66,7 @@ impl Checker<'_> {
 
     /// Checks that a test states its verdict, in a property that the schema allows.
     fn verdict_stated(&mut self, reply: &TestReply, tested: &State) {
-        let is_program = !matches!(self.subject.manifest.implementation, Implementation::BuiltIn);
+        let is_program = !self.subject.manifest.is_in_process();
         if reply.in_desired_state.is_none() && reply.differing.is_none() && !self.holds_others() && is_program {
             let message = "test reports a state without '_inDesiredState'";
             self.error(&codes::DISAGREE, message, "report \"_inDesiredState\": true or false");

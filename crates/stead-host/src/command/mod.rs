@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::claims::Claims;
 use stead_core::document::SecurityContext;
 use stead_core::manifest::{
     AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method,
@@ -130,7 +131,7 @@ impl CommandProvider {
                 Some(Self::assemble(manifest, methods, subject(manifest), schema, Shape::Direct, settings))
             }
             Implementation::Adapted { adapter, resource } => Self::adapted(manifest, adapter, resource, settings),
-            Implementation::BuiltIn | Implementation::Engine | Implementation::Late(_) => None,
+            _ => None,
         }
     }
 
@@ -462,6 +463,12 @@ impl Provider for CommandProvider {
         let is_own = matches!(self.manifest.implementation, Implementation::Command(_));
         let source = self.methods.export_schema.as_ref().filter(|_| is_own);
         self.compiled(cx, &self.export_schema, source)
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        // What an adapter claims says nothing of those that it carries out.
+        let is_own = matches!(self.manifest.implementation, Implementation::Command(_));
+        is_own.then(|| self.methods.claims_of(input.expose())).flatten()
     }
 
     /// What resources that are programs are used to.

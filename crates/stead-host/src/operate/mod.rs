@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Wanted};
-use stead_core::manifest::Implementation;
 use stead_core::planner::{Method, Planner, Reply, Step, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
@@ -42,7 +41,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
         Ok(attempt) => attempt,
         Err(failure) => return failure.into(),
     };
-    if matches!(call.manifest.implementation, Implementation::BuiltIn) {
+    if call.manifest.is_in_process() {
         tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
     }
     for message in substitutes(call, &attempt) {
@@ -98,8 +97,8 @@ fn complete(call: &Call, attempt: &Attempt<'_>, response: Response) -> Response 
         Outcome::Changed(_) => call.execution == Execution::Actual,
         _ => false,
     };
-    let is_built_in = matches!(call.manifest.implementation, Implementation::BuiltIn);
-    if call.wanted != Wanted::All || !tells_less || !is_built_in || !attempt.provider.get_tells_all() {
+    let is_cheap = call.manifest.promises.cheap_test;
+    if call.wanted != Wanted::All || !tells_less || !is_cheap || !attempt.provider.get_tells_all() {
         return response;
     }
     match attempt.invoke(Method::Get) {
@@ -171,9 +170,9 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-/// What is built in knows no secrets but its own; programs may write what others have sealed while they run.
+/// What resources that promise nothing write may hold what others have sealed while they run.
 fn with_scrubbed_trace<'a>(call: &Call, cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
-    if secrets.is_empty() && matches!(call.manifest.implementation, Implementation::BuiltIn) {
+    if secrets.is_empty() && call.manifest.promises.covers_secrets {
         return Cow::Borrowed(cx);
     }
     let (trace, secrets) = (Arc::clone(&cx.trace), Arc::clone(secrets));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
-use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest};
+use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, Promises};
 use stead_host::provider::Provider;
 
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
@@ -56,7 +56,12 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
 
 fn built_in(profile: &Profile, kind: Kind) -> Option<BuiltIn> {
     let built_in = with_version(profile.built_in(Arc::new(Engine))?, semver::Version::new(0, 1, 0));
-    let manifest = Manifest { kind, implementation: Implementation::Engine, ..(*built_in.manifest).clone() };
+    let manifest = Manifest {
+        kind,
+        promises: Promises::default(),
+        implementation: Implementation::Engine,
+        ..(*built_in.manifest).clone()
+    };
     Some(BuiltIn { manifest: Arc::new(manifest), ..built_in })
 }
 

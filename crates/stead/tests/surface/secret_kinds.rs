@@ -56,7 +56,7 @@ const KINDS: [Kind; 11] = [
 /// The kinds that try an implementation.
 fn kinds_of(implementation: &Implementation) -> &'static [&'static str] {
     match implementation {
-        Implementation::BuiltIn => &["built in"],
+        Implementation::InProcess => &["built in"],
         Implementation::Engine => &["engine", "composite"],
         Implementation::Command(resource) => match &resource.schema {
             Some(SchemaSource::Embedded(_)) | None => &["schema in the manifest"],
@@ -72,7 +72,7 @@ fn kinds_of(implementation: &Implementation) -> &'static [&'static str] {
 #[test]
 fn every_implementation_has_a_kind() {
     let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
-    let tried = [Implementation::BuiltIn, Implementation::Engine, Implementation::Command(std::sync::Arc::default())];
+    let tried = [Implementation::InProcess, Implementation::Engine, Implementation::Command(std::sync::Arc::default())];
     assert!(tried.iter().flat_map(kinds_of).all(|name| names.contains(name)));
 }
 

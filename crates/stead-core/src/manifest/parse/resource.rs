@@ -8,8 +8,8 @@ use crate::diag::Diagnostic;
 use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
-    AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, Implementation, Kind, Manifest, Method,
-    OperationSecurity, SchemaSource, SecretPlaces, codes,
+    Access, AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedProperty, CommandResource, Implementation, Kind,
+    Manifest, Method, OperationSecurity, Promises, Reach, SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -44,6 +44,10 @@ const CONTEXTS: [(&str, SecurityContext); 3] = [
     ("elevated", SecurityContext::Elevated),
     ("restricted", SecurityContext::Restricted),
 ];
+
+const CLAIM_KEYS: [&str; 3] = ["property", "extent", "access"];
+const REACHES: [(&str, Reach); 2] = [("file", Reach::File), ("tree", Reach::Tree)];
+const ACCESSES: [(&str, Access); 2] = [("manages", Access::Manages), ("reads", Access::Reads)];
 
 const METHOD_KEYS: [&str; 4] = ["executable", "args", "input", "requireSecurityContext"];
 const PLAIN_METHOD_KEYS: [&str; 3] = ["executable", "args", "input"];
@@ -90,6 +94,7 @@ impl Parser<'_> {
         Some(Manifest {
             kind,
             capabilities,
+            promises: Promises { claims: !command.claims.is_empty(), ..Promises::default() },
             description,
             deprecation,
             tags,
@@ -109,6 +114,32 @@ impl Parser<'_> {
             self.reader.note(Diagnostic::error(&crate::diag::codes::document::WAIT, stated.span, message));
         });
         wait.ok()
+    }
+
+    /// `metadata.stead.claims`
+    fn claims(&mut self, node: &Node, schema: Option<&SchemaSource>) -> Vec<ClaimedProperty> {
+        let Some(stead) = node.get("metadata").and_then(|metadata| metadata.get("stead")) else { return Vec::new() };
+        let stated = self.reader.elements(stead, "claims").iter();
+        stated.filter_map(|claim| self.claim(claim, schema)).collect()
+    }
+
+    fn claim(&mut self, node: &Node, schema: Option<&SchemaSource>) -> Option<ClaimedProperty> {
+        self.reader.members(node, "a claim", &CLAIM_KEYS, Unknown::Refused)?;
+        let name = self.reader.required(node, "property", "a claim");
+        let property = name.and_then(|name| self.claimed_property(name, schema));
+        let reach = self.reader.required(node, "extent", "a claim");
+        let reach = reach.and_then(|reach| self.reader.word(reach, "'extent'", &REACHES));
+        let access = self.reader.optional_word(node, "access", &ACCESSES).unwrap_or_default();
+        Some(ClaimedProperty { property: property?, reach: reach?, access })
+    }
+
+    /// The name of a property, which a schema in the manifest must have.
+    fn claimed_property(&mut self, name: &Node, schema: Option<&SchemaSource>) -> Option<String> {
+        let Some(SchemaSource::Embedded(schema)) = schema else { return self.reader.text(name, "'property'") };
+        let properties = schema.get("properties").and_then(serde_json::Value::as_object);
+        let Some(properties) = properties else { return self.reader.text(name, "'property'") };
+        let words: Vec<(&str, &String)> = properties.keys().map(|name| (name.as_str(), name)).collect();
+        self.reader.word(name, "'property'", &words).cloned()
     }
 
     fn command(
@@ -139,10 +170,12 @@ impl Parser<'_> {
             resolve: resolve.is_some(),
         };
         *security = self.security(node);
+        let schema = present(node, "schema").and_then(|schema| self.schema(schema));
         CommandResource {
             manifest_path: self.path.to_owned(),
             manifest: plain(node),
-            schema: present(node, "schema").and_then(|schema| self.schema(schema)),
+            claims: self.claims(node, schema.as_ref()),
+            schema,
             export_schema: self.export_schema(node),
             adapter: present(node, "adapter").and_then(|adapter| self.adapter(adapter)),
             exit_codes: self.reader.exit_codes(node),

@@ -1,0 +1,77 @@
+//! Claims of resources that are programs: their manifests name the properties that hold paths.
+
+use std::path::Path;
+
+use super::CommandResource;
+use crate::claims::{Claim, Claims, Extent};
+use crate::diff::exists;
+use crate::value::{Object, Value};
+
+/// A property that holds the path, or the paths, of what an instance manages or reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClaimedProperty {
+    /// Its name.
+    pub property: String,
+    /// How much of what is there it is about.
+    pub reach: Reach,
+    /// What the instance does with it.
+    pub access: Access,
+}
+
+/// How much of what is at a path a claim is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// The file.
+    File,
+    /// A folder and everything below it.
+    Tree,
+}
+
+/// What an instance does with what is at a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// It creates, changes and removes it.
+    #[default]
+    Manages,
+    /// It only reads it.
+    Reads,
+}
+
+impl CommandResource {
+    /// Everything that an instance with this desired state manages and reads.
+    ///
+    /// `None` where that is not known: nothing is claimed, a property that says what is managed is absent, or a path is not
+    /// absolute. Programs run in the folder of their manifest, and only they know what a relative path means to them.
+    pub fn claims_of(&self, desired: &Value) -> Option<Claims> {
+        let desired = desired.as_object().filter(|_| !self.claims.is_empty())?;
+        let mut claims = Claims::default();
+        for claimed in &self.claims {
+            let extent = claimed.extent(desired);
+            for path in claimed.paths(desired)? {
+                claims.0.push(Claim::Path { path: path.into(), extent: extent.clone() });
+            }
+        }
+        Some(claims)
+    }
+}
+
+impl ClaimedProperty {
+    fn extent(&self, desired: &Object) -> Extent {
+        match (self.access, self.reach) {
+            (Access::Reads, _) => Extent::Read,
+            (Access::Manages, _) if !exists(desired) => Extent::Absent,
+            (Access::Manages, Reach::File) => Extent::Whole,
+            (Access::Manages, Reach::Tree) => Extent::Tree { purge: false },
+        }
+    }
+
+    /// The paths that it holds; `None` where it may mean others.
+    fn paths<'d>(&self, desired: &'d Object) -> Option<Vec<&'d Path>> {
+        let absolute = |value: &'d Value| value.as_str().map(Path::new).filter(|path| path.is_absolute());
+        match desired.get(&self.property) {
+            None | Some(Value::Null) => (self.access == Access::Reads).then(Vec::new),
+            Some(Value::Array(values)) => values.iter().map(absolute).collect(),
+            Some(value) => Some(vec![absolute(value)?]),
+        }
+    }
+}
