@@ -82,6 +82,7 @@ pub struct Capabilities {
 
 /// Guarantees beyond what the protocol names. A resource that does not say so gives none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent guarantees, each asked for by itself")]
 pub struct Promises {
     /// It says what its instances manage, use and state before anything is called, so that they have an order and conflicts.
     pub claims: bool,

@@ -8,8 +8,8 @@ use crate::diag::Diagnostic;
 use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
-    Access, AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedProperty, CommandResource, Implementation, Kind,
-    Manifest, Method, OperationSecurity, Promises, Reach, SchemaSource, SecretPlaces, codes,
+    Access, AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedProperty, CommandResource, Implementation,
+    Kind, Manifest, Method, OperationSecurity, Promises, Reach, SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
