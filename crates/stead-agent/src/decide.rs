@@ -8,7 +8,8 @@ use stead_core::document::ConfigurationMode;
 
 use crate::mode::{Standing, Treatment};
 use crate::state::{
-    BootId, Generation, Held, Job, JobKind, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, State, Work, after, still_ahead,
+    AgentState, BootId, Generation, HoldReason, Job, JobKind, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, Work, after,
+    still_ahead,
 };
 use crate::window::{Intent, Opening, opening};
 
@@ -26,7 +27,7 @@ pub enum Next {
     },
     /// It goes on with the job that was interrupted.
     Resume,
-    /// It gives up on the job that was interrupted, by [`State::abandon_job`], and asks again.
+    /// It gives up on the job that was interrupted, by [`AgentState::abandon_job`], and asks again.
     Abandon,
     /// It restarts the machine.
     Restart,
@@ -55,7 +56,7 @@ pub enum Waiting {
     /// Somebody who restarts the machine: it was restarted too often for this document.
     TooManyRestarts,
     /// Somebody who asks for the pending document.
-    Held(Held),
+    Held(HoldReason),
     /// It crashed repeatedly, and starts again later.
     Crashes,
 }
@@ -96,7 +97,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    fn opening(&self, state: &State, intent: Intent) -> Opening {
+    fn opening(&self, state: &AgentState, intent: Intent) -> Opening {
         opening(&state.settings.windows, intent, self.now, &self.zone)
     }
 }
@@ -124,7 +125,7 @@ impl Next {
     }
 }
 
-impl State {
+impl AgentState {
     /// Returns the next action of the agent, when no job is under way.
     ///
     /// Guarantees: it depends on its arguments alone. After whatever jump of the clock, nothing that is due waits for longer
@@ -281,7 +282,8 @@ impl State {
     /// Returns whether the pending document has changed the machine, or is about to.
     pub(crate) fn is_under_way_to_pending(&self) -> bool {
         self.staged(Stage::Pending).is_some_and(|(_, generation)| {
-            self.progress.held != Some(Held::Published) && self.mode_of(generation) != ConfigurationMode::MonitorOnly
+            self.progress.held != Some(HoldReason::Published)
+                && self.mode_of(generation) != ConfigurationMode::MonitorOnly
         })
     }
 

@@ -34,7 +34,7 @@ use stead_system::watch::Watched;
 use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
-use crate::state::{Generation, Job, JobOutcome, JobResult, Settled, State, Work};
+use crate::state::{AgentState, Generation, Job, JobOutcome, JobResult, Settled, Work};
 use crate::touched::Touched;
 use announced::Announced;
 use explain::has_failed_so_far;
@@ -78,7 +78,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn of(state: &State, number: u64, generation: &Generation) -> Self {
+    pub(crate) fn of(state: &AgentState, number: u64, generation: &Generation) -> Self {
         Self { mode: state.mode_of(generation), standing: state.standing(number) }
     }
 }

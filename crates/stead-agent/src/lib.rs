@@ -6,7 +6,7 @@
 //!        time, boot ──▶ State::next ──▶ Begin ──▶ job: Session::prepare, run or resume, with a journal ──▶ State::end
 //! ```
 //!
-//! [`State`] decides and has no effects; everything else carries out.
+//! [`AgentState`] decides and has no effects; everything else carries out.
 
 mod boot;
 pub mod control;
@@ -37,9 +37,9 @@ pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use sink::{EndedJob, Sink};
 pub use state::{
-    BootId, Crashes, DamageNote, Debts, Ended, Generation, Held, Interrupted, Job, JobKind, JobOutcome, JobResult,
-    LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread, Stage, State, Submission,
-    Trouble, TroubleKind, Work,
+    AgentState, BootId, Crashes, DamageNote, Debts, Ended, Generation, HoldReason, Interrupted, Job, JobKind,
+    JobOutcome, JobResult, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread,
+    Stage, Submission, Trouble, TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

@@ -31,7 +31,7 @@ use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
 use crate::sink::Sink;
-use crate::state::{BootId, Interrupted, Job, State, Work};
+use crate::state::{AgentState, BootId, Interrupted, Job, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
@@ -130,7 +130,7 @@ pub(crate) struct Agent {
 }
 
 struct Inner {
-    state: State,
+    state: AgentState,
     store: Store,
     running: Option<Running>,
     /// The job that came to its end, to be recorded.
@@ -361,7 +361,7 @@ impl Agent {
     }
 
     /// Changes the state, if that can be saved.
-    fn save(&self, inner: &mut Inner, change: impl FnOnce(&mut State)) -> bool {
+    fn save(&self, inner: &mut Inner, change: impl FnOnce(&mut AgentState)) -> bool {
         let mut changed = inner.state.clone();
         change(&mut changed);
         match inner.store.save(&changed) {
@@ -378,7 +378,7 @@ impl Agent {
 
     /// Changes the state by what has happened already, which has no way back: it is saved as soon as that is possible, and
     /// until then nothing is begun.
-    fn save_or_retry(&self, inner: &mut Inner, change: impl Fn(&mut State)) {
+    fn save_or_retry(&self, inner: &mut Inner, change: impl Fn(&mut AgentState)) {
         if !self.save(inner, &change) {
             change(&mut inner.state);
             inner.unsaved = Some("the state cannot be saved".to_owned());
@@ -395,7 +395,7 @@ impl Agent {
 }
 
 impl Inner {
-    fn new(state: State, store: Store) -> Self {
+    fn new(state: AgentState, store: Store) -> Self {
         Self {
             state,
             store,

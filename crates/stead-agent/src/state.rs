@@ -29,7 +29,7 @@ pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, stil
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 // A record of an older version lacks what was added since.
 #[serde(rename_all = "camelCase", default)]
-pub struct State {
+pub struct AgentState {
     /// The settings that count: the last ones that were valid.
     pub settings: Settings,
     /// The number of the newest generation, also if it is gone.
@@ -145,7 +145,7 @@ pub struct Progress {
     /// Not before this instant is it tried or tested again.
     pub not_before: Option<Timestamp>,
     /// Why it is held until an operator asks for it, if it is.
-    pub held: Option<Held>,
+    pub held: Option<HoldReason>,
     /// How the last job over it ended.
     pub last: Option<LastJob>,
 }
@@ -153,7 +153,7 @@ pub struct Progress {
 /// Why a pending document is held until an operator asks for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Held {
+pub enum HoldReason {
     /// It was only published.
     Published,
     /// It failed too often.
@@ -400,7 +400,7 @@ pub enum Stage {
     Previous,
 }
 
-impl State {
+impl AgentState {
     /// The document of a stage.
     pub fn staged(&self, stage: Stage) -> Option<(u64, &Generation)> {
         let number = match stage {

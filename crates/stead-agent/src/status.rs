@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::{Moment, Next, Waiting};
-use crate::state::{DamageNote, Held, Job, JobKind, JobResult, LastJob, Stage, State, Trouble, TroubleKind, Work};
+use crate::state::{
+    AgentState, DamageNote, HoldReason, Job, JobKind, JobResult, LastJob, Stage, Trouble, TroubleKind, Work,
+};
 
 /// The state of the agent, of its stages and of its last job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -162,7 +164,7 @@ impl Activity {
     }
 }
 
-impl State {
+impl AgentState {
     /// Returns the status of the agent at this moment, and of the job under way.
     pub fn status(&self, moment: &Moment, activity: Option<&Activity>) -> Status {
         let next = self.next(moment);
@@ -319,13 +321,13 @@ impl State {
     }
 }
 
-fn reason(held: Held) -> &'static str {
+fn reason(held: HoldReason) -> &'static str {
     match held {
-        Held::Published => "it was only published",
-        Held::TooManyFailures => "it failed too often (MaxPendingConfigRetryCount)",
-        Held::StoppedAfterRestart => "the machine was restarted (ActionAfterReboot is StopConfiguration)",
-        Held::Stopped => "it was stopped",
-        Held::Unreadable => "the agent crashed repeatedly while it read it",
+        HoldReason::Published => "it was only published",
+        HoldReason::TooManyFailures => "it failed too often (MaxPendingConfigRetryCount)",
+        HoldReason::StoppedAfterRestart => "the machine was restarted (ActionAfterReboot is StopConfiguration)",
+        HoldReason::Stopped => "it was stopped",
+        HoldReason::Unreadable => "the agent crashed repeatedly while it read it",
     }
 }
 

@@ -34,7 +34,7 @@ use stead_host::store::record::{self, Found, Undecodable};
 use stead_host::store::{self, Keys, LostKey, Purpose};
 use stead_system::folder::{Folder, FolderError};
 
-use crate::state::State;
+use crate::state::AgentState;
 pub use delivered::Delivered;
 
 const RECORD: &str = "state.json";
@@ -48,7 +48,7 @@ pub struct Store {
     folder: Folder,
     documents: Arc<Documents>,
     /// The record as it is on the disk; `None` when nobody knows, because saving failed.
-    saved: Option<State>,
+    saved: Option<AgentState>,
     lock: File,
 }
 
@@ -169,13 +169,16 @@ impl Store {
     ///
     /// Guarantees: what it returns survives a power failure. A record that is damaged is set aside and the former one is used.
     /// Fails, and changes nothing of what it cannot read, when the system fails.
-    pub fn open(directory: &Path) -> Result<(Self, State, Vec<Repair>), StoreError> {
+    pub fn open(directory: &Path) -> Result<(Self, AgentState, Vec<Repair>), StoreError> {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         Self::open_with(directory, credentials.as_deref())
     }
 
     /// Opens it like [`Store::open`], with another directory of credentials.
-    pub fn open_with(directory: &Path, credentials: Option<&Path>) -> Result<(Self, State, Vec<Repair>), StoreError> {
+    pub fn open_with(
+        directory: &Path,
+        credentials: Option<&Path>,
+    ) -> Result<(Self, AgentState, Vec<Repair>), StoreError> {
         let folder = Folder::create(directory)?;
         let lock = folder.lock(LOCK, MOMENT)?.ok_or_else(|| StoreError::InUse(folder.path().to_owned()))?;
         let documents = folder.within("documents")?;
@@ -204,7 +207,7 @@ impl Store {
     /// new one. Nothing is written when it is on the disk already.
     ///
     /// Caveats: there is no former record where the file system has no hard links.
-    pub fn save(&mut self, state: &State) -> Result<(), StoreError> {
+    pub fn save(&mut self, state: &AgentState) -> Result<(), StoreError> {
         if self.saved.as_ref() == Some(state) {
             return Ok(());
         }
@@ -288,7 +291,7 @@ impl Store {
 const FORM: u32 = 2;
 
 /// Reads the record, or the former one. `is_used`: there are documents, so that there must be one.
-fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>), StoreError> {
+fn load_state(folder: &Folder, is_used: bool) -> Result<(AgentState, Option<Repair>), StoreError> {
     use Found::{Absent, Damaged, Intact};
     let found = [record::read(folder, RECORD)?, record::read(folder, FORMER_RECORD)?];
     let (state, damage) = match &found {
@@ -298,9 +301,9 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
         [_, Intact(former)] => (decode(folder, FORMER_RECORD, former)?, Some(Damage::Record)),
         [Absent, Absent] if !is_used => {
             folder.flush_ancestors()?;
-            (State::default(), None)
+            (AgentState::default(), None)
         }
-        _ => (State::default(), Some(Damage::AllRecords)),
+        _ => (AgentState::default(), Some(Damage::AllRecords)),
     };
     let mut set_aside = Vec::new();
     for (name, found) in [RECORD, FORMER_RECORD].into_iter().zip(&found) {
@@ -317,7 +320,7 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
     Ok((state, damage.map(|damage| Repair { damage, set_aside })))
 }
 
-fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<State, StoreError> {
+fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<AgentState, StoreError> {
     let path = || folder.path().join(name);
     record::decode(FORM, record).map_err(|error| match error {
         Undecodable::Newer(found) => StoreError::Newer { path: path(), found, known: FORM },

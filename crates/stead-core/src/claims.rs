@@ -380,7 +380,7 @@ pub enum Contradiction {
 pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
     let claims = || {
         let each = instances.iter().flat_map(|(node, claims)| claims.0.iter().map(move |claim| (*node, claim)));
-        each.map(|(node, Claim::Path { path, extent })| Held { node, path, extent })
+        each.map(|(node, Claim::Path { path, extent })| NodeClaim { node, path, extent })
     };
     let mut seen = Seen::with_capacity(instances.len(), claims().count());
     let mut found: Vec<Conflict> = Vec::new();
@@ -423,19 +423,19 @@ impl Extent {
     }
 
     /// Returns the kind of node that it creates at a path; `None` if it creates nothing.
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<FileKind> {
         match self {
             Self::Read | Self::Backup | Self::Mode(_) | Self::Absent => None,
-            Self::Attributes | Self::Part { .. } | Self::Whole => Some(Kind::File),
-            Self::Directory | Self::Entries { .. } | Self::Tree { .. } => Some(Kind::Directory),
-            Self::Link { .. } => Some(Kind::Link),
+            Self::Attributes | Self::Part { .. } | Self::Whole => Some(FileKind::File),
+            Self::Directory | Self::Entries { .. } | Self::Tree { .. } => Some(FileKind::Directory),
+            Self::Link { .. } => Some(FileKind::Link),
         }
     }
 }
 
 /// The kind of node at a path.
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     File,
     Directory,
     Link,
@@ -443,13 +443,13 @@ enum Kind {
 
 /// A claim and whose it is.
 #[derive(Clone, Copy)]
-struct Held<'c> {
+struct NodeClaim<'c> {
     node: NodeId,
     path: &'c Path,
     extent: &'c Extent,
 }
 
-impl Held<'_> {
+impl NodeClaim<'_> {
     /// Others that manage a part of the same file that this one is a part of.
     fn within(self, parts: &HashMap<(&OsStr, &str), NodeId>) -> Vec<(NodeId, Self)> {
         let Extent::Part { key: Some(key), .. } = self.extent else { return Vec::new() };
@@ -459,13 +459,13 @@ impl Held<'_> {
     }
 
     /// Returns how a later claim on the same path contradicts this one, if it does.
-    fn conflict_at(&self, later: &Held<'_>) -> Option<Conflict> {
+    fn conflict_at(&self, later: &NodeClaim<'_>) -> Option<Conflict> {
         let about = (self.node != later.node).then(|| contradiction(self.extent, later.extent)).flatten()?;
         Some(Conflict { first: self.node, second: later.node, about, path: later.path.to_owned() })
     }
 
     /// Returns the conflict with a claim on a path below it, if this one removes what that one creates.
-    fn conflict_below(&self, below: &Held<'_>, order: &BTreeMap<NodeId, usize>) -> Option<Conflict> {
+    fn conflict_below(&self, below: &NodeClaim<'_>, order: &BTreeMap<NodeId, usize>) -> Option<Conflict> {
         let concerns = match below.extent {
             Extent::Read | Extent::Mode(_) => false,
             Extent::Absent => matches!(self.extent, Extent::Link { .. }),
@@ -519,7 +519,7 @@ struct Seen<'c> {
     /// The first claim on each path, by its bytes: comparing paths takes them apart, and these are written in one way.
     first: HashMap<&'c OsStr, usize>,
     /// With the place of the next one on the same path.
-    claims: Vec<(Held<'c>, Option<usize>)>,
+    claims: Vec<(NodeClaim<'c>, Option<usize>)>,
 }
 
 impl<'c> Seen<'c> {
@@ -527,12 +527,12 @@ impl<'c> Seen<'c> {
         Self { first: HashMap::with_capacity(paths), claims: Vec::with_capacity(claims) }
     }
 
-    fn at(&self, path: &Path) -> impl Iterator<Item = &Held<'c>> {
+    fn at(&self, path: &Path) -> impl Iterator<Item = &NodeClaim<'c>> {
         let first = self.first.get(path.as_os_str()).and_then(|at| self.claims.get(*at));
         std::iter::successors(first, |(_, next)| self.claims.get((*next)?)).map(|(held, _)| held)
     }
 
-    fn add(&mut self, held: Held<'c>) {
+    fn add(&mut self, held: NodeClaim<'c>) {
         let (mut equal, mut alike) = (0, 0);
         let place = self.claims.len();
         let mut at = *self.first.entry(held.path.as_os_str()).or_insert(place);

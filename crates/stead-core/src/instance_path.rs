@@ -15,9 +15,9 @@ use crate::id::{NodeId, ResourceId, TypeName};
 /// The place in document order is part of it, so that state can be kept in a vector. A reader that has a graph checks that
 /// both agree ([`crate::run::Run::resume`]); one that has none relies on either.
 #[derive(Clone)]
-pub struct InstancePath(Arc<Step>);
+pub struct InstancePath(Arc<InstanceStep>);
 
-struct Step {
+struct InstanceStep {
     container: Option<InstancePath>,
     id: ResourceId,
     node: NodeId,
@@ -26,7 +26,7 @@ struct Step {
 impl InstancePath {
     /// The path of the node with this id, among the adjacent ones below `container`.
     pub fn new(container: Option<&Self>, id: ResourceId, node: NodeId) -> Self {
-        Self(Arc::new(Step { container: container.cloned(), id, node }))
+        Self(Arc::new(InstanceStep { container: container.cloned(), id, node }))
     }
 
     /// The place in document order.

@@ -114,7 +114,7 @@ pub struct SetReply {
 
 /// A decision of the planner: the next method to call, or the outcome.
 #[derive(Debug)]
-pub enum Step {
+pub enum PlannerStep {
     /// The method is called, and its reply passed to [`Planner::observe`].
     Invoke(Method),
     /// The operation has ended.
@@ -172,7 +172,7 @@ enum Stage {
     Verify,
 }
 
-type Planned = Result<Step, Failure>;
+type Planned = Result<PlannerStep, Failure>;
 
 impl<'a> Planner<'a> {
     /// A call of which nothing was done yet; `desired` is its desired state as the resource gets it.
@@ -278,7 +278,7 @@ impl<'a> Planner<'a> {
         if !self.capabilities().get {
             return Err(unsupported("the resource does not support 'get'"));
         }
-        Ok(Step::Invoke(Method::Get))
+        Ok(PlannerStep::Invoke(Method::Get))
     }
 
     fn get(&mut self) -> Planned {
@@ -296,11 +296,11 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the result of the test, or what to ask first: the resource's own test, its state, or both.
-    fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
+    fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), PlannerStep>, Failure> {
         self.stage = stage;
         let Some(mut reply) = self.test.take() else {
             let own = self.capabilities().test;
-            return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
+            return if own { Ok(Err(PlannerStep::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
         if self.call.wanted == Wanted::Verdict && reply.in_desired_state == Some(true) {
             let desired = || Reading { state: Arc::clone(&self.call.desired), metadata: None };
@@ -363,7 +363,7 @@ impl<'a> Planner<'a> {
         self.call.tested.as_ref().is_some_and(|tested| tested.in_desired_state)
     }
 
-    fn nothing_to_do(&mut self) -> Step {
+    fn nothing_to_do(&mut self) -> PlannerStep {
         let Reading { state, metadata } = self.before.take().unwrap_or_default();
         let changed =
             Changed { changed: None, verified: Verification::InState, ..unchanged(Arc::clone(&state), state) };
@@ -379,7 +379,7 @@ impl<'a> Planner<'a> {
         if self.lacks_before() {
             return self.read(Stage::Before);
         }
-        let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
+        let Some(reply) = &mut self.set else { return Ok(PlannerStep::Invoke(Method::Set(Execution::Actual))) };
         if self.unknown == Some(Unknown::State) {
             return Ok(self.blindly_set());
         }
@@ -409,7 +409,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Nobody says what the state is now: the desired one is all that can be reported.
-    fn blindly_set(&mut self) -> Step {
+    fn blindly_set(&mut self) -> PlannerStep {
         let before = self.take_before();
         let mut after = overlaid(&before, self.desired, &self.rules);
         let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
@@ -426,7 +426,7 @@ impl<'a> Planner<'a> {
 
     /// Compares the state after a set with the desired one. A state that a set only reported is read again before it
     /// counts against the resource; a resource that tests for itself decides.
-    fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, Step>, Failure> {
+    fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, PlannerStep>, Failure> {
         let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
             return Ok(Ok(Verification::NotVerifiable));
         };
@@ -454,7 +454,7 @@ impl<'a> Planner<'a> {
             return Ok(done(Outcome::Changed(Box::new(changed)), None));
         }
         if self.deleted.is_none() {
-            return Ok(Step::Invoke(Method::Delete(Execution::Actual)));
+            return Ok(PlannerStep::Invoke(Method::Delete(Execution::Actual)));
         }
         if !self.capabilities().get || self.unknown == Some(Unknown::State) {
             return Ok(self.blindly_set());
@@ -472,7 +472,7 @@ impl<'a> Planner<'a> {
         if self.lacks_before() {
             return self.read(Stage::Before);
         }
-        let Some(reply) = self.set.take() else { return Ok(Step::Invoke(Method::Set(Execution::WhatIf))) };
+        let Some(reply) = self.set.take() else { return Ok(PlannerStep::Invoke(Method::Set(Execution::WhatIf))) };
         let before = self.take_before();
         let overlaid = || Reading { state: overlaid(&before, self.desired, &self.rules).into(), metadata: None };
         let after = reply.after.unwrap_or_else(overlaid);
@@ -490,7 +490,9 @@ impl<'a> Planner<'a> {
         if self.lacks_before() {
             return self.read(Stage::Before);
         }
-        let Some(what_if) = self.deleted.take() else { return Ok(Step::Invoke(Method::Delete(Execution::WhatIf))) };
+        let Some(what_if) = self.deleted.take() else {
+            return Ok(PlannerStep::Invoke(Method::Delete(Execution::WhatIf)));
+        };
         let before = self.take_before();
         let after = overlaid(&before, self.desired, &self.rules);
         let changed = Some(changes_between(&before, &after));
@@ -531,7 +533,7 @@ impl<'a> Planner<'a> {
         }
         match self.deleted.take() {
             Some(words) => Ok(done(Outcome::Deleted(words), None)),
-            None => Ok(Step::Invoke(Method::Delete(self.call.execution))),
+            None => Ok(PlannerStep::Invoke(Method::Delete(self.call.execution))),
         }
     }
 
@@ -539,7 +541,7 @@ impl<'a> Planner<'a> {
         if !self.capabilities().export {
             return self.export_the_only_one();
         }
-        let Some(found) = self.exported.take() else { return Ok(Step::Invoke(Method::Export)) };
+        let Some(found) = self.exported.take() else { return Ok(PlannerStep::Invoke(Method::Export)) };
         Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
     }
 
@@ -573,9 +575,9 @@ fn unchanged(before: Arc<Value>, after: Arc<Value>) -> Changed {
     Changed { before, after, changed, what_if, presumed, effects, verified: Verification::NotVerifiable }
 }
 
-fn done(outcome: Outcome, metadata: Option<Value>) -> Step {
+fn done(outcome: Outcome, metadata: Option<Value>) -> PlannerStep {
     let restarts = reported_state(&outcome).map(restarts).unwrap_or_default();
-    Step::Done(Box::new(Response { metadata: metadata.map(Box::new), restarts, ..Response::of(outcome) }))
+    PlannerStep::Done(Box::new(Response { metadata: metadata.map(Box::new), restarts, ..Response::of(outcome) }))
 }
 
 fn reported_state(outcome: &Outcome) -> Option<&Value> {

@@ -108,7 +108,7 @@ pub struct Sources(Vec<Source>);
 
 /// `name:line:column`
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SourcePosition {
     /// The name of the source.
     pub name: String,
     /// From 1.
@@ -117,7 +117,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.name, self.line, self.column)
     }
@@ -167,13 +167,13 @@ impl Sources {
     }
 
     /// Where a span starts, as users write it.
-    pub fn place(&self, span: Span) -> Place {
+    pub fn place(&self, span: Span) -> SourcePosition {
         match self.get(span.source) {
             Some(source) => {
                 let (line, column) = source.line_column(span.start);
-                Place { name: source.name.clone(), line, column }
+                SourcePosition { name: source.name.clone(), line, column }
             }
-            None => Place { name: "<unknown>".to_owned(), line: 1, column: 1 },
+            None => SourcePosition { name: "<unknown>".to_owned(), line: 1, column: 1 },
         }
     }
 }

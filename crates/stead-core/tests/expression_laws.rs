@@ -462,7 +462,7 @@ fn the_functions_are_those_of_dsc() {
         assert_eq!(theirs["minArgs"], json!(ours.min), "{name}");
         assert_eq!(theirs["maxArgs"].as_u64().filter(|max| *max < 1000), ours.max.map(|max| max as u64), "{name}");
         let words =
-            |kinds: &[stead_core::expr::Kind]| kinds.iter().map(|kind| json!(kind.as_str())).collect::<Vec<_>>();
+            |kinds: &[stead_core::expr::ValueKind]| kinds.iter().map(|kind| json!(kind.as_str())).collect::<Vec<_>>();
         let covers = |ours: Vec<Json>, theirs: &Json| {
             let theirs = theirs.as_array().cloned().unwrap_or_default();
             let same = theirs.len() == ours.len() || WIDER.contains(&name);

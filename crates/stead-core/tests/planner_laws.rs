@@ -9,7 +9,7 @@ use stead_core::diff::Rules;
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
-use stead_core::planner::{Method, Planner, Reading, Reply, SetReply, Step};
+use stead_core::planner::{Method, Planner, PlannerStep, Reading, Reply, SetReply};
 use stead_core::value::Value;
 
 /// More methods than one operation is ever made of.
@@ -115,14 +115,14 @@ fn a_change_that_was_made_is_reported_whatever_fails_afterwards() {
             let mut has_acted = false;
             let ended = loop {
                 match planner.step() {
-                    Ok(Step::Invoke(method)) => {
+                    Ok(PlannerStep::Invoke(method)) => {
                         let answered = if has_acted { Err(unreadable()) } else { Ok(answer(method, Answers::Terse)) };
                         has_acted |= matches!(method, Method::Set(_) | Method::Delete(_));
                         if let Err(failure) = planner.observe(answered) {
                             break Err(failure);
                         }
                     }
-                    Ok(Step::Done(response)) => break Ok(response.outcome),
+                    Ok(PlannerStep::Done(response)) => break Ok(response.outcome),
                     Err(failure) => break Err(failure),
                 }
             };
@@ -145,11 +145,11 @@ fn assert_ends(call: &Call, answers: Answers) -> usize {
     let mut planner = Planner::new(call, &call.desired, Rules::default());
     for invoked in 0..=MOST {
         match planner.step() {
-            Ok(Step::Invoke(method)) => {
+            Ok(PlannerStep::Invoke(method)) => {
                 assert_allowed(call, method);
                 planner.observe(Ok(answer(method, answers))).unwrap();
             }
-            Ok(Step::Done(_)) | Err(_) => return invoked,
+            Ok(PlannerStep::Done(_)) | Err(_) => return invoked,
         }
     }
     panic!("{:?} {:?} of {:?} does not end", call.operation, call.execution, call.manifest.capabilities);

@@ -13,7 +13,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
-use stead_core::value::{Object, Seal, Step, Value};
+use stead_core::value::{Object, Seal, SealedStep, Value};
 use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Plain, Prediction, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::MemoryVault;
@@ -227,7 +227,10 @@ fn manifest(own_test: bool) -> Arc<Manifest> {
 fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
     let secret = Value::secret(vault.seal(plaintext.clone()));
     if at.is_multiple_of(2) {
-        return Value::deferred(Step::Apply { function: "coalesce".into(), arguments: vec![Value::Null, secret] });
+        return Value::deferred(SealedStep::Apply {
+            function: "coalesce".into(),
+            arguments: vec![Value::Null, secret],
+        });
     }
     secret
 }

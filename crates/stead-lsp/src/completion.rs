@@ -13,7 +13,7 @@ use stead_resources::builtins;
 use crate::file::File;
 use crate::hover::resource;
 use crate::names::{Named, Names};
-use crate::place::{Place, at};
+use crate::place::{Context, at};
 
 /// The keys of a document.
 const DOCUMENT_KEYS: [&str; 9] = [
@@ -34,30 +34,30 @@ pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     let range = file.lines.range(&file.text, (start, offset));
     let names = file.last_read().map(|(text, root)| Names::of(text, root));
     let items = match &place {
-        Place::DocumentKey => keys(&DOCUMENT_KEYS),
-        Place::InstanceKey => keys(INSTANCE_KEYS),
-        Place::Type => types(),
-        Place::IdType => of_document(names.as_ref(), |names| {
+        Context::DocumentKey => keys(&DOCUMENT_KEYS),
+        Context::InstanceKey => keys(INSTANCE_KEYS),
+        Context::Type => types(),
+        Context::IdType => of_document(names.as_ref(), |names| {
             names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
         }),
-        Place::IdName { type_name } => of_document(names.as_ref(), |names| {
+        Context::IdName { type_name } => of_document(names.as_ref(), |names| {
             let is_meant = |each: &&(String, String)| each.0.eq_ignore_ascii_case(type_name);
             names.instances.iter().filter(is_meant).map(|(_, name)| name.clone()).collect()
         }),
-        Place::Parameter => {
+        Context::Parameter => {
             of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Parameter(_))))
         }
-        Place::Variable => {
+        Context::Variable => {
             of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Variable(_))))
         }
-        Place::Function => calls(),
-        Place::Property { type_name, path } => {
+        Context::Function => calls(),
+        Context::Property { type_name, path } => {
             resource(file, type_name).map(|call| properties(&call, path)).unwrap_or_default()
         }
-        Place::Value { type_name, path } => {
+        Context::Value { type_name, path } => {
             resource(file, type_name).map(|call| values(&call, path)).unwrap_or_default()
         }
-        Place::Nothing => Vec::new(),
+        Context::Nothing => Vec::new(),
     };
     // The colon of a key that is there already stays.
     let has_colon = file.text.get(offset..).is_some_and(|rest| rest.starts_with(':'));

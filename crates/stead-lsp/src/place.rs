@@ -4,7 +4,7 @@ use stead_core::text::{self, Kind, Limits, Node, SourceId};
 
 /// The context of a position: the thing that is, or is to be, written there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Context {
     /// A key of the document.
     DocumentKey,
     /// A key of an instance.
@@ -30,7 +30,7 @@ pub(crate) enum Place {
 }
 
 /// Returns the context of a position, and where the word begins that stands there.
-pub(crate) fn at(text: &str, offset: usize) -> (Place, usize) {
+pub(crate) fn at(text: &str, offset: usize) -> (Context, usize) {
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     if let Some(expression) = open_expression(line) {
@@ -59,53 +59,53 @@ fn open_expression(line: &str) -> Option<&str> {
     line.get(from + 2..).filter(|rest| !rest.starts_with('['))
 }
 
-fn in_expression(expression: &str, offset: usize) -> (Place, usize) {
+fn in_expression(expression: &str, offset: usize) -> (Context, usize) {
     // Quotes in pairs are text that has ended.
     let open = (expression.matches('\'').count() % 2 == 1).then(|| expression.rfind('\'')).flatten();
     let Some(quote) = open else {
         let word = trailing(expression, |letter| letter.is_alphanumeric() || letter == '.');
-        return (Place::Function, offset - word.len());
+        return (Context::Function, offset - word.len());
     };
     let (call, word) = (expression.get(..quote).unwrap_or_default(), expression.get(quote + 1..).unwrap_or_default());
     let call = call.trim_end();
     let place = if call.ends_with("parameters(") {
-        Place::Parameter
+        Context::Parameter
     } else if call.ends_with("variables(") && !call.ends_with("lambdaVariables(") {
-        Place::Variable
+        Context::Variable
     } else if call.ends_with("resourceId(") {
-        Place::IdType
+        Context::IdType
     } else {
-        id_name(call).unwrap_or(Place::Nothing)
+        id_name(call).unwrap_or(Context::Nothing)
     };
     (place, offset - word.len())
 }
 
 /// Of `resourceId('TYPE',` the name of an instance of that type.
-fn id_name(call: &str) -> Option<Place> {
+fn id_name(call: &str) -> Option<Context> {
     let arguments = call.rsplit_once("resourceId(")?.1.trim_start();
     let (type_name, rest) = arguments.strip_prefix('\'')?.split_once('\'')?;
-    (rest.trim() == ",").then(|| Place::IdName { type_name: type_name.to_owned() })
+    (rest.trim() == ",").then(|| Context::IdName { type_name: type_name.to_owned() })
 }
 
 /// Returns the context of the word at a position as if it were written out: a key or a value.
-fn in_tree(text: &str, (start, end): (usize, usize)) -> Place {
+fn in_tree(text: &str, (start, end): (usize, usize)) -> Context {
     const WORD: &str = "steadcursor";
-    let (Some(before), Some(behind)) = (text.get(..start), text.get(end..)) else { return Place::Nothing };
+    let (Some(before), Some(behind)) = (text.get(..start), text.get(end..)) else { return Context::Nothing };
     let is_key = behind.trim_start_matches(' ').starts_with(':');
     let forms = [WORD.to_owned(), format!("{WORD}: 0")];
     let forms = if is_key { &forms[..1] } else { &forms[..] };
     let found = forms.iter().filter_map(|form| {
         let (root, findings) = text::read(SourceId(0), &format!("{before}{form}{behind}"), &Limits::default());
         let place = classified(&path_to(&root?, WORD)?);
-        (place != Place::Nothing).then_some((findings.len(), place))
+        (place != Context::Nothing).then_some((findings.len(), place))
     });
     // What can be read best was probably meant.
-    found.min_by_key(|(faults, _)| *faults).map_or(Place::Nothing, |(_, place)| place)
+    found.min_by_key(|(faults, _)| *faults).map_or(Context::Nothing, |(_, place)| place)
 }
 
 /// One step from the root of a tree to a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum TreeStep {
     /// Into the member of that name of an object whose `type`, if it has one, is this.
     Member { name: String, type_name: Option<String> },
     /// Into an element of a list.
@@ -115,19 +115,19 @@ pub(crate) enum Step {
 }
 
 /// The way to the part that is a word, or that has it as its key.
-fn path_to(node: &Node, word: &str) -> Option<Vec<Step>> {
+fn path_to(node: &Node, word: &str) -> Option<Vec<TreeStep>> {
     match &node.kind {
         Kind::String(text) if **text == *word => Some(Vec::new()),
         Kind::Array(items) => {
             let path = items.iter().find_map(|item| path_to(item, word))?;
-            Some(std::iter::once(Step::Element).chain(path).collect())
+            Some(std::iter::once(TreeStep::Element).chain(path).collect())
         }
         Kind::Object(entries) => entries.iter().find_map(|entry| {
             if *entry.key == *word {
-                return Some(vec![Step::Key { type_name: type_of(node) }]);
+                return Some(vec![TreeStep::Key { type_name: type_of(node) }]);
             }
             let path = path_to(&entry.value, word)?;
-            let step = Step::Member { name: entry.key.to_string(), type_name: type_of(node) };
+            let step = TreeStep::Member { name: entry.key.to_string(), type_name: type_of(node) };
             Some(std::iter::once(step).chain(path).collect())
         }),
         _ => None,
@@ -135,21 +135,21 @@ fn path_to(node: &Node, word: &str) -> Option<Vec<Step>> {
 }
 
 /// The way to the innermost part of a tree around a position, with its key or value.
-pub(crate) fn path_at(node: &Node, offset: u32) -> Option<Vec<Step>> {
+pub(crate) fn path_at(node: &Node, offset: u32) -> Option<Vec<TreeStep>> {
     let holds = |start: u32, end: u32| start <= offset && offset <= end;
     match &node.kind {
         Kind::Object(entries) => entries.iter().find_map(|entry| {
             if holds(entry.key_span.start, entry.key_span.end) {
-                let step = Step::Member { name: entry.key.to_string(), type_name: type_of(node) };
-                return Some(vec![step, Step::Key { type_name: None }]);
+                let step = TreeStep::Member { name: entry.key.to_string(), type_name: type_of(node) };
+                return Some(vec![step, TreeStep::Key { type_name: None }]);
             }
             let path = holds(entry.value.span.start, entry.value.span.end).then(|| path_at(&entry.value, offset))??;
-            let step = Step::Member { name: entry.key.to_string(), type_name: type_of(node) };
+            let step = TreeStep::Member { name: entry.key.to_string(), type_name: type_of(node) };
             Some(std::iter::once(step).chain(path).collect())
         }),
         Kind::Array(items) => {
             let item = items.iter().find(|item| holds(item.span.start, item.span.end))?;
-            Some(std::iter::once(Step::Element).chain(path_at(item, offset)?).collect())
+            Some(std::iter::once(TreeStep::Element).chain(path_at(item, offset)?).collect())
         }
         _ => holds(node.span.start, node.span.end).then(Vec::new),
     }
@@ -160,30 +160,30 @@ fn type_of(node: &Node) -> Option<String> {
 }
 
 /// Returns the context at the end of a path.
-pub(crate) fn classified(path: &[Step]) -> Place {
-    let is_resources = |step: &Step| matches!(step, Step::Member { name, .. } if name == "resources");
-    let instance = path.windows(2).rposition(|pair| is_resources(&pair[0]) && pair[1] == Step::Element);
+pub(crate) fn classified(path: &[TreeStep]) -> Context {
+    let is_resources = |step: &TreeStep| matches!(step, TreeStep::Member { name, .. } if name == "resources");
+    let instance = path.windows(2).rposition(|pair| is_resources(&pair[0]) && pair[1] == TreeStep::Element);
     let Some(instance) = instance else {
         return match path {
-            [Step::Key { .. }] => Place::DocumentKey,
-            _ => Place::Nothing,
+            [TreeStep::Key { .. }] => Context::DocumentKey,
+            _ => Context::Nothing,
         };
     };
     match path.get(instance + 2..).unwrap_or_default() {
-        [] | [Step::Key { .. }] => Place::InstanceKey,
-        [Step::Member { name, .. }] if name == "type" => Place::Type,
-        [Step::Member { name, type_name: Some(type_name) }, inner @ ..] if name == "properties" => {
+        [] | [TreeStep::Key { .. }] => Context::InstanceKey,
+        [TreeStep::Member { name, .. }] if name == "type" => Context::Type,
+        [TreeStep::Member { name, type_name: Some(type_name) }, inner @ ..] if name == "properties" => {
             let names = inner.iter().filter_map(|step| match step {
-                Step::Member { name, .. } => Some(name.clone()),
-                Step::Element | Step::Key { .. } => None,
+                TreeStep::Member { name, .. } => Some(name.clone()),
+                TreeStep::Element | TreeStep::Key { .. } => None,
             });
             let (type_name, path) = (type_name.clone(), names.collect::<Vec<String>>());
             match inner.last() {
-                None | Some(Step::Key { .. }) => Place::Property { type_name, path },
-                _ => Place::Value { type_name, path },
+                None | Some(TreeStep::Key { .. }) => Context::Property { type_name, path },
+                _ => Context::Value { type_name, path },
             }
         }
-        _ => Place::Nothing,
+        _ => Context::Nothing,
     }
 }
 
@@ -192,39 +192,39 @@ mod tests {
     use super::*;
 
     /// The place at `|` in a text.
-    fn place(text: &str) -> Place {
+    fn place(text: &str) -> Context {
         let offset = text.find('|').unwrap_or_default();
         at(&text.replacen('|', "", 1), offset).0
     }
 
     #[test]
     fn places_follow_from_the_tree_and_from_expressions() {
-        let property = |path: &[&str]| Place::Property {
+        let property = |path: &[&str]| Context::Property {
             type_name: "Stead/File".to_owned(),
             path: path.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let value = |path: &str| Place::Value { type_name: "Stead/File".to_owned(), path: vec![path.to_owned()] };
+        let value = |path: &str| Context::Value { type_name: "Stead/File".to_owned(), path: vec![path.to_owned()] };
         let instance = "resources:\n- name: a\n  type: Stead/File\n";
         for (text, wanted) in [
-            ("re|".to_owned(), Place::DocumentKey),
-            ("resources:\n- name: a\n  type: St|\n".to_owned(), Place::Type),
-            ("resources:\n- name: a\n  type: |\n".to_owned(), Place::Type),
-            ("resources:\n- {name: a, type: St|}\n".to_owned(), Place::Type),
-            (format!("{instance}  pro|\n"), Place::InstanceKey),
+            ("re|".to_owned(), Context::DocumentKey),
+            ("resources:\n- name: a\n  type: St|\n".to_owned(), Context::Type),
+            ("resources:\n- name: a\n  type: |\n".to_owned(), Context::Type),
+            ("resources:\n- {name: a, type: St|}\n".to_owned(), Context::Type),
+            (format!("{instance}  pro|\n"), Context::InstanceKey),
             (format!("{instance}  properties:\n    pa|\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    con|\n"), property(&[])),
             (format!("{instance}  properties: {{path: a, |}}\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    _exist: t|\n"), value("_exist")),
             (format!("{instance}  properties:\n    con|tent: a\n"), property(&[])),
-            (format!("{instance}  properties: {{path: \"[con|"), Place::Function),
-            (format!("{instance}  properties: {{path: \"[concat(parameters('|"), Place::Parameter),
-            (format!("{instance}  properties: {{path: \"[concat(variables('x|"), Place::Variable),
-            (format!("{instance}  dependsOn: [\"[resourceId('St|"), Place::IdType),
+            (format!("{instance}  properties: {{path: \"[con|"), Context::Function),
+            (format!("{instance}  properties: {{path: \"[concat(parameters('|"), Context::Parameter),
+            (format!("{instance}  properties: {{path: \"[concat(variables('x|"), Context::Variable),
+            (format!("{instance}  dependsOn: [\"[resourceId('St|"), Context::IdType),
             (
                 format!("{instance}  dependsOn: [\"[resourceId('Stead/File', '|"),
-                Place::IdName { type_name: "Stead/File".to_owned() },
+                Context::IdName { type_name: "Stead/File".to_owned() },
             ),
-            (format!("{instance}  properties: {{path: \"[[con|"), Place::Nothing),
+            (format!("{instance}  properties: {{path: \"[[con|"), Context::Nothing),
         ] {
             assert_eq!(place(&text), wanted, "{text}");
         }

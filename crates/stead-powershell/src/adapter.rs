@@ -30,7 +30,7 @@ use crate::index::{Index, Inventory};
 use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Kind, Resource};
+use crate::resource::{DefinitionKind, Resource};
 use crate::schema::secrets_schema;
 use crate::types::Property;
 use crate::worker::{Pool, Settings};
@@ -92,11 +92,11 @@ pub struct Options {
 pub struct PowerShell {
     options: Options,
     pool: Option<Pool>,
-    known: RwLock<Known>,
+    known: RwLock<KnownModules>,
 }
 
 /// The modules of which resources were listed, by their files.
-type Known = HashMap<Arc<PathBuf>, Arc<Listed>>;
+type KnownModules = HashMap<Arc<PathBuf>, Arc<Listed>>;
 
 struct Listed {
     module: Arc<Module>,
@@ -220,8 +220,8 @@ impl PowerShell {
             return counterparts::provider(&resource, self.pool.clone());
         }
         let path = match resource.kind {
-            Kind::Class => module.file.to_path_buf(),
-            Kind::Script | Kind::Composite => resource.implementation.to_path_buf(),
+            DefinitionKind::Class => module.file.to_path_buf(),
+            DefinitionKind::Script | DefinitionKind::Composite => resource.implementation.to_path_buf(),
         };
         let (files, trust) = (files_elsewhere(module, &resource), self.options.user.trust());
         let module = Arc::clone(module);
@@ -305,15 +305,15 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     }
     json!({
         "type": format!("{}/{}", module.name, resource.name),
-        "kind": if resource.kind == Kind::Composite { "importer" } else { "resource" },
+        "kind": if resource.kind == DefinitionKind::Composite { "importer" } else { "resource" },
         "version": module.version.to_string(),
         "capabilities": capabilities,
         "path": &*module.file,
         "directory": module.folder(),
         "implementedAs": match resource.kind {
-            Kind::Class => "ClassBased",
-            Kind::Script => "ScriptBased",
-            Kind::Composite => "Composite",
+            DefinitionKind::Class => "ClassBased",
+            DefinitionKind::Script => "ScriptBased",
+            DefinitionKind::Composite => "Composite",
         },
         "author": module.manifest.as_ref().and_then(|manifest| manifest.author.as_deref()),
         "description": description,
@@ -327,8 +327,9 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
 /// module are loaded together.
 fn files_elsewhere(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
     let scripts = module.scripts.iter().map(|script| script.file.to_path_buf());
-    let classes = module.resources.iter().filter(|each| each.kind == Kind::Class).map(|each| each.file.to_path_buf());
-    let classes = classes.filter(|_| resource.kind == Kind::Class);
+    let classes =
+        module.resources.iter().filter(|each| each.kind == DefinitionKind::Class).map(|each| each.file.to_path_buf());
+    let classes = classes.filter(|_| resource.kind == DefinitionKind::Class);
     let own = [&module.file, &resource.file, &resource.implementation].map(|file| file.to_path_buf());
     scripts.chain(classes).chain(own).filter(|file| !file.starts_with(module.folder())).collect()
 }

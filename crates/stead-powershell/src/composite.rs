@@ -6,9 +6,9 @@ use stead_core::diag::{Code, Severity};
 use crate::class::{File, Modules, Types, attributes};
 use crate::finding::Finding;
 use crate::manifest::same;
-use crate::resource::{Kind, Methods, Resource};
+use crate::resource::{DefinitionKind, Methods, Resource};
 use crate::script::{Attribute, Constant, Function, Parameter, Scope};
-use crate::text::{Place, Text};
+use crate::text::{LineColumn, Text};
 use crate::types::Property;
 use crate::types::Type;
 
@@ -16,7 +16,7 @@ use crate::types::Type;
 /// the script itself, and a script without a configuration, are findings; the first of the former leaves nothing.
 pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<Finding>) {
     let (script, text) = (&file.script, &file.text);
-    let finding = |code: Code, place: Place, message: String| Finding {
+    let finding = |code: Code, place: LineColumn, message: String| Finding {
         code,
         severity: Severity::Error,
         message,
@@ -48,7 +48,7 @@ fn resource(configuration: &Function, file: &File, types: &Types<'_>) -> Resourc
     Resource {
         name: configuration.name.clone(),
         class_name: None,
-        kind: Kind::Composite,
+        kind: DefinitionKind::Composite,
         version: None,
         file: file.path.clone(),
         implementation: file.path.clone(),

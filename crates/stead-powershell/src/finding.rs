@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stead_core::diag::{Code, Severity};
 
-use crate::text::Place;
+use crate::text::LineColumn;
 
 /// One finding about a file of a module. It never hides another module, and hides another resource of the same file only
 /// where PowerShell does.
@@ -23,5 +23,5 @@ pub struct Finding {
     /// The file.
     pub file: Arc<PathBuf>,
     /// Where in it.
-    pub place: Place,
+    pub place: LineColumn,
 }

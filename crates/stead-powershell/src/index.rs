@@ -17,7 +17,7 @@ use stead_host::cache::{CacheFile, Part, Parted, Stamp, Unusable};
 use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 
 use crate::manifest::same;
-use crate::module::{Environment, Files, Found, Module, Modules, Names, Stamped, find};
+use crate::module::{Environment, Files, FoundModule, Module, Modules, Names, Stamped, find};
 
 /// The index in a cache directory.
 #[derive(Debug)]
@@ -72,12 +72,12 @@ struct Root {
 /// A module that was found.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
-    found: Found,
-    state: State,
+    found: FoundModule,
+    state: ModuleState,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum State {
+enum ModuleState {
     Unread,
     /// It was read earlier: the part is a [`Reading`].
     Kept(Part),
@@ -188,7 +188,7 @@ impl Inventory {
                 continue;
             }
             self.changed |= entry.bring_up(self.index.as_ref(), modules, &self.lists);
-            if let State::Read((_, Some(module))) = &entry.state {
+            if let ModuleState::Read((_, Some(module))) = &entry.state {
                 read.push(Arc::clone(module));
             }
         }
@@ -208,9 +208,9 @@ impl Inventory {
         let (found, errors) = find(directory, &recorder);
         let mut known: BTreeMap<PathBuf, Entry> =
             known.into_iter().flat_map(|root| root.modules).map(|entry| (entry.found.file.clone(), entry)).collect();
-        let entry = |found: Found| match known.remove(&found.file) {
+        let entry = |found: FoundModule| match known.remove(&found.file) {
             Some(entry) if entry.found == found => entry,
-            _ => Entry { found, state: State::Unread },
+            _ => Entry { found, state: ModuleState::Unread },
         };
         let modules = found.into_iter().map(entry).collect();
         let (on, lists) = recorder.into_parts();
@@ -229,7 +229,7 @@ impl Inventory {
         let mut kept = |(directory, root): (&PathBuf, &Root)| {
             let entry = |entry: &Entry| Entry {
                 found: entry.found.clone(),
-                state: entry.kept(self.index.as_ref(), index.now, &mut parts).unwrap_or(State::Unread),
+                state: entry.kept(self.index.as_ref(), index.now, &mut parts).unwrap_or(ModuleState::Unread),
             };
             let modules = root.modules.iter().map(entry).collect();
             let complete = root.complete && root.on.settled(index.now);
@@ -246,29 +246,29 @@ impl Entry {
     /// Reads the module unless it is known as it is now; returns whether it did.
     fn bring_up(&mut self, index: Option<&Parted>, modules: &Modules<'_>, lists: &Lists) -> bool {
         let kept: Option<Reading> = match &self.state {
-            State::Read(_) => return false,
-            State::Kept(part) => index.and_then(|index| serde_json::from_slice(&index.part(part)?).ok()),
-            State::Unread => None,
+            ModuleState::Read(_) => return false,
+            ModuleState::Kept(part) => index.and_then(|index| serde_json::from_slice(&index.part(part)?).ok()),
+            ModuleState::Unread => None,
         };
         let kept = kept.filter(|(on, _)| on.hold(modules.environment));
         let is_new = kept.is_none();
-        self.state = State::Read(kept.unwrap_or_else(|| read(modules, &self.found, lists)));
+        self.state = ModuleState::Read(kept.unwrap_or_else(|| read(modules, &self.found, lists)));
         is_new
     }
 
     /// The state as it is stored; `None` where it cannot be relied on later.
-    fn kept(&self, index: Option<&Parted>, now: SystemTime, parts: &mut Vec<u8>) -> Option<State> {
+    fn kept(&self, index: Option<&Parted>, now: SystemTime, parts: &mut Vec<u8>) -> Option<ModuleState> {
         let part = match &self.state {
-            State::Kept(part) => Part::append(parts, |parts| {
+            ModuleState::Kept(part) => Part::append(parts, |parts| {
                 parts.extend(index?.part(part)?);
                 Some(())
             }),
-            State::Read(reading) if reading.0.settled(now) => {
+            ModuleState::Read(reading) if reading.0.settled(now) => {
                 Part::append(parts, |parts| serde_json::to_writer(parts, reading).ok())
             }
-            State::Unread | State::Read(_) => None,
+            ModuleState::Unread | ModuleState::Read(_) => None,
         };
-        part.map(State::Kept)
+        part.map(ModuleState::Kept)
     }
 }
 
@@ -329,7 +329,7 @@ impl Files for Recorder<'_> {
     }
 }
 
-fn read(modules: &Modules<'_>, found: &Found, lists: &Lists) -> Reading {
+fn read(modules: &Modules<'_>, found: &FoundModule, lists: &Lists) -> Reading {
     let recorder = Recorder::new(modules.files, lists);
     let variables = RefCell::new(BTreeMap::new());
     let environment = |name: &str| {

@@ -12,7 +12,7 @@ use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply,
 use stead_system::fs::OpenError;
 
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
-use crate::resource::{Kind, Resource};
+use crate::resource::{DefinitionKind, Resource};
 use crate::schema::json_schema;
 use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Pool, Record, Reply, Stream};
 
@@ -41,7 +41,7 @@ impl PowerShellProvider {
 
     /// A session for calls of one instance, of which this method is the first.
     fn open<'a>(&'a self, cx: &'a Context, input: &Plain, method: Method) -> Result<Opened<'a>, Failure> {
-        if self.resource.kind == Kind::Composite {
+        if self.resource.kind == DefinitionKind::Composite {
             let message =
                 format!("'{}' is a composite resource: use it in a document, where it is expanded", self.resource.name);
             return Err(Failure::new(FailureKind::Unsupported, message));
@@ -131,7 +131,7 @@ impl Provider for PowerShellProvider {
 
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         // Those of a composite resource are checked when it is expanded.
-        if self.resource.kind == Kind::Composite {
+        if self.resource.kind == DefinitionKind::Composite {
             return Ok(());
         }
         let checked = self.properties(input, Purpose::Instance);
@@ -235,8 +235,8 @@ fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
 }
 
 /// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.
-fn error_id(refusal: &Refusal, kind: Kind, method: Method) -> Option<String> {
-    let is_class = kind == Kind::Class;
+fn error_id(refusal: &Refusal, kind: DefinitionKind, method: Method) -> Option<String> {
+    let is_class = kind == DefinitionKind::Class;
     let is_within = refusal.pointer.matches('/').count() > 1;
     let name = match refusal.mismatch {
         Mismatch::Unknown if is_class && !is_within => "PropertyAssignmentException",

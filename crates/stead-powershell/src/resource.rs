@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::Place;
+use crate::text::LineColumn;
 use crate::types::Property;
 
 /// The kind of source that a resource is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum DefinitionKind {
     /// A class with the attribute `DscResource`.
     Class,
     /// A MOF schema and a module with `Get-`, `Set-` and `Test-TargetResource`.
@@ -28,7 +28,7 @@ pub struct Resource {
     /// The class of a script resource, where it differs from the name; see `FriendlyName`.
     pub class_name: Option<String>,
     /// The kind of source that it is read from.
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     /// The version that a script resource states for itself.
     pub version: Option<String>,
     /// The file that declares it.
@@ -36,7 +36,7 @@ pub struct Resource {
     /// The file that implements it: the script itself, or the `.psm1`, `.psd1`, `.dll` or `.cdxml` beside the schema.
     pub implementation: Arc<PathBuf>,
     /// Where it is declared.
-    pub place: Place,
+    pub place: LineColumn,
     /// The description by its author.
     pub description: Option<String>,
     /// Its properties, those of base classes first.

@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 /// A place in a file, as editors count: line and column from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(into = "(u32, u32)", from = "(u32, u32)")]
-pub struct Place {
+pub struct LineColumn {
     /// The line.
     pub line: u32,
     /// The column.
     pub column: u32,
 }
 
-impl From<Place> for (u32, u32) {
-    fn from(Place { line, column }: Place) -> Self {
+impl From<LineColumn> for (u32, u32) {
+    fn from(LineColumn { line, column }: LineColumn) -> Self {
         (line, column)
     }
 }
 
-impl From<(u32, u32)> for Place {
+impl From<(u32, u32)> for LineColumn {
     fn from((line, column): (u32, u32)) -> Self {
         Self { line, column }
     }
@@ -70,12 +70,12 @@ impl Text {
     }
 
     /// The place of the character at that byte; of the end, when it lies behind it.
-    pub fn place(&self, offset: usize) -> Place {
+    pub fn place(&self, offset: usize) -> LineColumn {
         let line = self.lines().partition_point(|start| *start as usize <= offset).saturating_sub(1);
         let start = self.lines().get(line).map_or(0, |start| *start as usize);
         let column = self.text.get(start..offset.min(self.text.len())).map_or(0, |before| before.chars().count());
         let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-        Place { line: number(line), column: number(column) }
+        LineColumn { line: number(line), column: number(column) }
     }
 }
 

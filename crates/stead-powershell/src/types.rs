@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::Place;
+use crate::text::LineColumn;
 
 /// The declared type of a property.
 ///
@@ -135,7 +135,7 @@ pub struct Property {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_in: Option<String>,
     /// Where it is declared.
-    pub place: Place,
+    pub place: LineColumn,
 }
 
 /// A restriction on the values of a property.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
-use stead_powershell::resource::Kind;
+use stead_powershell::resource::DefinitionKind;
 use stead_powershell::types::{Property, Rule};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
 use stead_system::Cancel;
@@ -81,7 +81,8 @@ fn judge(case: &Case) -> Result<Computed, String> {
         other => return Err(format!("there is no method '{other}'")),
     };
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
-    let call = Call { kind: Kind::Class, module, resource: "Lines", method, properties: &lines, records: true };
+    let call =
+        Call { kind: DefinitionKind::Class, module, resource: "Lines", method, properties: &lines, records: true };
     let cancel = Cancel::default();
     let limits =
         Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel, inherited: &[] };

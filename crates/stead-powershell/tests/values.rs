@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
-use stead_powershell::resource::Kind;
+use stead_powershell::resource::DefinitionKind;
 use stead_powershell::types::Rule;
 use stead_powershell::types::Type;
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
@@ -151,7 +151,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
         let resource = format!("H_{}", names.binary_search(&line.ty.as_str()).unwrap());
         let properties = [("P".to_owned(), wire)];
         let call = Call {
-            kind: Kind::Class,
+            kind: DefinitionKind::Class,
             module: Module { path: &path, stamp: "1" },
             resource: &resource,
             method: Method::Get,

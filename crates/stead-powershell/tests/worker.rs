@@ -25,8 +25,8 @@ use stead_core::call::{Execution, FailureKind, restarts};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
-use stead_powershell::resource::{Kind, Methods, Resource};
-use stead_powershell::text::Place;
+use stead_powershell::resource::{DefinitionKind, Methods, Resource};
+use stead_powershell::text::LineColumn;
 use stead_powershell::types::Property;
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Reply, Settings, Stream,
@@ -94,7 +94,7 @@ fn limits(cancel: &Cancel) -> Limits<'_> {
 
 fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
     Call {
-        kind: Kind::Class,
+        kind: DefinitionKind::Class,
         module: Module { path: Path::new("/m/M.psd1"), stamp: "1" },
         resource,
         method: Method::Get,
@@ -294,11 +294,11 @@ fn provider_of(name: &str, methods: Methods) -> PowerShellProvider {
     let resource = Resource {
         name: name.to_owned(),
         class_name: None,
-        kind: Kind::Class,
+        kind: DefinitionKind::Class,
         version: None,
         file: Arc::clone(&file),
         implementation: file,
-        place: Place { line: 1, column: 1 },
+        place: LineColumn { line: 1, column: 1 },
         description: None,
         properties: vec![property("Name", "string", true), property("Password", "string", false)],
         methods,
@@ -439,7 +439,7 @@ fn recorded(folder: &str, test: &str) -> Option<Vec<Json>> {
     Some(cases.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-fn replay(pool: &Pool, case: &Json, method: Method, kind: Kind) -> (Result<Reply, Failed>, Vec<Record>) {
+fn replay(pool: &Pool, case: &Json, method: Method, kind: DefinitionKind) -> (Result<Reply, Failed>, Vec<Record>) {
     let properties = [("case".to_owned(), Wire::String(case.to_string()))];
     let mut records = Vec::new();
     let cancel = Cancel::default();
@@ -463,7 +463,7 @@ fn recorded_failures_are_failures() {
     let (mut failures, mut strict, mut successes) = (0, Vec::new(), 0);
     for case in cases.iter().filter(|case| case["via"] == "api" && case["method"].is_string()) {
         let (method, name) = (method(&case["method"]), case["name"].as_str().unwrap());
-        let (reply, records) = replay(&pool, case, method, Kind::Class);
+        let (reply, records) = replay(&pool, case, method, DefinitionKind::Class);
         let judged = reply.and_then(|reply| match method {
             Method::Test => Ok(reply.verdict().map(|_| reply)?),
             Method::Get => Ok(reply.state().map(|_| reply.reboot_required).map(|_| reply)?),
@@ -510,7 +510,7 @@ fn recorded_invocations_fail_as_recorded() {
     let pool = Pool::new(settings());
     let (mut failures, mut successes) = (0, 0);
     for case in cases.iter().filter(|case| case["kind"] == "call") {
-        let (reply, _) = replay(&pool, case, Method::Set, Kind::Class);
+        let (reply, _) = replay(&pool, case, Method::Set, DefinitionKind::Class);
         let failed = case["state"] != "returned" || failure_of(case).is_some();
         assert_eq!(reply.is_err(), failed, "{}", case["name"]);
         if failed { failures += 1 } else { successes += 1 }
@@ -539,7 +539,7 @@ fn recorded_calls_on_real_powershell() {
         let is_class = case["kind"] == "class";
         let class = modules.join(ty).join(format!("{ty}.psd1"));
         let script = modules.join("Scripted/DscResources").join(ty).join(format!("{ty}.psm1"));
-        let (kind, path) = if is_class { (Kind::Class, class) } else { (Kind::Script, script) };
+        let (kind, path) = if is_class { (DefinitionKind::Class, class) } else { (DefinitionKind::Script, script) };
         if !path.is_file() || HANDLED_BEFORE.contains(&name) {
             continue;
         }
@@ -646,7 +646,7 @@ fn values_out_on_real_powershell() {
     for (index, case) in cases.iter().enumerate() {
         let properties = [("Index".to_owned(), Wire::Integer(index.to_string()))];
         let module = Module { path: &path, stamp: "1" };
-        let (reply, _) = carry_out(&pool, &Call { kind: Kind::Script, module, ..call("Out", &properties) });
+        let (reply, _) = carry_out(&pool, &Call { kind: DefinitionKind::Script, module, ..call("Out", &properties) });
         let found = reply.map_err(|failed| failed.to_string()).and_then(|reply| {
             let state = reply.state().map_err(|error| error.to_string())?;
             Ok(state.map(|state| state.get().to_owned()).unwrap_or_default())

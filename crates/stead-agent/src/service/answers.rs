@@ -26,7 +26,7 @@ use crate::decide::{Next, Waiting};
 use crate::job::{SuspendReason, modes_of};
 use crate::reports::Stored;
 use crate::settings::{InvalidSetting, Settings};
-use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
+use crate::state::{AgentState, Ended, Generation, HoldReason, JobResult, Refusal, Stage, Submission};
 use crate::status::Health;
 use crate::store::{Delivered, StoreError};
 use crate::touched::reaches_into;
@@ -48,7 +48,7 @@ impl Agent {
         match request {
             Request::Submit(question) => self.submit(question, user).answers::<Submit>(),
             Request::UseExisting(_) => {
-                let begun = self.change(State::use_existing).map(|generation| Affected { generation });
+                let begun = self.change(AgentState::use_existing).map(|generation| Affected { generation });
                 begun.answers::<UseExisting>()
             }
             Request::Check(_) => self.inspect(Mode::TEST).answers::<Check>(),
@@ -151,7 +151,7 @@ impl Agent {
     fn changed<T>(
         &self,
         inner: &mut Inner,
-        change: impl FnOnce(&mut State) -> Result<T, Refusal>,
+        change: impl FnOnce(&mut AgentState) -> Result<T, Refusal>,
     ) -> Result<T, Refused> {
         let mut changed = inner.state.clone();
         let value = change(&mut changed).map_err(|refusal| Refused::new(refusal.to_string()))?;
@@ -161,7 +161,7 @@ impl Agent {
         Ok(value)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> Result<T, Refusal>) -> Result<T, Refused> {
+    fn change<T>(&self, change: impl FnOnce(&mut AgentState) -> Result<T, Refusal>) -> Result<T, Refused> {
         self.changed(&mut self.lock(), change)
     }
 
@@ -318,7 +318,7 @@ impl Agent {
         };
         if inner.state.pending == Some(generation) {
             self.changed(&mut inner, |state| {
-                state.hold(Held::Stopped);
+                state.hold(HoldReason::Stopped);
                 Ok(())
             })?;
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stead_core::identity::DocumentIdentity;
 use stead_core::run::Owed;
 
-use super::State;
+use super::AgentState;
 
 /// Owed notifications, by the generation whose instances they are owed to: only that document can deliver them.
 ///
@@ -72,7 +72,7 @@ pub struct Settled {
     pub owed: Owed,
 }
 
-impl State {
+impl AgentState {
     /// Returns the notifications from earlier jobs that a job over a generation must deliver: those of the generation and, if it
     /// is pending, those of the current one if that is the same document.
     pub fn owed_by(&self, number: u64) -> Owed {
@@ -150,10 +150,10 @@ mod tests {
 
     #[test]
     fn what_an_older_version_recorded_is_owed_by_the_document_that_is_worked_on() {
-        let mut state: State = serde_json::from_str(r#"{"current": 7, "owed": ["a", "b"]}"#).unwrap();
+        let mut state: AgentState = serde_json::from_str(r#"{"current": 7, "owed": ["a", "b"]}"#).unwrap();
         state.hand_over();
         assert_eq!(state.owed_by(7), owed(&["a", "b"]));
-        let again: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        let again: AgentState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
         assert_eq!(again, state);
     }
 
@@ -175,14 +175,14 @@ mod tests {
     fn what_another_document_owes_waits_until_it_is_delivered_again() {
         let generations = [(1, generation("web")), (2, generation("other")), (3, generation("web"))];
         let mut state =
-            State { current: Some(1), pending: Some(2), generations: generations.into(), ..State::default() };
+            AgentState { current: Some(1), pending: Some(2), generations: generations.into(), ..AgentState::default() };
         state.owes(1, &owed(&["reload"]));
         assert_eq!(state.owed_by(2), owed(&[]), "it is not its document");
         state.is_delivered_by_the_next();
         (state.current, state.pending) = (Some(2), None);
         state.hand_over();
         assert_eq!((state.owed_by(2), state.owed.all()), (owed(&[]), owed(&[])));
-        let mut state: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        let mut state: AgentState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
         state.pending = Some(3);
         state.hand_over();
         assert_eq!(state.owed_by(3), owed(&["reload"]));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn each_document_delivers_its_own() {
-        let mut state = State { current: Some(1), pending: Some(2), ..State::default() };
+        let mut state = AgentState { current: Some(1), pending: Some(2), ..AgentState::default() };
         state.owes(2, &owed(&["new", "both"]));
         state.owes(1, &owed(&["old"]));
         assert_eq!(state.owed_by(2), owed(&["both", "new", "old"]), "it takes the place of the other");

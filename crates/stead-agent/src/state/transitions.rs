@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use stead_core::document::ConfigurationMode;
 
 use super::{
-    BootId, Crashes, DamageNote, Ended, Generation, Held, Interrupted, Job, JobResult, LastJob, Overtaken, Progress,
-    RestartDue, Restarts, Settled, Stage, State, Trouble, TroubleKind, Work,
+    AgentState, BootId, Crashes, DamageNote, Ended, Generation, HoldReason, Interrupted, Job, JobResult, LastJob,
+    Overtaken, Progress, RestartDue, Restarts, Settled, Stage, Trouble, TroubleKind, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -130,7 +130,7 @@ impl Stage {
     }
 }
 
-impl State {
+impl AgentState {
     /// Makes a document pending, and returns its number. The one that was pending is not worked on any more.
     pub fn submit(&mut self, submission: Submission) -> Result<u64, Refusal> {
         if let Some(pending) = self.pending
@@ -143,7 +143,7 @@ impl State {
         self.newest += 1;
         self.generations.insert(self.newest, submission.generation);
         self.pending = Some(self.newest);
-        self.progress.held = submission.publish.then_some(Held::Published);
+        self.progress.held = submission.publish.then_some(HoldReason::Published);
         self.start_anew();
         self.prune();
         Ok(self.newest)
@@ -335,7 +335,7 @@ impl State {
         self.progress.failures = failures;
         self.progress.not_before = Some(after(now, wait.saturating_sub(spread.of(wait / 2))));
         if most > 0 && failures > most {
-            self.progress.held = Some(Held::TooManyFailures);
+            self.progress.held = Some(HoldReason::TooManyFailures);
         }
     }
 
@@ -386,7 +386,7 @@ impl State {
         self.restarts = Restarts { count: before.saturating_add(1), last: Some(now), just_now: true };
         match self.settings.action_after_reboot {
             ActionAfterReboot::StopConfiguration if self.progress.jobs > 0 => {
-                self.progress.held.get_or_insert(Held::StoppedAfterRestart);
+                self.progress.held.get_or_insert(HoldReason::StoppedAfterRestart);
             }
             ActionAfterReboot::StopConfiguration | ActionAfterReboot::ContinueConfiguration => {}
         }
@@ -408,7 +408,7 @@ impl State {
             Interrupted::Reading if self.pending == Some(number) => {
                 self.progress.unread = self.progress.unread.saturating_add(1);
                 if self.progress.unread >= Crashes::LIMIT {
-                    self.progress.held.get_or_insert(Held::Unreadable);
+                    self.progress.held.get_or_insert(HoldReason::Unreadable);
                 }
             }
             Interrupted::Reading => {}
@@ -457,7 +457,7 @@ impl State {
     }
 
     /// Holds the pending document until an operator asks for it.
-    pub fn hold(&mut self, why: Held) {
+    pub fn hold(&mut self, why: HoldReason) {
         if self.pending.is_some() {
             self.progress.held = Some(why);
         }

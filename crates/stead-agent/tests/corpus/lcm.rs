@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    Activity, BootId, Generation, Held, Interrupted, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings,
-    Settled, Spread, Stage, StageStatus, State, Status, Submission, Trouble, TroubleKind, Work,
+    Activity, AgentState, BootId, Generation, HoldReason, Interrupted, Job, JobOutcome, JobResult, LeftOver, Moment,
+    Next, Settings, Settled, Spread, Stage, StageStatus, Status, Submission, Trouble, TroubleKind, Work,
 };
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
@@ -32,7 +32,7 @@ pub(crate) fn run(case: &Case) -> Result<Computed, String> {
 }
 
 struct Machine {
-    state: State,
+    state: AgentState,
     now: Timestamp,
     boot: u32,
     busy: bool,
@@ -48,7 +48,7 @@ struct Resource<'a> {
 impl Machine {
     fn new(settings: Settings) -> Self {
         let now = "2026-06-01T12:00:00Z".parse().unwrap();
-        Self { state: State { settings, ..State::default() }, now, boot: 1, busy: false, shutdown: None }
+        Self { state: AgentState { settings, ..AgentState::default() }, now, boot: 1, busy: false, shutdown: None }
     }
 
     fn moment(&self) -> Moment {
@@ -69,7 +69,7 @@ impl Machine {
             "use-existing" => refused(self.state.use_existing()),
             "stop" => {
                 self.end(JobResult::Aborted, &[], &[]);
-                self.state.hold(Held::Stopped);
+                self.state.hold(HoldReason::Stopped);
                 None
             }
             "set" => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_agent::{
-    Ended, Intent, Job, JobKind, JobOutcome, JobResult, Moment, Next, Opening, Progress, Refusal, Stage, State,
+    AgentState, Ended, Intent, Job, JobKind, JobOutcome, JobResult, Moment, Next, Opening, Progress, Refusal, Stage,
     Waiting, Work, opening,
 };
 use stead_core::document::ConfigurationMode;
@@ -36,13 +36,13 @@ fn law(holds: bool, text: impl FnOnce() -> String) -> Law {
 
 type Stages = [Option<u64>; 3];
 
-fn stages(state: &State) -> Stages {
+fn stages(state: &AgentState) -> Stages {
     [state.pending, state.current, state.previous]
 }
 
 /// A document that was accepted stays pending until it converges, is superseded or is removed; current converged while no
 /// restart was due; previous is the former current.
-pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Machine) -> Law {
+pub(crate) fn change(cause: &Cause, before: &AgentState, after: &AgentState, machine: &Machine) -> Law {
     let [pending, current, previous] = stages(before);
     let expected = match cause {
         Cause::Submit(Ok(number)) => {
@@ -84,7 +84,7 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
 }
 
 /// Returns whether the pending document becomes current. Nothing in the machine may wait for a restart then.
-fn converges(before: &State, job: &Job, outcome: &JobOutcome, machine: &Machine) -> bool {
+fn converges(before: &AgentState, job: &Job, outcome: &JobOutcome, machine: &Machine) -> bool {
     let Some((number, generation)) = before.staged(Stage::Pending) else { return false };
     number == job.generation
         && job.only.is_empty()
@@ -96,9 +96,9 @@ fn converges(before: &State, job: &Job, outcome: &JobOutcome, machine: &Machine)
 
 /// A job over a part says nothing about the rest: no check is put off, no crash is forgiven, and what waits for a correction
 /// still does.
-fn of_a_part(before: &State, after: &State) -> Law {
+fn of_a_part(before: &AgentState, after: &AgentState) -> Law {
     let is_same =
-        |state: &State| (state.crashes.clone(), state.progress.clone(), state.apply_requested, state.drift_found);
+        |state: &AgentState| (state.crashes.clone(), state.progress.clone(), state.apply_requested, state.drift_found);
     law(is_same(before) == is_same(after), || format!("a part changed {before:?} to {after:?}"))?;
     let (was_due, is_due) = (before.next_check, after.next_check);
     let is_put_off = is_due.is_some() && (was_due.is_none() || is_due > was_due);
@@ -106,14 +106,14 @@ fn of_a_part(before: &State, after: &State) -> Law {
 }
 
 /// Whenever the agent starts, it tries a pending document at once, unless it crashed too often or may not.
-pub(crate) fn started(state: &State, moment: &Moment) -> Law {
+pub(crate) fn started(state: &AgentState, moment: &Moment) -> Law {
     let next = state.next(moment);
     let waits = matches!(next, Next::Wait { because: Waiting::Retry | Waiting::Check, .. });
     law(!waits, || format!("after a start: {next:?}"))
 }
 
 /// A correction that failed is tried again no later than a pending document would be.
-pub(crate) fn retried(job: &Job, state: &State, now: Timestamp) -> Law {
+pub(crate) fn retried(job: &Job, state: &AgentState, now: Timestamp) -> Law {
     let failed = state.last.as_ref().is_some_and(|last| last.id == job.id && last.result == JobResult::Failed);
     if !failed || state.current != Some(job.generation) || job.work == Work::Test {
         return Ok(());
@@ -128,7 +128,7 @@ pub(crate) fn retried(job: &Job, state: &State, now: Timestamp) -> Law {
 pub(crate) fn part(
     (generation, work): (u64, Work),
     because: Waiting,
-    state: &State,
+    state: &AgentState,
     moment: &Moment,
     machine: &Machine,
 ) -> Law {
@@ -139,7 +139,7 @@ pub(crate) fn part(
 }
 
 /// Notifications that are owed survive until their own document delivers them.
-pub(crate) fn owed(state: &State, machine: &Machine) -> Law {
+pub(crate) fn owed(state: &AgentState, machine: &Machine) -> Law {
     let lost = |number: &u64| !machine.owed.get(number).is_none_or(|owed| owed.is_subset(&state.owed_by(*number)));
     let lost = state.pending.into_iter().chain(state.current).find(lost);
     law(lost.is_none(), || format!("generation {lost:?}: owed {:?}, known {:?}", machine.owed, state.owed))
@@ -151,7 +151,7 @@ pub(crate) fn promoted(undelivered: &std::collections::BTreeSet<String>) -> Law 
 }
 
 /// Instances that were in flight beside the one that crashes the agent are not left out.
-pub(crate) fn quarantine(state: &State) -> Law {
+pub(crate) fn quarantine(state: &AgentState) -> Law {
     let innocent = state.crashes.quarantined().find(|path| BYSTANDERS.contains(path));
     law(innocent.is_none(), || format!("{innocent:?} is left out"))
 }
@@ -163,7 +163,7 @@ pub(crate) fn asked(was_asked: bool, next: &Next) -> Law {
 }
 
 /// Work that changes the machine is done inside of windows only, and not while a restart is due. Waits are bounded.
-pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Machine) -> Law {
+pub(crate) fn decision(next: &Next, state: &AgentState, moment: &Moment, machine: &Machine) -> Law {
     let open = |intent| opening(&state.settings.windows, intent, moment.now, &moment.zone) == Opening::Open;
     match next {
         Next::Begin { work: Work::Apply, .. } => {
@@ -187,7 +187,7 @@ pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Ma
 
 /// Whatever is waited for, a current document that is to be tested is: it is not due. But for crashes, and a restart that
 /// was ordered a moment ago.
-fn is_tested(because: Waiting, state: &State) -> Law {
+fn is_tested(because: Waiting, state: &AgentState) -> Law {
     let ordered = state.restart.as_ref().is_some_and(|due| due.ordered.is_some());
     let Some((_, current)) = state.staged(Stage::Current).filter(|_| because != Waiting::Crashes && !ordered) else {
         return Ok(());
@@ -196,7 +196,7 @@ fn is_tested(because: Waiting, state: &State) -> Law {
     law(!is_due, || format!("the current document is not looked at during a wait for {because:?}"))
 }
 
-fn wait(until: Option<Timestamp>, because: Waiting, state: &State, now: Timestamp) -> Law {
+fn wait(until: Option<Timestamp>, because: Waiting, state: &AgentState, now: Timestamp) -> Law {
     let settings = &state.settings;
     let interval = settings.check_every + settings.splay;
     let longest = match because {

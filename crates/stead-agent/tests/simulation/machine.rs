@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stead_agent::{BootId, Job, JobOutcome, JobResult, Settled, Stage, State, Work};
+use stead_agent::{AgentState, BootId, Job, JobOutcome, JobResult, Settled, Stage, Work};
 
 use crate::random::Numbers;
 
@@ -114,13 +114,13 @@ impl Machine {
     }
 
     /// Of a document that is not kept any more there are none.
-    fn handlers(&self, state: &State, number: u64) -> BTreeSet<String> {
+    fn handlers(&self, state: &AgentState, number: u64) -> BTreeSet<String> {
         let content = state.generations.get(&number).map(|generation| &generation.content);
         content.map(|content| self.handlers[content].clone()).unwrap_or_default()
     }
 
     /// The notifications that are owed to instances of a document, as far as the job over it knows.
-    fn known(&self, state: &State, number: u64) -> BTreeSet<String> {
+    fn known(&self, state: &AgentState, number: u64) -> BTreeSet<String> {
         &self.known & &self.handlers(state, number)
     }
 
@@ -131,7 +131,7 @@ impl Machine {
     }
 
     /// Of a document that is not worked on any more, the one that is must deliver what both know.
-    pub(crate) fn staged(&mut self, state: &State) {
+    pub(crate) fn staged(&mut self, state: &AgentState) {
         let worked_on = [state.pending, state.current];
         let Some(heir) = state.pending.or(state.current) else { return };
         let left: Vec<u64> = self.owed.keys().copied().filter(|number| !worked_on.contains(&Some(*number))).collect();
@@ -142,7 +142,7 @@ impl Machine {
     }
 
     /// The pending document takes the place of the current one. Returns what nobody delivered.
-    pub(crate) fn promoted(&mut self, before: &State, number: u64) -> BTreeSet<String> {
+    pub(crate) fn promoted(&mut self, before: &AgentState, number: u64) -> BTreeSet<String> {
         let former = before.staged(Stage::Current).and_then(|(current, _)| self.owed.remove(&current));
         let former = &former.unwrap_or_default() & &self.handlers(before, number);
         let own = self.owed.get(&number).cloned().unwrap_or_default();
@@ -156,7 +156,7 @@ impl Machine {
     }
 
     /// Works on a job to its end, unless the agent crashes. A job that had come to its end before a crash ends as before.
-    pub(crate) fn work(&mut self, state: &State, (job, content): (&Job, &str), numbers: &mut Numbers) -> Worked {
+    pub(crate) fn work(&mut self, state: &AgentState, (job, content): (&Job, &str), numbers: &mut Numbers) -> Worked {
         if let Some(outcome) = self.journal.outcome.clone() {
             return Worked::Ended(outcome);
         }
@@ -191,14 +191,14 @@ impl Machine {
     }
 
     /// Returns the outcome when somebody ends the job early.
-    pub(crate) fn aborted(&self, state: &State, job: &Job) -> JobOutcome {
+    pub(crate) fn aborted(&self, state: &AgentState, job: &Job) -> JobOutcome {
         let owed = (job.work == Work::Apply && state.generations.contains_key(&job.generation))
             .then(|| self.known(state, job.generation));
         outcome(JobResult::Aborted, BTreeSet::new(), owed.map(|owed| self.settled(owed)))
     }
 
     /// Something is changed, which an instance must be notified of.
-    pub(crate) fn change_something(&mut self, state: &State, (number, handler): (u64, String)) {
+    pub(crate) fn change_something(&mut self, state: &AgentState, (number, handler): (u64, String)) {
         self.known.insert(handler.clone());
         self.owed.entry(number).or_default().insert(handler);
         // The document may have been replaced meanwhile.
@@ -209,7 +209,7 @@ impl Machine {
         Settled { known: self.known.clone(), owed }
     }
 
-    fn test(&self, state: &State, job: &Job, content: &str) -> JobOutcome {
+    fn test(&self, state: &AgentState, job: &Job, content: &str) -> JobOutcome {
         let is_right = self.is_as_stated(content) && self.known(state, job.generation).is_empty();
         outcome(if is_right { JobResult::Converged } else { JobResult::NotInState }, BTreeSet::new(), None)
     }
@@ -217,7 +217,7 @@ impl Machine {
     /// Delivers notifications: all of them if that succeeds. Returns what is left, and the result with it.
     fn deliver(
         &mut self,
-        state: &State,
+        state: &AgentState,
         job: &Job,
         result: JobResult,
         numbers: &mut Numbers,
@@ -234,7 +234,7 @@ impl Machine {
 
     /// Returns whether a job over the part that has drifted sets something. Elsewhere, it may as well find that the
     /// part is as stated.
-    pub(crate) fn sets_in_part(&self, state: &State, job: &Job) -> bool {
+    pub(crate) fn sets_in_part(&self, state: &AgentState, job: &Job) -> bool {
         job.work == Work::Apply && !self.is_as_stated(&state.generations[&job.generation].content)
     }
 
@@ -245,7 +245,7 @@ impl Machine {
     /// A job over the part that has drifted corrects that, and says nothing about the rest.
     fn part(
         &mut self,
-        state: &State,
+        state: &AgentState,
         (job, content): (&Job, &str),
         (result, asks): (JobResult, bool),
         numbers: &mut Numbers,
@@ -257,7 +257,7 @@ impl Machine {
 
     fn applied(
         &mut self,
-        state: &State,
+        state: &AgentState,
         (job, content): (&Job, &str),
         (result, asks): (JobResult, bool),
         numbers: &mut Numbers,
@@ -270,7 +270,7 @@ impl Machine {
 
     fn finished(
         &mut self,
-        state: &State,
+        state: &AgentState,
         job: &Job,
         (result, asks): (JobResult, bool),
         numbers: &mut Numbers,

@@ -7,8 +7,8 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    ActionAfterReboot, Backoff, Generation, Held, Interrupted, Job, JobKind, LeftOver, Moment, NewDocument, Next,
-    Purpose, Settings, Spread, Stage, State, Submission, Waiting, Window, Work,
+    ActionAfterReboot, AgentState, Backoff, Generation, HoldReason, Interrupted, Job, JobKind, LeftOver, Moment,
+    NewDocument, Next, Purpose, Settings, Spread, Stage, Submission, Waiting, Window, Work,
 };
 use stead_core::document::ConfigurationMode;
 
@@ -29,7 +29,7 @@ pub(crate) struct World {
     crash: CrashAt,
     /// The record as it was saved; the state beside it is what the agent has in memory.
     record: String,
-    state: State,
+    state: AgentState,
     machine: Machine,
     /// True time, and what the clock shows beside it.
     elapsed: Duration,
@@ -58,7 +58,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, crash: CrashAt) -> Self {
         let mut numbers = Numbers::of(9, seed);
-        let state = State { settings: settings(&mut numbers), ..State::default() };
+        let state = AgentState { settings: settings(&mut numbers), ..AgentState::default() };
         Self {
             numbers,
             crash,
@@ -119,7 +119,7 @@ impl World {
     }
 
     /// Changes the state and saves it, unless the agent crashes before it is saved.
-    fn change(&mut self, apply: impl FnOnce(&mut State) -> Cause) -> Law {
+    fn change(&mut self, apply: impl FnOnce(&mut AgentState) -> Cause) -> Law {
         let mut after = self.state.clone();
         let cause = apply(&mut after);
         let crashes = match self.crash {
@@ -134,7 +134,7 @@ impl World {
             return self.start();
         }
         self.record = serde_json::to_string(&after).unwrap();
-        let read: State = serde_json::from_str(&self.record).unwrap();
+        let read: AgentState = serde_json::from_str(&self.record).unwrap();
         if read != after {
             return Err("what is read is not what was saved".to_owned());
         }
@@ -223,7 +223,7 @@ impl World {
                 })
             }
             9 => self.change(|state| {
-                state.hold(Held::Stopped);
+                state.hold(HoldReason::Stopped);
                 Cause::Hold
             }),
             10 | 11 => {
@@ -485,7 +485,7 @@ impl World {
         self.jump();
         self.note("from now on the world is fair");
         self.machine.become_fair();
-        let is_staged = |state: &State| state.pending.or(state.current).is_some();
+        let is_staged = |state: &AgentState| state.pending.or(state.current).is_some();
         while is_staged(&self.state) && self.state.crashes.quarantined().next().is_some() {
             self.ask()?;
         }

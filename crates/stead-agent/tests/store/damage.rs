@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use stead_agent::{Damage, Repair, Reports, State, Store, StoreError};
+use stead_agent::{AgentState, Damage, Repair, Reports, Store, StoreError};
 use stead_host::store::StoreError as PrivateError;
 use stead_testkit::times;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ struct Filled {
     _home: TempDir,
     directory: PathBuf,
     files: BTreeMap<PathBuf, Vec<u8>>,
-    state: State,
+    state: AgentState,
 }
 
 impl Filled {
@@ -78,7 +78,7 @@ impl Filled {
         }
     }
 
-    fn open(&self) -> (Store, State, Vec<Repair>) {
+    fn open(&self) -> (Store, AgentState, Vec<Repair>) {
         Store::open_with(&self.directory, None).unwrap()
     }
 }
@@ -171,7 +171,7 @@ fn losing_both_records_is_reported() {
             }
         }
         let (_, state, repairs) = filled.open();
-        assert_eq!(state, State::default());
+        assert_eq!(state, AgentState::default());
         let [Repair { damage: Damage::AllRecords, set_aside }] = &repairs[..] else { panic!("{repairs:?}") };
         assert_eq!(set_aside.len(), if content.is_some() { 2 } else { 0 });
         assert_eq!(filled.open().2, []);

@@ -9,7 +9,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::json;
 use stead_agent::{
-    BootId, Delivered, Generation, Job, JobKind, JobOutcome, JobResult, Reports, Spread, Stage, State, Store,
+    AgentState, BootId, Delivered, Generation, Job, JobKind, JobOutcome, JobResult, Reports, Spread, Stage, Store,
     Submission, Work,
 };
 
@@ -57,7 +57,7 @@ pub(crate) fn document(step: usize, length: usize) -> Delivered {
 
 /// Changes the state as a step does; `put` stores a document.
 pub(crate) fn take<E>(
-    state: &mut State,
+    state: &mut AgentState,
     (number, step): (usize, Step),
     put: impl FnOnce(&Delivered) -> Result<String, E>,
 ) -> Result<(), E> {
@@ -103,8 +103,8 @@ pub(crate) fn take<E>(
 }
 
 /// The states after no step, the first, the second, …; documents are named by what they hold.
-pub(crate) fn states(seed: usize) -> Vec<State> {
-    let mut states = vec![State::default()];
+pub(crate) fn states(seed: usize) -> Vec<AgentState> {
+    let mut states = vec![AgentState::default()];
     for step in steps(seed).into_iter().enumerate() {
         let mut state = states.last().unwrap().clone();
         take::<()>(&mut state, step, |_| Ok(String::new())).unwrap();
@@ -114,7 +114,7 @@ pub(crate) fn states(seed: usize) -> Vec<State> {
 }
 
 /// Which of the states a record is, after its documents were read and compared.
-pub(crate) fn number_of(store: &Store, found: &State, seed: usize) -> Result<usize, String> {
+pub(crate) fn number_of(store: &Store, found: &AgentState, seed: usize) -> Result<usize, String> {
     let mut unnamed = found.clone();
     for generation in unnamed.generations.values_mut() {
         let (step, length) = generation.origin.split_once(' ').unwrap();
@@ -168,7 +168,7 @@ impl Script<'_> {
         }
     }
 
-    fn open(&self) -> Result<(Store, State, usize), String> {
+    fn open(&self) -> Result<(Store, AgentState, usize), String> {
         let opened = Store::open_with(self.directory, None).map_err(|error| error.to_string())?;
         let (store, state, repairs) = opened;
         for repair in repairs {

@@ -9,7 +9,7 @@ use crate::text::{Entry, Kind, Node, Span, locate_in};
 /// The place of a string, which decides the meaning of text that begins with a bracket and cannot be read as an
 /// expression.
 #[derive(Clone, Copy)]
-enum Place {
+enum Strictness {
     /// It is an error.
     Strict,
     /// It stays text, with a warning.
@@ -20,14 +20,14 @@ impl Reader<'_> {
     /// The value with every string in it compiled: `[…]` is an expression, `[[…` is text that starts with one bracket.
     /// Keys are never expressions.
     pub(super) fn value(&mut self, node: Node) -> Template {
-        self.compile(node, Place::Strict)
+        self.compile(node, Strictness::Strict)
     }
 
     /// The value of a variable. What is nested in it and cannot be read as an expression is text, for dsc computes
     /// nothing there.
     pub(super) fn variable(&mut self, node: Node) -> Template {
         let is_nested = matches!(node.kind, Kind::Array(_) | Kind::Object(_));
-        self.compile(node, if is_nested { Place::Lenient } else { Place::Strict })
+        self.compile(node, if is_nested { Strictness::Lenient } else { Strictness::Strict })
     }
 
     /// The value of a key that takes text, which may be an expression.
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Some(meant)
     }
 
-    fn compile(&mut self, node: Node, place: Place) -> Template {
+    fn compile(&mut self, node: Node, place: Strictness) -> Template {
         let span = node.span;
         let kind = match node.kind {
             Kind::Null => Kind::Null,
@@ -64,7 +64,7 @@ impl Reader<'_> {
     }
 
     /// Returns what a string that starts with a bracket stands for.
-    fn compiled(&mut self, string: Box<str>, span: Span, place: Place) -> Kind<Box<Expression>> {
+    fn compiled(&mut self, string: Box<str>, span: Span, place: Strictness) -> Kind<Box<Expression>> {
         if !expr::is_expression(&string) {
             return Kind::String(string.get(1..).unwrap_or_default().into());
         }
@@ -73,11 +73,11 @@ impl Reader<'_> {
             Err(fault) => {
                 let at = self.text.map_or(span, |text| locate_in(text, span, fault.at.clone()));
                 self.report(match place {
-                    Place::Strict => {
+                    Strictness::Strict => {
                         let written = self.text.and_then(|text| text.get(at.start as usize..at.end as usize));
                         fault.finding(at, written)
                     }
-                    Place::Lenient => no_expression(at, &fault.message),
+                    Strictness::Lenient => no_expression(at, &fault.message),
                 });
             }
         }

@@ -44,7 +44,7 @@ impl Document {
             for (at, argument) in call.arguments().enumerate() {
                 let accepted = builtin.accepts.get(at).copied().or(builtin.rest).unwrap_or(&[]);
                 let is_secure = self.declared(argument).is_some_and(DataType::is_secure);
-                if is_secure && !accepted.contains(&expr::Kind::Object) {
+                if is_secure && !accepted.contains(&expr::ValueKind::Object) {
                     let place = locate(sources, placed.span, argument.at());
                     found.push(finding(place, &format!("a secure parameter as an argument of '{}()'", builtin.name)));
                 }
@@ -85,7 +85,7 @@ impl Document {
         let whole = expression.whole();
         match (self.declared(whole), whole.call()) {
             (Some(declared), _) => matches!(declared, DataType::String | DataType::SecureString),
-            (None, Some((builtin, _))) => builtin.returns.contains(&expr::Kind::String),
+            (None, Some((builtin, _))) => builtin.returns.contains(&expr::ValueKind::String),
             (None, None) => true,
         }
     }

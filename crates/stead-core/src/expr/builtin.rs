@@ -8,7 +8,7 @@ use crate::value::{Object, Value};
 
 /// A kind of value that functions accept and return.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// A sequence
     Array,
     /// `true` or `false`
@@ -25,7 +25,7 @@ pub enum Kind {
     String,
 }
 
-impl Kind {
+impl ValueKind {
     /// Every kind of value.
     pub const VALUES: &[Self] = &[Self::Array, Self::Boolean, Self::Null, Self::Number, Self::Object, Self::String];
 
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -82,11 +82,11 @@ pub struct Builtin {
     /// The most arguments; `None` when there may be any number.
     pub max: Option<usize>,
     /// The kinds that each of the first arguments may be.
-    pub accepts: &'static [&'static [Kind]],
+    pub accepts: &'static [&'static [ValueKind]],
     /// The kinds that each argument behind those may be.
-    pub rest: Option<&'static [Kind]>,
+    pub rest: Option<&'static [ValueKind]>,
     /// The kinds that the result may be.
-    pub returns: &'static [Kind],
+    pub returns: &'static [ValueKind],
     pub(super) run: Run,
     pub(super) sight: Sight,
 }
@@ -242,20 +242,20 @@ impl Builtin {
     }
 
     /// Returns the kinds that the argument at a position, from 0, may be.
-    pub(super) fn accepts_at(&self, position: usize) -> &'static [Kind] {
+    pub(super) fn accepts_at(&self, position: usize) -> &'static [ValueKind] {
         self.accepts.get(position).copied().or(self.rest).unwrap_or_default()
     }
 
     /// Checks the type of one argument; a sealed one is checked when it is opened.
     pub(super) fn check(&self, position: usize, value: &Value) -> Result<(), Wrong> {
-        match Kind::of(value) {
+        match ValueKind::of(value) {
             Some(kind) => self.check_kinds(position, &[kind]),
             None => Ok(()),
         }
     }
 
     /// Checks an argument of which only the kinds are known that it can be of.
-    pub(super) fn check_kinds(&self, position: usize, kinds: &[Kind]) -> Result<(), Wrong> {
+    pub(super) fn check_kinds(&self, position: usize, kinds: &[ValueKind]) -> Result<(), Wrong> {
         let accepted = self.accepts_at(position);
         let Some(&kind) = kinds.first().filter(|_| !kinds.iter().any(|kind| accepted.contains(kind))) else {
             return Ok(());
@@ -285,13 +285,13 @@ impl Builtin {
     }
 }
 
-fn conversion(from: Kind, to: &[Kind]) -> Option<&'static str> {
+fn conversion(from: ValueKind, to: &[ValueKind]) -> Option<&'static str> {
     match from {
-        Kind::String if to.contains(&Kind::Number) => Some("int"),
-        Kind::String | Kind::Number if to.contains(&Kind::Boolean) => Some("bool"),
+        ValueKind::String if to.contains(&ValueKind::Number) => Some("int"),
+        ValueKind::String | ValueKind::Number if to.contains(&ValueKind::Boolean) => Some("bool"),
         // What takes numbers as well does not mean any text.
-        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object
-            if to.contains(&Kind::String) && !to.contains(&Kind::Number) =>
+        ValueKind::Number | ValueKind::Boolean | ValueKind::Array | ValueKind::Object
+            if to.contains(&ValueKind::String) && !to.contains(&ValueKind::Number) =>
         {
             Some("string")
         }

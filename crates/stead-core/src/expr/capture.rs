@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::builtin::{Ask, Builtin, Run};
 use super::codes;
 use super::evaluate::{Evaluator, Frame, needed_later, stop};
-use super::syntax::{Accessor, Form, Lambda, Node, Step, quoted};
+use super::syntax::{AccessStep, Accessor, Form, Lambda, Node, quoted};
 use super::{Expression, Stop, Template, UserFunction};
 use crate::text::{self, node::Kind};
 use crate::value::{Closure, Function, Value};
@@ -172,8 +172,8 @@ impl Capture<'_, '_> {
 
     fn path(&mut self, path: &[Accessor]) -> Result<String, Stop> {
         let step = |accessor: &Accessor| match &accessor.step {
-            Step::Member(name) => Ok(format!(".{name}")),
-            Step::Index(index) => Ok(format!("[{}]", self.part(index)?)),
+            AccessStep::Member(name) => Ok(format!(".{name}")),
+            AccessStep::Index(index) => Ok(format!("[{}]", self.part(index)?)),
         };
         path.iter().map(step).collect()
     }

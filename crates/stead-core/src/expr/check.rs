@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::builtin::{Ask, Builtin, Kind, Lazy, Run};
+use super::builtin::{Ask, Builtin, Lazy, Run, ValueKind};
 use super::builtins::check_template;
 use super::evaluate::{Evaluator, access_of_kinds, located};
-use super::syntax::{Form, Lambda, Node, Step};
+use super::syntax::{AccessStep, Form, Lambda, Node};
 use super::{Answer, Environment, Expression, Fault, Stop, UserFunction, exceeded};
 use crate::budget::Budget;
 use crate::value::{DataType, Value};
@@ -53,25 +53,25 @@ impl Environment for Body<'_> {
 }
 
 /// The kinds of value that a type has.
-pub(crate) fn kinds_of(data_type: DataType) -> &'static [Kind] {
+pub(crate) fn kinds_of(data_type: DataType) -> &'static [ValueKind] {
     match data_type {
-        DataType::String | DataType::SecureString => &[Kind::String],
-        DataType::Int => &[Kind::Number],
-        DataType::Bool => &[Kind::Boolean],
-        DataType::Object | DataType::SecureObject => &[Kind::Object],
-        DataType::Array => &[Kind::Array],
+        DataType::String | DataType::SecureString => &[ValueKind::String],
+        DataType::Int => &[ValueKind::Number],
+        DataType::Bool => &[ValueKind::Boolean],
+        DataType::Object | DataType::SecureObject => &[ValueKind::Object],
+        DataType::Array => &[ValueKind::Array],
     }
 }
 
 /// The knowledge about a part before it is computed.
-enum Known {
+enum PartialValue {
     Value(Value),
     /// It will be of one of these kinds.
-    Kinds(&'static [Kind]),
+    Kinds(&'static [ValueKind]),
 }
 
-impl Known {
-    const NOTHING: Self = Self::Kinds(Kind::VALUES);
+impl PartialValue {
+    const NOTHING: Self = Self::Kinds(ValueKind::VALUES);
 
     fn value(&self) -> Option<&Value> {
         match self {
@@ -92,10 +92,10 @@ struct Check<'e> {
 
 impl Check<'_> {
     /// Checks a part that is certain to be computed, and returns what is known of it.
-    fn known(&mut self, node: &Node) -> Known {
+    fn known(&mut self, node: &Node) -> PartialValue {
         let shared = self.environment.budget();
         if shared.is_some_and(|budget| budget.check().is_err()) {
-            return self.parts(node, Kind::VALUES);
+            return self.parts(node, ValueKind::VALUES);
         }
         let mut evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
         let value = evaluator.value(node);
@@ -106,75 +106,76 @@ impl Check<'_> {
             return self.wrong(fault);
         }
         match value {
-            Ok(value) => Known::Value(value),
+            Ok(value) => PartialValue::Value(value),
             Err(Stop::Fault(fault)) => self.wrong(fault),
             Err(Stop::Open(kinds)) => self.parts(node, kinds),
-            Err(Stop::Unknown(_) | Stop::Missing(_)) => self.parts(node, Kind::VALUES),
+            Err(Stop::Unknown(_) | Stop::Missing(_)) => self.parts(node, ValueKind::VALUES),
         }
     }
 
-    fn wrong(&mut self, fault: Fault) -> Known {
+    fn wrong(&mut self, fault: Fault) -> PartialValue {
         if !self.faults.iter().any(|other| other.code == fault.code && other.at == fault.at) {
             self.faults.push(fault);
         }
-        Known::NOTHING
+        PartialValue::NOTHING
     }
 
     /// Checks something that cannot be computed yet because of a value of these kinds, and returns what is known of
     /// it.
-    fn parts(&mut self, node: &Node, open: &'static [Kind]) -> Known {
+    fn parts(&mut self, node: &Node, open: &'static [ValueKind]) -> PartialValue {
         match &node.kind {
-            Form::Constant(value) => Known::Value(value.clone()),
-            Form::Lambda(_) => Known::NOTHING,
+            Form::Constant(value) => PartialValue::Value(value.clone()),
+            Form::Lambda(_) => PartialValue::NOTHING,
             Form::Call { builtin, arguments } => self.call(builtin, arguments, open),
             Form::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
             Form::Access { of, path } => {
                 let mut of = self.known(of);
                 for accessor in path {
-                    if let Step::Index(index) = &accessor.step {
+                    if let AccessStep::Index(index) = &accessor.step {
                         self.known(index);
                     }
-                    if let Known::Kinds(kinds) = of
+                    if let PartialValue::Kinds(kinds) = of
                         && let Err(wrong) = access_of_kinds(kinds, &accessor.step)
                         && let Stop::Fault(fault) = located(wrong, &[], &accessor.at)
                     {
                         self.wrong(fault);
                     }
-                    of = Known::NOTHING;
+                    of = PartialValue::NOTHING;
                 }
-                Known::NOTHING
+                PartialValue::NOTHING
             }
         }
     }
 
-    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], open: &'static [Kind]) -> Known {
+    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], open: &'static [ValueKind]) -> PartialValue {
         match (builtin.run, arguments) {
             (Run::Lazy(Lazy::If), [condition, then, otherwise]) => {
                 let decided = self.argument(builtin, 0, condition);
                 match decided {
                     _ if decided.is(true) => self.known(then),
                     _ if decided.is(false) => self.known(otherwise),
-                    _ => Known::NOTHING,
+                    _ => PartialValue::NOTHING,
                 }
             }
             // Whether the others are computed depends on the first.
             (Run::Lazy(_), [first, ..]) => {
                 self.argument(builtin, 0, first);
-                Known::Kinds(builtin.returns)
+                PartialValue::Kinds(builtin.returns)
             }
             _ => {
                 let each = arguments.iter().enumerate();
-                let known: Vec<Known> = each.map(|(position, node)| self.argument(builtin, position, node)).collect();
+                let known: Vec<PartialValue> =
+                    each.map(|(position, node)| self.argument(builtin, position, node)).collect();
                 self.together(builtin, arguments, &known);
-                let is_answer = known.iter().all(|each| matches!(each, Known::Value(_)));
-                Known::Kinds(if is_answer { open } else { builtin.returns })
+                let is_answer = known.iter().all(|each| matches!(each, PartialValue::Value(_)));
+                PartialValue::Kinds(if is_answer { open } else { builtin.returns })
             }
         }
     }
 
     /// Reports what some of the arguments make certain, whatever the others are.
-    fn together(&mut self, builtin: &'static Builtin, nodes: &[Node], known: &[Known]) {
-        let values: Vec<Option<&Value>> = known.iter().map(Known::value).collect();
+    fn together(&mut self, builtin: &'static Builtin, nodes: &[Node], known: &[PartialValue]) {
+        let values: Vec<Option<&Value>> = known.iter().map(PartialValue::value).collect();
         let checked = match (builtin.name, values.as_slice()) {
             ("format", [Some(Value::String(template)), rest @ ..]) => check_template(template, rest.len()),
             ("substring", [Some(text), Some(start), None]) => {
@@ -189,11 +190,11 @@ impl Check<'_> {
         }
     }
 
-    fn argument(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Known {
+    fn argument(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> PartialValue {
         let known = self.known(node);
         let checked = match &known {
-            Known::Value(value) => builtin.check(position, value),
-            Known::Kinds(kinds) => builtin.check_kinds(position, kinds),
+            PartialValue::Value(value) => builtin.check(position, value),
+            PartialValue::Kinds(kinds) => builtin.check_kinds(position, kinds),
         };
         match checked.map_err(|wrong| located(wrong, std::slice::from_ref(node), &node.at)) {
             Err(Stop::Fault(fault)) => self.wrong(fault),
@@ -201,18 +202,18 @@ impl Check<'_> {
         }
     }
 
-    fn user_function(&mut self, name: &str, arguments: &[Node], at: &Range<usize>) -> Known {
+    fn user_function(&mut self, name: &str, arguments: &[Node], at: &Range<usize>) -> PartialValue {
         let Some(function) = self.environment.function(name).filter(|function| function.is_readable) else {
-            return Known::NOTHING;
+            return PartialValue::NOTHING;
         };
         if let Err(Stop::Fault(fault)) = function.check_count(arguments.len(), at) {
             return self.wrong(fault);
         }
         for (parameter, node) in function.parameters.iter().zip(arguments) {
             let known = match self.known(node) {
-                Known::Value(value) => Kind::of(&value),
-                Known::Kinds([kind]) => Some(*kind),
-                Known::Kinds(_) => None,
+                PartialValue::Value(value) => ValueKind::of(&value),
+                PartialValue::Kinds([kind]) => Some(*kind),
+                PartialValue::Kinds(_) => None,
             };
             let wrong = known.filter(|kind| !kinds_of(parameter.value).contains(kind));
             if let Some(found) = wrong
@@ -221,7 +222,7 @@ impl Check<'_> {
                 self.wrong(fault);
             }
         }
-        Known::Kinds(kinds_of(function.output_type.value))
+        PartialValue::Kinds(kinds_of(function.output_type.value))
     }
 
     /// The names that are written in it, also where it might not be computed. `bound` are the parameters of the lambdas
@@ -248,7 +249,7 @@ impl Check<'_> {
             Form::Access { of, path } => {
                 self.names(of, bound);
                 for accessor in path {
-                    if let Step::Index(index) = &accessor.step {
+                    if let AccessStep::Index(index) = &accessor.step {
                         self.names(index, bound);
                     }
                 }

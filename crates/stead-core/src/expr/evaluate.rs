@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::builtin::{Ask, Builtin, Kind, Lazy, Run, Wrong};
+use super::builtin::{Ask, Builtin, Lazy, Run, ValueKind, Wrong};
 use super::codes;
-use super::syntax::{Accessor, Form, Lambda, Node, Step};
+use super::syntax::{AccessStep, Accessor, Form, Lambda, Node};
 use super::{Environment, Fault, Help, Stop};
 use crate::budget::{Budget, Exceeded};
 use crate::diag::{Code, nearest};
-use crate::value::{DataType, Key, Object, Step as Deferred, Value};
+use crate::value::{DataType, Key, Object, SealedStep as Deferred, Value};
 
 /// How deep values may be nested. Every use of a variable could add a level, and values are walked recursively.
 pub(super) const MAX_NESTING: usize = 256;
@@ -71,11 +71,11 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
 }
 
 /// Checks that a value of one of these kinds can have the member or element that a step selects.
-pub(super) fn access_of_kinds(kinds: &[Kind], step: &Step) -> Result<(), Wrong> {
-    let has = |kind: Kind| kinds.contains(&kind);
+pub(super) fn access_of_kinds(kinds: &[ValueKind], step: &AccessStep) -> Result<(), Wrong> {
+    let has = |kind: ValueKind| kinds.contains(&kind);
     let message = match step {
-        Step::Member(_) if !has(Kind::Object) => NOT_AN_OBJECT,
-        Step::Index(_) if !has(Kind::Object) && !has(Kind::Array) => NOT_AN_ARRAY,
+        AccessStep::Member(_) if !has(ValueKind::Object) => NOT_AN_OBJECT,
+        AccessStep::Index(_) if !has(ValueKind::Object) && !has(ValueKind::Array) => NOT_AN_ARRAY,
         _ => return Ok(()),
     };
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
@@ -337,9 +337,9 @@ impl<'e> Evaluator<'e> {
             matches!(&of.kind, Form::Call { builtin, .. } if matches!(builtin.run, Run::Ask(Ask::Reference)));
         for (position, accessor) in path.iter().enumerate() {
             let key = match &accessor.step {
-                Step::Member(name) if is_reference && position == 0 && &**name == STATE => Key::State,
-                Step::Member(name) => Key::Member(name.clone()),
-                Step::Index(index) => Key::Index(self.value(index)?),
+                AccessStep::Member(name) if is_reference && position == 0 && &**name == STATE => Key::State,
+                AccessStep::Member(name) => Key::Member(name.clone()),
+                AccessStep::Index(index) => Key::Index(self.value(index)?),
             };
             let is_sealed = matches!(value, Value::Sealed(_)) || matches!(key, Key::Index(Value::Sealed(_)));
             value = if is_sealed {

@@ -20,7 +20,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use builtin::{Builtin, Kind};
+pub use builtin::{Builtin, ValueKind};
 pub use builtins::{NAMESPACE, functions};
 pub(crate) use check::kinds_of;
 pub(crate) use evaluate::fits;
@@ -119,7 +119,7 @@ pub enum Stop {
     /// It depends on an instance whose outcome is not known yet.
     Unknown(ResourceId),
     /// It depends on a value that is not known yet, of one of these kinds.
-    Open(&'static [Kind]),
+    Open(&'static [ValueKind]),
     /// It is wrong.
     Fault(Fault),
 }
@@ -223,7 +223,7 @@ pub enum Answer {
     /// It will be known once that instance has run.
     Unknown(ResourceId),
     /// It is not known yet, but will be of one of these kinds.
-    Open(&'static [Kind]),
+    Open(&'static [ValueKind]),
     /// There is nothing of that name; these are the names that there are.
     Absent {
         /// For a hint at what was meant.

@@ -8,7 +8,7 @@
 
 use serde_json::Value as Json;
 
-use super::builtin::{Builtin, Kind, Lazy, Run};
+use super::builtin::{Builtin, Lazy, Run, ValueKind};
 use super::builtins::find;
 use super::codes;
 use super::evaluate::{Evaluator, MAX_NESTING, access, fits, shallow};
@@ -17,7 +17,7 @@ use super::{Environment, Expression, Named, Stop, Template, UserFunction, is_exp
 use crate::budget::Budget;
 use crate::id::SecretName;
 use crate::text::{Span, Spanned};
-use crate::value::{Closure, Function, Key, Recipe, Step, Value};
+use crate::value::{Closure, Function, Key, Recipe, SealedStep, Value};
 
 /// Why a sealed value could not be opened.
 ///
@@ -83,9 +83,9 @@ impl Opener<'_> {
         })
     }
 
-    fn step(&mut self, step: &Step) -> Result<Value, OpenError> {
+    fn step(&mut self, step: &SealedStep) -> Result<Value, OpenError> {
         match step {
-            Step::Apply { function, arguments } => {
+            SealedStep::Apply { function, arguments } => {
                 let unknown = || OpenError::UnknownFunction { function: function.to_string() };
                 let builtin = find(function).ok_or_else(unknown)?;
                 match builtin.run {
@@ -93,7 +93,7 @@ impl Opener<'_> {
                     _ => self.strict(builtin, arguments),
                 }
             }
-            Step::Access { of, key } => {
+            SealedStep::Access { of, key } => {
                 let of = self.value(of)?;
                 let key = match key {
                     Key::Index(index) => &Key::Index(self.value(index)?),
@@ -101,7 +101,7 @@ impl Opener<'_> {
                 };
                 access(of, key).map_err(|_| refused("member access"))
             }
-            Step::Keep(items) => {
+            SealedStep::Keep(items) => {
                 let mut kept = Vec::new();
                 for (item, verdict) in items {
                     if self.truth(verdict, "filter")? {
@@ -110,12 +110,12 @@ impl Opener<'_> {
                 }
                 Ok(Value::Array(kept))
             }
-            Step::Each { array, closure } => self.each(array, closure),
-            Step::Typed { value, data_type } => {
+            SealedStep::Each { array, closure } => self.each(array, closure),
+            SealedStep::Typed { value, data_type } => {
                 let value = self.value(value)?;
                 if fits(*data_type, &value) { Ok(value) } else { Err(refused("user function")) }
             }
-            Step::Failed => Err(refused("expression")),
+            SealedStep::Failed => Err(refused("expression")),
         }
     }
 
@@ -152,7 +152,7 @@ impl Opener<'_> {
             (Lazy::Coalesce, _) => {
                 for argument in arguments {
                     let value = self.value(argument)?;
-                    if Kind::of(&value) != Some(Kind::Null) {
+                    if ValueKind::of(&value) != Some(ValueKind::Null) {
                         return Ok(value);
                     }
                 }

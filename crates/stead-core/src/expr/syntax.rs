@@ -12,7 +12,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::builtin::{Builtin, Kind};
+use super::builtin::{Builtin, ValueKind};
 use super::builtins::{NAMESPACE, find, functions};
 use super::codes;
 use super::{Fault, Help};
@@ -59,15 +59,15 @@ pub(super) struct Lambda {
 #[derive(Clone, PartialEq)]
 pub(super) struct Accessor {
     pub(super) at: Range<usize>,
-    pub(super) step: Step,
+    pub(super) step: AccessStep,
 }
 
 impl Accessor {
     /// The name that it selects, if it is written.
     pub(super) fn member(&self) -> Option<&str> {
         match &self.step {
-            Step::Member(name) => Some(name),
-            Step::Index(index) => match &index.kind {
+            AccessStep::Member(name) => Some(name),
+            AccessStep::Index(index) => match &index.kind {
                 Form::Constant(Value::String(name)) => Some(name),
                 _ => None,
             },
@@ -77,7 +77,7 @@ impl Accessor {
 
 /// The selector of a step.
 #[derive(Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum AccessStep {
     /// `.name`
     Member(Box<str>),
     /// `[value]`
@@ -99,7 +99,7 @@ impl Node {
             Form::Access { of, path } => {
                 of.walk(visit);
                 for accessor in path {
-                    if let Step::Index(index) = &accessor.step {
+                    if let AccessStep::Index(index) = &accessor.step {
                         index.walk(visit);
                     }
                 }
@@ -514,22 +514,22 @@ impl<'t> Parser<'t> {
         Ok(Node { at: of.at.start..last.at.end, kind: Form::Access { of: Box::new(of), path } })
     }
 
-    fn member(&mut self) -> Result<(Step, usize), Fault> {
+    fn member(&mut self) -> Result<(AccessStep, usize), Fault> {
         self.bump()?;
         if self.token != Token::Word {
             let help = "members with other characters are written ['name']".to_owned();
             return Err(Fault { help: Some(help.into()), ..self.unexpected("the name of a member behind '.'") });
         }
         let (_, at) = self.bump()?;
-        Ok((Step::Member(self.word(&at).into()), at.end))
+        Ok((AccessStep::Member(self.word(&at).into()), at.end))
     }
 
-    fn index(&mut self) -> Result<(Step, usize), Fault> {
+    fn index(&mut self) -> Result<(AccessStep, usize), Fault> {
         self.bump()?;
         let index = self.value()?;
         refuse_lambda(&index, "[ ]")?;
         let end = self.expect(&Token::CloseBracket, "']' behind the index")?.end;
-        Ok((Step::Index(Box::new(index)), end))
+        Ok((AccessStep::Index(Box::new(index)), end))
     }
 }
 
@@ -588,7 +588,7 @@ fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>)
 
 fn check_lambdas(builtin: &'static Builtin, arguments: &[Node]) -> Result<(), Fault> {
     for (position, argument) in arguments.iter().enumerate() {
-        let wanted = builtin.accepts_at(position).contains(&Kind::Lambda);
+        let wanted = builtin.accepts_at(position).contains(&ValueKind::Lambda);
         match &argument.kind {
             Form::Lambda(lambda) if wanted && lambda.parameters.len() > 2 => {
                 let message = format!("Function '{}' gives its lambda one or two values", builtin.name);

@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::syntax::Node;
-use super::{Fault, Kind, Stop, Template};
+use super::{Fault, Stop, Template, ValueKind};
 use crate::diag::counted;
 use crate::text::{self, Spanned};
-use crate::value::{DataType, Object, Step, Value};
+use crate::value::{DataType, Object, SealedStep, Value};
 
 /// Something with a name of its own.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl<'e> Evaluator<'e> {
     pub(super) fn user_call(&mut self, name: &str, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         let function = self.function(name, at)?;
         if !function.is_readable {
-            return Err(Stop::Open(Kind::VALUES));
+            return Err(Stop::Open(ValueKind::VALUES));
         }
         let parameters = self.parameters(function, nodes, at)?;
         let outer = std::mem::take(&mut self.lambda_variables);
@@ -124,10 +124,10 @@ impl<'e> Evaluator<'e> {
         wrong: impl FnOnce(&str) -> Stop,
     ) -> Result<Value, Stop> {
         match value {
-            Value::Sealed(_) => Ok(Value::deferred(Step::Typed { value, data_type })),
+            Value::Sealed(_) => Ok(Value::deferred(SealedStep::Typed { value, data_type })),
             value if !fits(data_type, &value) => Err(wrong(value.kind())),
             value if data_type.is_secure() && value.has_sealed() => {
-                Ok(Value::deferred(Step::Typed { value, data_type }))
+                Ok(Value::deferred(SealedStep::Typed { value, data_type }))
             }
             value if data_type.is_secure() => self.environment.seal(value).ok_or_else(|| {
                 stop(&codes::NOT_HERE, at, "functions that take or return secrets are not available here", None)

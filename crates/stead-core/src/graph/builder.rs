@@ -21,7 +21,7 @@ pub(super) struct Builder<'a> {
     pub(super) graph: Graph,
     pub(super) findings: Findings,
     pub(super) wants: BTreeSet<FactKey>,
-    pub(super) room: Room,
+    pub(super) room: BuildRoom,
     /// True if instances are missing from the graph because something is wrong with them.
     pub(super) is_incomplete: bool,
     pub(super) compared: usize,
@@ -52,13 +52,13 @@ pub(super) struct Unknown {
 
 /// The numbers of nodes and documents that may still be built. Where one of them is used up nothing more is: a
 /// document that includes itself twice would go on for ever, however shallow.
-pub(super) struct Room {
+pub(super) struct BuildRoom {
     pub(super) depth: usize,
     pub(super) instances: i64,
     pub(super) included: usize,
 }
 
-impl Room {
+impl BuildRoom {
     pub(super) const NONE: Self = Self { depth: 0, instances: 0, included: 0 };
 
     pub(super) fn is_used_up(&self) -> bool {
@@ -73,7 +73,7 @@ impl Builder<'_> {
 
     /// Says why nothing more can be built.
     pub(super) fn stop(&mut self, code: Code, span: Span, message: String) {
-        self.room = Room::NONE;
+        self.room = BuildRoom::NONE;
         self.error(code, span, message);
     }
 
@@ -89,7 +89,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn too_large(&mut self, span: Span, message: String) {
-        self.room = Room::NONE;
+        self.room = BuildRoom::NONE;
         let finding = Diagnostic::error(&expr::codes::LIMIT, span, message);
         self.findings.push(finding.with_help("use fewer iterations, or smaller values"));
     }
@@ -142,7 +142,7 @@ impl Builder<'_> {
             Stop::Fault(_) => {
                 self.findings.extend(halt.diagnostic(self.sources));
                 if self.budget.check().is_err() {
-                    self.room = Room::NONE;
+                    self.room = BuildRoom::NONE;
                 }
             }
             Stop::Unknown(id) => {

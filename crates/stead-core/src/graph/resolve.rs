@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::builder::{Builder, Room, Unknown};
+use super::builder::{BuildRoom, Builder, Unknown};
 use super::scope::{stated, stated_at};
 use super::{
     Adjacent, Expansion, ExpansionFinding, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose,
@@ -59,7 +59,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         graph: Graph::default(),
         findings: Findings::new(&text::codes::TOO_MANY, MAX_FINDINGS),
         wants: BTreeSet::new(),
-        room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
+        room: BuildRoom { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
         is_incomplete: false,
         compared: MAX_COMPARED,
         budget: Budget::new(Budget::DOCUMENT),
@@ -577,7 +577,7 @@ impl Builder<'_> {
         // The outermost document is the first level.
         if self.room.depth <= 1 {
             let message = format!("'{}' is nested more than {MAX_NESTING} deep", self.graph.node(id).name);
-            self.room = Room::NONE;
+            self.room = BuildRoom::NONE;
             let finding = Diagnostic::error(&codes::TOO_DEEP, instance.span, message);
             self.findings.push(match purpose {
                 Purpose::Include if !manifest.is_composite() => {

@@ -6,7 +6,7 @@ use super::{Facts, Iteration, Scope, ScopeId};
 use crate::budget::Budget;
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
-use crate::expr::{Answer, Environment, Expression, FactKey, Kind, Stop, Template, kinds_of};
+use crate::expr::{Answer, Environment, Expression, FactKey, Stop, Template, ValueKind, kinds_of};
 use crate::id::ResourceId;
 use crate::text::node::Kind as Form;
 use crate::text::{self, Entry, Sources, Span};
@@ -60,7 +60,7 @@ impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
         let open = |scope: &Scope| {
             let declared = scope.open.parameters.get(name).map(|data_type| kinds_of(*data_type));
-            declared.or_else(|| scope.document.unreadable.contains(name).then_some(Kind::VALUES))
+            declared.or_else(|| scope.document.unreadable.contains(name).then_some(ValueKind::VALUES))
         };
         self.look_up(
             name,
@@ -71,7 +71,7 @@ impl Environment for ScopeView<'_> {
     }
 
     fn variable(&self, name: &str) -> Answer {
-        let open = |scope: &Scope| scope.open.variables.contains(name).then_some(Kind::VALUES);
+        let open = |scope: &Scope| scope.open.variables.contains(name).then_some(ValueKind::VALUES);
         self.look_up(name, |scope| &scope.variables, open, |scope| scope.open.variables.iter().collect())
     }
 
@@ -112,7 +112,7 @@ impl Environment for ScopeView<'_> {
 }
 
 /// The kinds of value that something can have.
-type Kinds = &'static [Kind];
+type Kinds = &'static [ValueKind];
 
 /// The view of an expression before anything runs, where it will be computed while a run goes on: answers of
 /// instances are not known yet.
@@ -150,13 +150,13 @@ impl Environment for StaticView<'_> {
 
     /// A state, or what is nested in a container.
     fn reference(&self, _id: &ResourceId) -> Answer {
-        Answer::Open(&[Kind::Object, Kind::Array])
+        Answer::Open(&[ValueKind::Object, ValueKind::Array])
     }
     fn state_changed(&self, _id: &ResourceId) -> Answer {
-        Answer::Open(&[Kind::Boolean])
+        Answer::Open(&[ValueKind::Boolean])
     }
     fn restart_required(&self, _kind: &str, _name: Option<&str>) -> Answer {
-        Answer::Open(&[Kind::Boolean])
+        Answer::Open(&[ValueKind::Boolean])
     }
 }
 

@@ -15,10 +15,10 @@ pub(super) const KINDS: [(&str, Kind); 5] = [
 pub(super) const IMPORT: (&str, Kind) = ("import", Kind::Importer);
 
 /// Where a capability is kept.
-type Place = fn(&mut Capabilities) -> &mut bool;
+type CapabilityField = fn(&mut Capabilities) -> &mut bool;
 
 /// The capabilities, in the order in which they are listed.
-pub(super) const CAPABILITIES: [(&str, Place); 9] = [
+pub(super) const CAPABILITIES: [(&str, CapabilityField); 9] = [
     ("get", |can| &mut can.get),
     ("set", |can| &mut can.set),
     ("setHandlesExist", |can| &mut can.set_handles_exist),

@@ -254,22 +254,22 @@ fn joined(pieces: Vec<Piece>, is_typed: bool) -> Value {
 
 /// A step of a path.
 #[derive(Clone, PartialEq, Debug)]
-enum Step {
+enum BindingStep {
     Key(String),
     Index(u32),
     /// The steps behind it are carried out with each element.
     Each,
 }
 
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn steps(path: &str) -> Option<Vec<BindingStep>> {
     let mut steps = Vec::new();
     for part in path.split(':') {
         let (key, mut indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));
         if !key.is_empty() {
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(BindingStep::Key(key.to_owned()));
         }
         while let Some((index, rest)) = indexes.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            steps.push(if index == "*" { Step::Each } else { Step::Index(index.parse().ok()?) });
+            steps.push(if index == "*" { BindingStep::Each } else { BindingStep::Index(index.parse().ok()?) });
             indexes = rest;
         }
         if !indexes.is_empty() || part.is_empty() {
@@ -280,18 +280,18 @@ fn steps(path: &str) -> Option<Vec<Step>> {
 }
 
 /// The expression for what lies at the end of a path.
-fn access(of: String, steps: &[Step], depth: usize) -> String {
+fn access(of: String, steps: &[BindingStep], depth: usize) -> String {
     match steps {
-        [] | [Step::Each] => of,
-        [Step::Key(key), rest @ ..] => {
+        [] | [BindingStep::Each] => of,
+        [BindingStep::Key(key), rest @ ..] => {
             let mut letters = key.chars();
             let is_word = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
                 && letters.all(|each| each.is_ascii_alphanumeric() || each == '_');
             let member = if is_word { format!("{of}.{key}") } else { format!("{of}[{}]", quoted(key)) };
             access(member, rest, depth)
         }
-        [Step::Index(index), rest @ ..] => access(format!("{of}[{index}]"), rest, depth),
-        [Step::Each, rest @ ..] => {
+        [BindingStep::Index(index), rest @ ..] => access(format!("{of}[{index}]"), rest, depth),
+        [BindingStep::Each, rest @ ..] => {
             let item = if depth == 0 { "item".to_owned() } else { format!("item{depth}") };
             let body = access(format!("lambdaVariables('{item}')"), rest, depth + 1);
             format!("map({of}, lambda('{item}', {body}))")

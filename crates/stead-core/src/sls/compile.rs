@@ -13,14 +13,14 @@ use crate::text::{Entry, Kind, Node, Span};
 /// All states, in the order in which Idem would call them one at a time.
 #[derive(Default)]
 pub(super) struct Compiled<'a> {
-    pub(super) states: Vec<State<'a>>,
+    pub(super) states: Vec<StateCall<'a>>,
     /// Their places by their ids and by their names, ascending.
     by_text: BTreeMap<&'a str, Vec<usize>>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 /// A state function that is called once.
-pub(super) struct State<'a> {
+pub(super) struct StateCall<'a> {
     pub(super) declaration: &'a Declaration,
     pub(super) function: &'a str,
     /// The entry of `names` that it was made for.
@@ -40,7 +40,7 @@ pub(super) struct State<'a> {
     pub(super) handlers: BTreeMap<Requisite, String>,
 }
 
-impl<'a> State<'a> {
+impl<'a> StateCall<'a> {
     /// The id of its instance.
     pub(super) fn id(&self) -> ResourceId {
         ResourceId { type_name: self.declaration.type_name.clone(), name: self.name.as_str().into() }
@@ -112,7 +112,7 @@ impl<'a> Compiled<'a> {
         };
         let stated = last(Keyword::Name).and_then(Node::as_str).filter(|text| !template::is_marked(text));
         let argument = stated.unwrap_or(&declaration.id.value);
-        let state = |resource_name, overrides, argument, span| State {
+        let state = |resource_name, overrides, argument, span| StateCall {
             declaration,
             function,
             resource_name,
@@ -196,7 +196,7 @@ impl<'a> Compiled<'a> {
 
     /// Names the instances that call `mod_watch`, as no state is named.
     fn name_handlers(&mut self) {
-        let taken: BTreeSet<ResourceId> = self.states.iter().map(State::id).collect();
+        let taken: BTreeSet<ResourceId> = self.states.iter().map(StateCall::id).collect();
         for state in self.states.iter_mut().filter(|state| !state.requisites.contains_key(&Requisite::Prereq)) {
             for (requisite, suffix) in [(Requisite::Watch, "watch"), (Requisite::Listen, "listen")] {
                 if state.requisites.contains_key(&requisite) {
@@ -272,20 +272,21 @@ impl<'a> Compiled<'a> {
         if module == Some("sls") {
             return self.matching(|state| glob::matches(target, &state.declaration.sls));
         }
-        let is_wanted = |state: &State<'_>| {
+        let is_wanted = |state: &StateCall<'_>| {
             module.is_none_or(|module| module == state.declaration.module.value)
                 && resource_name.is_none_or(|name| state.resource_name == Some(name))
         };
         if glob::is_pattern(id) {
-            let is_named =
-                |state: &State<'_>| glob::matches(id, &state.declaration.id.value) || glob::matches(id, state.argument);
+            let is_named = |state: &StateCall<'_>| {
+                glob::matches(id, &state.declaration.id.value) || glob::matches(id, state.argument)
+            };
             return self.matching(|state| is_wanted(state) && is_named(state));
         }
         let places = self.by_text.get(id).into_iter().flatten().copied();
         places.filter(|at| self.states.get(*at).is_some_and(is_wanted)).collect()
     }
 
-    fn matching(&self, is_wanted: impl Fn(&State<'_>) -> bool) -> Vec<usize> {
+    fn matching(&self, is_wanted: impl Fn(&StateCall<'_>) -> bool) -> Vec<usize> {
         (0..).zip(&self.states).filter(|(_, state)| is_wanted(state)).map(|(at, _)| at).collect()
     }
 
@@ -314,13 +315,13 @@ impl<'a> Compiled<'a> {
     /// That states wait for each other, if they do.
     pub(super) fn cycle(&self, references: &[(usize, usize)]) -> Option<Diagnostic> {
         let Cycle(members) = sort(&self.needs(references)).err()?;
-        let states: Vec<&State<'_>> = members.iter().filter_map(|at| self.states.get(*at)).collect();
+        let states: Vec<&StateCall<'_>> = members.iter().filter_map(|at| self.states.get(*at)).collect();
         let (first, others) = states.split_first()?;
         let chain: Vec<String> = states.iter().chain([first]).map(|state| state.label()).collect();
         let message = format!("Circular dependency: {}", chain.join(" -> "));
         let finding =
             Diagnostic::error(&graph::codes::CYCLE, first.span, message).with_help("remove one of these dependencies");
-        let labelled = |finding: Diagnostic, state: &&State<'_>| finding.with_label(state.span, state.label());
+        let labelled = |finding: Diagnostic, state: &&StateCall<'_>| finding.with_label(state.span, state.label());
         Some(others.iter().fold(finding, labelled))
     }
 

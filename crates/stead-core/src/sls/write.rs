@@ -1,7 +1,7 @@
 //! From states to the instances of a document.
 
 use super::binding::{Binder, literal, quoted};
-use super::compile::{Compiled, State};
+use super::compile::{Compiled, StateCall};
 use super::keyword::{Keyword, Requisite, is_ignored_by_idem, keyword};
 use super::own;
 use super::read::Read;
@@ -138,7 +138,7 @@ impl Writer<'_> {
     /// The instance that calls `mod_watch`, if the state itself is called and the targets of a requisite changed.
     fn handler(
         &mut self,
-        state: &State<'_>,
+        state: &StateCall<'_>,
         (requisite, name): (Requisite, &str),
         of_state: &Relations,
         mut properties: Object,
@@ -164,7 +164,7 @@ impl Writer<'_> {
     }
 
     /// The conditions of a state, with what must change for it.
-    fn conditions(&self, state: &State<'_>, relations: &Relations) -> Vec<String> {
+    fn conditions(&self, state: &StateCall<'_>, relations: &Relations) -> Vec<String> {
         let changed = [(Requisite::OnChanges, "and"), (Requisite::OnChangesAny, "or")].map(|(requisite, function)| {
             let targets = state.targets(requisite);
             (!targets.is_empty()).then(|| self.changed(function, targets))
@@ -179,13 +179,13 @@ impl Writer<'_> {
     }
 
     /// Adds a warning at the arguments that are a keyword.
-    fn warn(&mut self, state: &State<'_>, about: Keyword, code: Code, message: impl Fn(&str) -> String) {
+    fn warn(&mut self, state: &StateCall<'_>, about: Keyword, code: Code, message: impl Fn(&str) -> String) {
         let places = state.arguments().filter(|entry| keyword(&entry.key) == Some(about)).map(|entry| entry.key_span);
         let place = places.last().unwrap_or(state.declaration.id.span);
         self.findings.push(Diagnostic::warning(code, place, message(&state.declaration.id.value)));
     }
 
-    fn requisite(&mut self, state: &State<'_>, requisite: Requisite, targets: &[usize], relations: &mut Relations) {
+    fn requisite(&mut self, state: &StateCall<'_>, requisite: Requisite, targets: &[usize], relations: &mut Relations) {
         let several = targets.len() > 1;
         let about = Keyword::Requisite(requisite);
         match requisite {
@@ -257,7 +257,7 @@ impl Writer<'_> {
         call(function, targets.iter().map(one))
     }
 
-    fn properties(&mut self, at: usize, state: &State<'_>) -> Object {
+    fn properties(&mut self, at: usize, state: &StateCall<'_>) -> Object {
         let mut properties = Object::new();
         match state
             .value(Keyword::Name)
@@ -286,7 +286,7 @@ impl Writer<'_> {
     }
 
     /// Wraps the properties that are secret, as DSC v3 does.
-    fn seal(&mut self, state: &State<'_>, names: &Node, properties: &mut Object) {
+    fn seal(&mut self, state: &StateCall<'_>, names: &Node, properties: &mut Object) {
         for item in names.items().unwrap_or(std::slice::from_ref(names)) {
             let Some(name) = item.as_str() else {
                 let finding = Diagnostic::error(&codes::FORM, item.span, "'sensitive' must name arguments");
@@ -307,7 +307,7 @@ impl Writer<'_> {
     }
 
     /// Returns the parts that are not carried over, as written.
-    fn metadata(&mut self, state: &State<'_>) -> Option<Object> {
+    fn metadata(&mut self, state: &StateCall<'_>) -> Option<Object> {
         let mut kept = Object::new();
         if let Some(meta) = &state.declaration.meta {
             kept.insert("META".to_owned(), meta.literal());
@@ -340,7 +340,7 @@ fn call(function: &str, arguments: impl Iterator<Item = String>) -> String {
 }
 
 fn instance(
-    state: &State<'_>,
+    state: &StateCall<'_>,
     name: &str,
     properties: Object,
     relations: Relations,

@@ -206,11 +206,11 @@ fn sum(
 pub(super) fn bounded(text: &str) -> Result<String, (usize, &'static str)> {
     let mut scan = Scan { text, at: 0, edits: Vec::new(), open: Vec::new() };
     while let Some(kind) = scan.enter_block() {
-        if kind == Kind::Raw {
+        if kind == TagKind::Raw {
             scan.leave_raw();
             continue;
         }
-        scan.block(kind == Kind::Tag)
+        scan.block(kind == TagKind::Tag)
             .map_err(|problem| (text.get(..scan.at).unwrap_or_default().matches('\n').count() + 1, problem))?;
     }
     scan.edits.sort_by_key(|(at, _)| *at);
@@ -225,7 +225,7 @@ pub(super) fn bounded(text: &str) -> Result<String, (usize, &'static str)> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum TagKind {
     Expression,
     Tag,
     Raw,
@@ -300,19 +300,19 @@ impl<'t> Scan<'t> {
     }
 
     /// Goes into the next block; `None` at the end of the text.
-    fn enter_block(&mut self) -> Option<Kind> {
+    fn enter_block(&mut self) -> Option<TagKind> {
         loop {
             self.at += self.rest().find('{')? + 1;
             let kind = match self.rest().chars().next() {
-                Some('{') => Some(Kind::Expression),
-                Some('%') => Some(Kind::Tag),
+                Some('{') => Some(TagKind::Expression),
+                Some('%') => Some(TagKind::Tag),
                 Some('#') => None,
                 _ => continue,
             };
             self.at += 1;
             match kind {
                 None => self.skip_past("#}"),
-                Some(Kind::Tag) if is_whole_tag(self.rest(), "raw") => return Some(Kind::Raw),
+                Some(TagKind::Tag) if is_whole_tag(self.rest(), "raw") => return Some(TagKind::Raw),
                 kind => return kind,
             }
         }

@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 pub use self::data_type::DataType;
 pub use self::object::{Iter, Object};
 pub use self::sealed::{
-    Closure, Computed, Function, Key, Recipe, Seal, Sealed, Step, redacting_wrapped, sealing_wrapped,
+    Closure, Computed, Function, Key, Recipe, Seal, Sealed, SealedStep, redacting_wrapped, sealing_wrapped,
 };
 
 /// A JSON number; integers are kept exactly over the whole range of 64 bits.

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum ObjectEdit {
         Insert(u8, i64),
         Remove(u8),
         SwapRemove(u8),
@@ -247,39 +247,39 @@ mod tests {
         Keep(i64),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = ObjectEdit> {
         prop_oneof![
-            20 => (0..60_u8, any::<i64>()).prop_map(|(name, value)| Step::Insert(name, value)),
-            3 => (0..60_u8).prop_map(Step::Remove),
-            3 => (0..60_u8).prop_map(Step::SwapRemove),
-            1 => Just(Step::Pop),
-            1 => (2..10_i64).prop_map(Step::Keep),
+            20 => (0..60_u8, any::<i64>()).prop_map(|(name, value)| ObjectEdit::Insert(name, value)),
+            3 => (0..60_u8).prop_map(ObjectEdit::Remove),
+            3 => (0..60_u8).prop_map(ObjectEdit::SwapRemove),
+            1 => Just(ObjectEdit::Pop),
+            1 => (2..10_i64).prop_map(ObjectEdit::Keep),
         ]
     }
 
     /// Carries the same steps out on a list that is always searched from its start.
-    fn carry_out(step: &Step, object: &mut Object, model: &mut Vec<(String, i64)>) {
+    fn carry_out(step: &ObjectEdit, object: &mut Object, model: &mut Vec<(String, i64)>) {
         match step {
-            Step::Insert(name, value) => {
+            ObjectEdit::Insert(name, value) => {
                 object.insert(name.to_string(), Value::from(*value));
                 match model.iter_mut().find(|(other, _)| *other == name.to_string()) {
                     Some((_, old)) => *old = *value,
                     None => model.push((name.to_string(), *value)),
                 }
             }
-            Step::Remove(name) => {
+            ObjectEdit::Remove(name) => {
                 let removed = object.remove(&name.to_string()).is_some();
                 let before = model.len();
                 model.retain(|(other, _)| *other != name.to_string());
                 assert_eq!(removed, model.len() < before);
             }
-            Step::SwapRemove(name) => {
+            ObjectEdit::SwapRemove(name) => {
                 let found = model.iter().position(|(other, _)| *other == name.to_string());
                 let removed = found.map(|position| Value::from(model.swap_remove(position).1));
                 assert_eq!(object.swap_remove(&name.to_string()), removed);
             }
-            Step::Pop => assert_eq!(object.pop().map(|(name, _)| name), model.pop().map(|(name, _)| name)),
-            Step::Keep(divisor) => {
+            ObjectEdit::Pop => assert_eq!(object.pop().map(|(name, _)| name), model.pop().map(|(name, _)| name)),
+            ObjectEdit::Keep(divisor) => {
                 object.retain(|_, value| value.as_i64().is_some_and(|value| value % divisor != 0));
                 model.retain(|(_, value)| value % divisor != 0);
             }

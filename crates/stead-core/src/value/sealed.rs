@@ -62,18 +62,18 @@ pub struct Computed(Arc<Computation>);
 
 struct Computation {
     depth: usize,
-    step: Step,
+    step: SealedStep,
 }
 
 impl Computed {
     /// A step to be computed when the host opens it.
-    pub fn new(step: Step) -> Self {
+    pub fn new(step: SealedStep) -> Self {
         let depth = 1 + step.values().map(Value::depth).max().unwrap_or(0);
         Self(Arc::new(Computation { depth, step }))
     }
 
     /// The last step; those before it are the computed parts of its values.
-    pub fn step(&self) -> &Step {
+    pub fn step(&self) -> &SealedStep {
         &self.0.step
     }
 
@@ -132,7 +132,7 @@ impl Comparison {
 /// One deferred step over values of type `V`.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Step<V = Value> {
+pub enum SealedStep<V = Value> {
     /// A function of the language, by its name.
     Apply {
         /// The function.
@@ -206,7 +206,7 @@ pub struct Function {
     pub output: serde_json::Value,
 }
 
-impl<V> Step<V> {
+impl<V> SealedStep<V> {
     /// Every value in it.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         let values: Vec<&V> = match self {
@@ -222,15 +222,15 @@ impl<V> Step<V> {
     }
 
     /// The step without its values.
-    fn shape(&self) -> Step<()> {
+    fn shape(&self) -> SealedStep<()> {
         let Ok(shape) = self.map(&mut |_| Ok::<_, std::convert::Infallible>(()));
         shape
     }
 
     /// Returns the same step over other values.
-    pub(super) fn map<W, E>(&self, of: &mut dyn FnMut(&V) -> Result<W, E>) -> Result<Step<W>, E> {
+    pub(super) fn map<W, E>(&self, of: &mut dyn FnMut(&V) -> Result<W, E>) -> Result<SealedStep<W>, E> {
         Ok(match self {
-            Self::Apply { function, arguments } => Step::Apply {
+            Self::Apply { function, arguments } => SealedStep::Apply {
                 function: function.clone(),
                 arguments: arguments.iter().map(of).collect::<Result<_, _>>()?,
             },
@@ -241,19 +241,19 @@ impl<V> Step<V> {
                     Key::State => Key::State,
                     Key::Index(index) => Key::Index(of(index)?),
                 };
-                Step::Access { of: whole, key }
+                SealedStep::Access { of: whole, key }
             }
-            Self::Keep(items) => {
-                Step::Keep(items.iter().map(|(item, verdict)| Ok((of(item)?, of(verdict)?))).collect::<Result<_, _>>()?)
-            }
+            Self::Keep(items) => SealedStep::Keep(
+                items.iter().map(|(item, verdict)| Ok((of(item)?, of(verdict)?))).collect::<Result<_, _>>()?,
+            ),
             Self::Each { array, closure } => {
                 let array = of(array)?;
                 let captured = closure.captured.iter().map(of).collect::<Result<_, _>>()?;
                 let (source, functions) = (closure.source.clone(), closure.functions.clone());
-                Step::Each { array, closure: Closure { source, captured, functions } }
+                SealedStep::Each { array, closure: Closure { source, captured, functions } }
             }
-            Self::Typed { value, data_type } => Step::Typed { value: of(value)?, data_type: *data_type },
-            Self::Failed => Step::Failed,
+            Self::Typed { value, data_type } => SealedStep::Typed { value: of(value)?, data_type: *data_type },
+            Self::Failed => SealedStep::Failed,
         })
     }
 }
@@ -275,7 +275,7 @@ impl Value {
     }
 
     /// Returns the result of a step that is yet to be computed, as a value.
-    pub fn deferred(step: Step) -> Self {
+    pub fn deferred(step: SealedStep) -> Self {
         Self::Sealed(Sealed(Recipe::Computed(Computed::new(step))))
     }
 
@@ -285,7 +285,7 @@ impl Value {
     #[must_use]
     pub fn sealed_as(self, data_type: DataType, seal: &dyn Seal) -> Self {
         if self.has_sealed() {
-            return Self::deferred(Step::Typed { value: self, data_type });
+            return Self::deferred(SealedStep::Typed { value: self, data_type });
         }
         Self::secret(seal.seal(self))
     }

@@ -11,7 +11,7 @@ use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::sealed::{Computed, Recipe, Sealed, Step};
+use super::sealed::{Computed, Recipe, Sealed, SealedStep};
 use super::{Object, Value};
 use crate::id::SecretName;
 
@@ -28,7 +28,7 @@ enum Form {
     /// A handle.
     Secret(SecretName),
     /// A computation: the last of these steps. Parts that are shared are one step, and what a step needs is before it.
-    Steps(Vec<Step<Json>>),
+    Steps(Vec<SealedStep<Json>>),
     /// Within such steps: the one at that position.
     Step(usize),
 }
@@ -127,7 +127,7 @@ fn form(sealed: &Sealed, positions: Option<&Positions>) -> Form {
 /// The steps of a computation in the order in which they are computed, each once.
 #[derive(Default)]
 struct Steps {
-    written: Vec<Step<Json>>,
+    written: Vec<SealedStep<Json>>,
     positions: Positions,
 }
 
@@ -202,7 +202,7 @@ fn read_sealed(mut forms: impl Iterator<Item = Json>, steps: &[Computed]) -> Res
     Ok(Value::Sealed(Sealed::new(recipe)))
 }
 
-fn read_steps(written: &[Step<Json>]) -> Result<Computed, Malformed> {
+fn read_steps(written: &[SealedStep<Json>]) -> Result<Computed, Malformed> {
     let mut steps: Vec<Computed> = Vec::with_capacity(written.len());
     for step in written {
         let computed = Computed::new(step.map(&mut |value| read(value.clone(), &steps))?);
@@ -243,8 +243,8 @@ mod tests {
                     .prop_map(|members| Value::Object(members.into_iter().collect())),
                 deferred(inner.clone()),
                 (inner).prop_map(|shared| {
-                    let sealed = Value::deferred(Step::Typed { value: shared, data_type: DataType::Int });
-                    Value::deferred(Step::Keep(vec![(sealed.clone(), sealed)]))
+                    let sealed = Value::deferred(SealedStep::Typed { value: shared, data_type: DataType::Int });
+                    Value::deferred(SealedStep::Keep(vec![(sealed.clone(), sealed)]))
                 }),
             ]
         })
@@ -252,9 +252,11 @@ mod tests {
 
     fn deferred(value: impl Strategy<Value = Value> + Clone + 'static) -> impl Strategy<Value = Value> {
         let values = prop::collection::vec(value.clone(), 0..3);
-        let access = |of, key| Value::deferred(Step::Access { of, key });
+        let access = |of, key| Value::deferred(SealedStep::Access { of, key });
         prop_oneof![
-            values.clone().prop_map(|arguments| Value::deferred(Step::Apply { function: "concat".into(), arguments })),
+            values
+                .clone()
+                .prop_map(|arguments| Value::deferred(SealedStep::Apply { function: "concat".into(), arguments })),
             (value.clone(), name()).prop_map(move |(of, name)| access(of, Key::Member(name.into()))),
             value.clone().prop_map(move |of| access(of, Key::State)),
             (value.clone(), value.clone()).prop_map(move |(of, index)| access(of, Key::Index(index))),
@@ -266,9 +268,12 @@ mod tests {
                     output: serde_json::json!(["[parameters('c')]", "[[text", 1]),
                 };
                 let source = "[map(lambdaVariables(0), lambda('x', 1))]".to_owned();
-                Value::deferred(Step::Each { array, closure: Closure { source, captured, functions: vec![function] } })
+                Value::deferred(SealedStep::Each {
+                    array,
+                    closure: Closure { source, captured, functions: vec![function] },
+                })
             }),
-            Just(Value::deferred(Step::Failed)),
+            Just(Value::deferred(SealedStep::Failed)),
         ]
     }
 
@@ -294,7 +299,8 @@ mod tests {
     fn parts_that_are_shared_are_written_once() {
         let mut value = Value::secret(SecretName("v/0".into()));
         for _ in 0..200 {
-            value = Value::deferred(Step::Apply { function: "concat".into(), arguments: vec![value.clone(), value] });
+            value =
+                Value::deferred(SealedStep::Apply { function: "concat".into(), arguments: vec![value.clone(), value] });
         }
         let written = serde_json::to_string(&value).unwrap();
         assert!(written.len() < 200 * 120, "{} bytes", written.len());

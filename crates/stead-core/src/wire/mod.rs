@@ -5,11 +5,11 @@ pub mod results;
 
 use serde_json::{Value as Json, json};
 
-use crate::expr::{Builtin, Kind};
+use crate::expr::{Builtin, ValueKind};
 
 /// Returns the object that `function list` prints of a function.
 pub fn function_definition(function: &Builtin) -> Json {
-    let words = |kinds: &[Kind]| kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
+    let words = |kinds: &[ValueKind]| kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     json!({
         "category": function.categories,
         "name": function.name,

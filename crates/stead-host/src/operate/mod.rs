@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Wanted};
-use stead_core::planner::{Method, Planner, Reply, Step, deletes};
+use stead_core::planner::{Method, Planner, PlannerStep, Reply, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
 
@@ -62,11 +62,11 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     let mut unknown = None;
     loop {
         match planner.step()? {
-            Step::Done(response) => {
+            PlannerStep::Done(response) => {
                 let response = Response { unknown, ..predicted(attempt, *response) };
                 return Ok(complete(call, attempt, response));
             }
-            Step::Invoke(method) => {
+            PlannerStep::Invoke(method) => {
                 let answer = attempt.check_cancelled().and_then(|()| guarded(|| attempt.invoke(method)));
                 if let Some(warning) = planner.observe(answer.map_err(|failure| attempt.scrubbed(failure)))? {
                     attempt.note(TraceLevel::Warn, &warning);

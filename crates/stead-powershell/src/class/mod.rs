@@ -12,7 +12,7 @@ use stead_core::diag::codes::powershell::script as codes;
 use stead_core::diag::{Code, Severity};
 
 use crate::finding::Finding;
-use crate::resource::{Kind, Methods, Resource};
+use crate::resource::{DefinitionKind, Methods, Resource};
 use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeForm, UsingKind};
 use crate::text::Text;
 use crate::types::Property;
@@ -173,7 +173,7 @@ impl<'a> Types<'a> {
         Resource {
             name: class.name.clone(),
             class_name: None,
-            kind: Kind::Class,
+            kind: DefinitionKind::Class,
             version: None,
             file: self.file.path.clone(),
             implementation: self.file.path.clone(),

@@ -70,27 +70,27 @@ pub enum Mismatch {
 #[derive(Clone, Copy)]
 pub struct Path<'a> {
     outer: Option<&'a Path<'a>>,
-    step: Step<'a>,
+    step: PathStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Name(&'a str),
     Index(usize),
 }
 
 impl<'a> Path<'a> {
     /// Where properties begin.
-    pub const PROPERTIES: Path<'static> = Path { outer: None, step: Step::Name("properties") };
+    pub const PROPERTIES: Path<'static> = Path { outer: None, step: PathStep::Name("properties") };
 
     /// A member of what is here.
     #[must_use]
     pub fn member(&'a self, name: &'a str) -> Path<'a> {
-        Path { outer: Some(self), step: Step::Name(name) }
+        Path { outer: Some(self), step: PathStep::Name(name) }
     }
 
     fn item(&'a self, index: usize) -> Path<'a> {
-        Path { outer: Some(self), step: Step::Index(index) }
+        Path { outer: Some(self), step: PathStep::Index(index) }
     }
 
     fn refuse(&self, mismatch: Mismatch, message: impl Into<String>) -> Refusal {
@@ -107,8 +107,8 @@ impl<'a> Path<'a> {
     fn pointer(&self) -> String {
         let Some(outer) = self.outer else { return String::new() };
         match self.step {
-            Step::Name(name) => pointer::within(&outer.pointer(), name),
-            Step::Index(index) => pointer::within(&outer.pointer(), &index.to_string()),
+            PathStep::Name(name) => pointer::within(&outer.pointer(), name),
+            PathStep::Index(index) => pointer::within(&outer.pointer(), &index.to_string()),
         }
     }
 
@@ -122,9 +122,9 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.outer.map_or(Ok(()), |outer| outer.fmt(f))?;
         match self.step {
-            Step::Name(name) if self.outer.is_some() => write!(f, ".{name}"),
-            Step::Name(name) => f.write_str(name),
-            Step::Index(index) => write!(f, "[{index}]"),
+            PathStep::Name(name) if self.outer.is_some() => write!(f, ".{name}"),
+            PathStep::Name(name) => f.write_str(name),
+            PathStep::Index(index) => write!(f, "[{index}]"),
         }
     }
 }

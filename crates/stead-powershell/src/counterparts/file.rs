@@ -9,7 +9,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 use stead_resources::{directory, file};
 
-use super::{Stated, property, stated};
+use super::{StatedProperties, property, stated};
 use crate::resource::Resource;
 use crate::schema::json_schema;
 use crate::types::Type;
@@ -126,7 +126,7 @@ fn renamed(names: &[String]) -> Vec<String> {
 }
 
 /// Refuses what has no counterpart here, with the reason.
-fn check(stated: &Stated) -> Result<(), Failure> {
+fn check(stated: &StatedProperties) -> Result<(), Failure> {
     let path = stated.text("DestinationPath").unwrap_or_default();
     let is_directory = stated.is("Type", "Directory");
     let source = stated.text("SourcePath").is_some();
@@ -162,7 +162,7 @@ fn check(stated: &Stated) -> Result<(), Failure> {
     }
 }
 
-fn translated(stated: &Stated, is_directory: bool) -> Object {
+fn translated(stated: &StatedProperties, is_directory: bool) -> Object {
     let absent = stated.is("Ensure", "Absent");
     let mut properties = Object::new();
     let mut add = |name: &str, value: Value| drop(properties.insert(name.to_owned(), value));

@@ -14,8 +14,8 @@ use crate::convert::{self, Json, Purpose};
 use crate::manifest::same;
 use crate::module::{Exports, Manifest, Module, Version};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Kind, Methods, Resource};
-use crate::text::Place;
+use crate::resource::{DefinitionKind, Methods, Resource};
+use crate::text::LineColumn;
 use crate::types::Type;
 use crate::types::{Property, Rule};
 use crate::worker::Pool;
@@ -66,11 +66,11 @@ fn resource(name: &str, description: &str, properties: Vec<Property>) -> Arc<Res
     Arc::new(Resource {
         name: name.to_owned(),
         class_name: None,
-        kind: Kind::Script,
+        kind: DefinitionKind::Script,
         version: None,
         file: place(),
         implementation: place(),
-        place: Place { line: 1, column: 1 },
+        place: LineColumn { line: 1, column: 1 },
         description: Some(description.to_owned()),
         properties,
         methods: Methods { what_if: name != "Script", ..Methods::default() },
@@ -89,7 +89,7 @@ fn property(name: &str, ty: Type, key: bool) -> Property {
         description: None,
         default: None,
         declared_in: None,
-        place: Place { line: 1, column: 1 },
+        place: LineColumn { line: 1, column: 1 },
     }
 }
 
@@ -111,8 +111,8 @@ pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<A
 }
 
 /// Returns the properties that an instance states, checked, by the names as they are declared.
-fn stated(resource: &Resource, input: &Plain) -> Result<Stated, Failure> {
-    let Json::Object(stated) = Json::from(input.expose()) else { return Ok(Stated(Vec::new())) };
+fn stated(resource: &Resource, input: &Plain) -> Result<StatedProperties, Failure> {
+    let Json::Object(stated) = Json::from(input.expose()) else { return Ok(StatedProperties(Vec::new())) };
     convert::properties(&resource.properties, &stated, Purpose::Instance).map_err(|refusals| {
         let messages: Vec<String> = refusals.iter().map(|refusal| format!("{refusal} [{}]", refusal.code.id)).collect();
         Failure::new(FailureKind::Invalid, messages.join("; "))
@@ -121,13 +121,13 @@ fn stated(resource: &Resource, input: &Plain) -> Result<Stated, Failure> {
         let found = resource.properties.iter().find(|property| same(&property.name, &name));
         found.map_or(name, |property| property.name.clone())
     };
-    Ok(Stated(stated.into_iter().map(|(name, value)| (declared(name), value)).collect()))
+    Ok(StatedProperties(stated.into_iter().map(|(name, value)| (declared(name), value)).collect()))
 }
 
 /// Properties that were checked.
-struct Stated(Vec<(String, Json)>);
+struct StatedProperties(Vec<(String, Json)>);
 
-impl Stated {
+impl StatedProperties {
     fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value).filter(|value| **value != Json::Null)
     }

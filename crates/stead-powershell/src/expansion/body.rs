@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::manifest::expression::{Dialect, Entry, Expression, Parse, Parser, fail};
 use crate::manifest::{Fault, Value, same};
-use crate::token::{Kind, Mode, Token, variable_name};
+use crate::token::{Mode, Token, TokenKind, variable_name};
 
 /// A statement, with where it stands.
 pub(super) struct Statement {
@@ -37,7 +37,7 @@ pub(super) struct Declaration {
 pub(super) fn parse(body: &str) -> Result<Vec<Statement>, Fault> {
     Parser::parse(body, Dialect::Configuration, 0, |parser| {
         skip_parameters(parser)?;
-        statements(parser, Kind::End)
+        statements(parser, TokenKind::End)
     })
 }
 
@@ -47,8 +47,8 @@ fn skip_parameters(parser: &mut Parser<'_>) -> Parse<()> {
         parser.skip_lines();
         let token = parser.peek();
         match token.kind {
-            Kind::BracketOpen => skip_brackets(parser)?,
-            Kind::Word if same(parser.lexer.text(token), "param") => {
+            TokenKind::BracketOpen => skip_brackets(parser)?,
+            TokenKind::Word if same(parser.lexer.text(token), "param") => {
                 parser.next();
                 parser.skip_lines();
                 return skip_brackets(parser);
@@ -69,26 +69,26 @@ fn skip_brackets(parser: &mut Parser<'_>) -> Parse<()> {
         // A word of a command may hold a bracket, that of a member does not.
         let token = parser.lexer.next(Mode::Member);
         match token.kind {
-            Kind::ParenOpen
-            | Kind::SubOpen
-            | Kind::ArrayOpen
-            | Kind::BraceOpen
-            | Kind::TableOpen
-            | Kind::BracketOpen
-            | Kind::QuestionBracket => depth += 1,
-            Kind::ParenClose | Kind::BraceClose | Kind::BracketClose if depth > 1 => depth -= 1,
-            Kind::ParenClose | Kind::BraceClose | Kind::BracketClose => return Ok(()),
-            Kind::End => return parser.unexpected(token),
+            TokenKind::ParenOpen
+            | TokenKind::SubOpen
+            | TokenKind::ArrayOpen
+            | TokenKind::BraceOpen
+            | TokenKind::TableOpen
+            | TokenKind::BracketOpen
+            | TokenKind::QuestionBracket => depth += 1,
+            TokenKind::ParenClose | TokenKind::BraceClose | TokenKind::BracketClose if depth > 1 => depth -= 1,
+            TokenKind::ParenClose | TokenKind::BraceClose | TokenKind::BracketClose => return Ok(()),
+            TokenKind::End => return parser.unexpected(token),
             _ => {}
         }
     }
 }
 
 /// Statements up to a token, which is read.
-fn statements(parser: &mut Parser<'_>, end: Kind) -> Parse<Vec<Statement>> {
+fn statements(parser: &mut Parser<'_>, end: TokenKind) -> Parse<Vec<Statement>> {
     let mut statements = Vec::new();
     loop {
-        while parser.eat(Kind::NewLine) || parser.eat(Kind::Semicolon) {}
+        while parser.eat(TokenKind::NewLine) || parser.eat(TokenKind::Semicolon) {}
         let token = parser.peek();
         if token.kind == end {
             parser.next();
@@ -101,30 +101,30 @@ fn statements(parser: &mut Parser<'_>, end: Kind) -> Parse<Vec<Statement>> {
 
 fn statement(parser: &mut Parser<'_>, token: Token) -> Parse<StatementKind> {
     match token.kind {
-        Kind::Variable => assignment(parser),
-        Kind::Word => match parser.lexer.text(token).to_ascii_lowercase().as_str() {
+        TokenKind::Variable => assignment(parser),
+        TokenKind::Word => match parser.lexer.text(token).to_ascii_lowercase().as_str() {
             "if" => condition(parser),
             "foreach" => each(parser),
             "import-dscresource" => import(parser),
             "node" => fail(token, "'Node' is not supported in a composite resource: it does not choose machines"),
             _ => instance(parser),
         },
-        Kind::End => parser.unexpected(token),
+        TokenKind::End => parser.unexpected(token),
         _ => fail(token, format!("'{}' is not a statement that can be expanded", parser.lexer.text(token))),
     }
 }
 
 fn block(parser: &mut Parser<'_>) -> Parse<Vec<Statement>> {
     parser.skip_lines();
-    parser.expect(Kind::BraceOpen)?;
-    statements(parser, Kind::BraceClose)
+    parser.expect(TokenKind::BraceOpen)?;
+    statements(parser, TokenKind::BraceClose)
 }
 
 fn assignment(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     let variable = parser.next();
     let name = name_of(parser, variable)?;
     let operator = parser.peek();
-    if operator.kind != Kind::Assign || parser.lexer.text(operator) != "=" {
+    if operator.kind != TokenKind::Assign || parser.lexer.text(operator) != "=" {
         return fail(variable, "only '$name = value' can be expanded here");
     }
     parser.next();
@@ -146,7 +146,7 @@ fn name_of(parser: &Parser<'_>, variable: Token) -> Parse<String> {
 /// Refuses what follows a statement on its line.
 fn ended(parser: &mut Parser<'_>) -> Parse<()> {
     let token = parser.peek();
-    if matches!(token.kind, Kind::NewLine | Kind::Semicolon | Kind::BraceClose | Kind::End) {
+    if matches!(token.kind, TokenKind::NewLine | TokenKind::Semicolon | TokenKind::BraceClose | TokenKind::End) {
         return Ok(());
     }
     parser.unexpected(token)
@@ -157,16 +157,16 @@ fn condition(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     loop {
         parser.next();
         parser.skip_lines();
-        parser.expect(Kind::ParenOpen)?;
+        parser.expect(TokenKind::ParenOpen)?;
         parser.skip_lines();
         let condition = parser.statement()?;
         parser.skip_lines();
-        parser.expect(Kind::ParenClose)?;
+        parser.expect(TokenKind::ParenClose)?;
         branches.push((Some(condition), block(parser)?));
         let after = parser.lexer.offset();
         parser.skip_lines();
         let token = parser.peek();
-        let word = if token.kind == Kind::Word { parser.lexer.text(token) } else { "" };
+        let word = if token.kind == TokenKind::Word { parser.lexer.text(token) } else { "" };
         if same(word, "elseif") {
             continue;
         }
@@ -182,10 +182,10 @@ fn condition(parser: &mut Parser<'_>) -> Parse<StatementKind> {
 
 fn each(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     parser.next();
-    parser.expect(Kind::ParenOpen)?;
+    parser.expect(TokenKind::ParenOpen)?;
     parser.skip_lines();
     let variable = parser.next();
-    if variable.kind != Kind::Variable {
+    if variable.kind != TokenKind::Variable {
         return parser.unexpected(variable);
     }
     let name = name_of(parser, variable)?;
@@ -197,7 +197,7 @@ fn each(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     parser.skip_lines();
     let values = parser.statement()?;
     parser.skip_lines();
-    parser.expect(Kind::ParenClose)?;
+    parser.expect(TokenKind::ParenClose)?;
     Ok(StatementKind::ForEach(name, values, block(parser)?))
 }
 
@@ -207,8 +207,8 @@ fn import(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     loop {
         let token = parser.lexer.peek(Mode::Argument);
         match token.kind {
-            Kind::NewLine | Kind::Semicolon | Kind::BraceClose | Kind::End => break,
-            Kind::Parameter => {
+            TokenKind::NewLine | TokenKind::Semicolon | TokenKind::BraceClose | TokenKind::End => break,
+            TokenKind::Parameter => {
                 parser.lexer.next(Mode::Argument);
                 named = Some(parser.lexer.text(token).trim_matches(['-', ':']).to_ascii_lowercase());
             }
@@ -221,7 +221,7 @@ fn import(parser: &mut Parser<'_>) -> Parse<StatementKind> {
 /// `a, b` behind a command.
 fn arguments_of(parser: &mut Parser<'_>) -> Parse<Expression> {
     let mut items = vec![argument(parser)?];
-    while parser.lexer.peek(Mode::Argument).kind == Kind::Comma {
+    while parser.lexer.peek(Mode::Argument).kind == TokenKind::Comma {
         parser.lexer.next(Mode::Argument);
         parser.skip_lines();
         items.push(argument(parser)?);
@@ -231,7 +231,7 @@ fn arguments_of(parser: &mut Parser<'_>) -> Parse<Expression> {
 
 fn argument(parser: &mut Parser<'_>) -> Parse<Expression> {
     let token = parser.lexer.peek(Mode::Argument);
-    if matches!(token.kind, Kind::Word | Kind::Number) {
+    if matches!(token.kind, TokenKind::Word | TokenKind::Number) {
         parser.lexer.next(Mode::Argument);
         return parser.expandable(token);
     }
@@ -241,7 +241,10 @@ fn argument(parser: &mut Parser<'_>) -> Parse<Expression> {
 fn instance(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     let keyword = parser.next();
     let start = parser.lexer.peek(Mode::Argument);
-    if matches!(start.kind, Kind::NewLine | Kind::BraceOpen | Kind::Semicolon | Kind::Parameter | Kind::End) {
+    if matches!(
+        start.kind,
+        TokenKind::NewLine | TokenKind::BraceOpen | TokenKind::Semicolon | TokenKind::Parameter | TokenKind::End
+    ) {
         let word = parser.lexer.text(keyword);
         return fail(keyword, format!("'{word}' is not expanded: only 'Resource Name {{ Property = value }}' is"));
     }
@@ -249,7 +252,7 @@ fn instance(parser: &mut Parser<'_>) -> Parse<StatementKind> {
     let name_at = start.start..parser.lexer.offset();
     parser.skip_lines();
     let open = parser.peek();
-    if open.kind != Kind::BraceOpen {
+    if open.kind != TokenKind::BraceOpen {
         let word = parser.lexer.text(keyword);
         return fail(keyword, format!("the command '{word}' is not evaluated in a composite resource"));
     }
@@ -262,16 +265,16 @@ fn instance(parser: &mut Parser<'_>) -> Parse<StatementKind> {
 /// The value of a property. A script is given to the resource as its text.
 fn property(parser: &mut Parser<'_>) -> Parse<Expression> {
     let open = parser.peek();
-    if open.kind != Kind::BraceOpen {
+    if open.kind != TokenKind::BraceOpen {
         return parser.statement();
     }
     let mut depth = 0_usize;
     loop {
         let token = parser.next();
         match token.kind {
-            Kind::BraceOpen | Kind::TableOpen => depth += 1,
-            Kind::BraceClose if depth > 1 => depth -= 1,
-            Kind::BraceClose => {
+            TokenKind::BraceOpen | TokenKind::TableOpen => depth += 1,
+            TokenKind::BraceClose if depth > 1 => depth -= 1,
+            TokenKind::BraceClose => {
                 let text = parser.lexer.source().get(open.end..token.start).unwrap_or_default();
                 return if ["$using:", "${using:"].iter().any(|word| text.to_ascii_lowercase().contains(word)) {
                     fail(open, "'$using:' is not evaluated in a composite resource")
@@ -279,7 +282,7 @@ fn property(parser: &mut Parser<'_>) -> Parse<Expression> {
                     Ok(Expression::Constant(Value::from(text)))
                 };
             }
-            Kind::End => return parser.unexpected(token),
+            TokenKind::End => return parser.unexpected(token),
             _ => {}
         }
     }

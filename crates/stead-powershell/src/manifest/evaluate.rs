@@ -9,7 +9,7 @@ pub(crate) type Evaluate<T> = Result<T, String>;
 
 /// The values that statements give, those of lists one by one.
 pub(super) fn outputs(statements: &[Expression], context: &Context<'_>) -> Evaluate<Vec<Value>> {
-    let (mut outputs, mut room) = (Vec::new(), Room::default());
+    let (mut outputs, mut room) = (Vec::new(), MemoryRoom::default());
     for statement in statements {
         let value = evaluate(statement, context)?;
         room.take(value.weight())?;
@@ -55,7 +55,7 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
 
 /// Values that are not too large together.
 fn gathered(values: impl Iterator<Item = Evaluate<Value>>) -> Evaluate<Vec<Value>> {
-    let (mut gathered, mut room) = (Vec::new(), Room::default());
+    let (mut gathered, mut room) = (Vec::new(), MemoryRoom::default());
     for value in values {
         let value = value?;
         room.take(value.weight())?;
@@ -65,15 +65,15 @@ fn gathered(values: impl Iterator<Item = Evaluate<Value>>) -> Evaluate<Vec<Value
 }
 
 /// Room for what is put together of values of which none is too large by itself.
-struct Room(usize);
+struct MemoryRoom(usize);
 
-impl Default for Room {
+impl Default for MemoryRoom {
     fn default() -> Self {
         Self(16 << 20)
     }
 }
 
-impl Room {
+impl MemoryRoom {
     fn take(&mut self, bytes: usize) -> Evaluate<()> {
         self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
@@ -103,7 +103,7 @@ fn weight_behind(value: &Value, length: usize) -> usize {
 
 fn chain(first: &Expression, links: &[Link], context: &Context<'_>) -> Evaluate<Value> {
     let (mut value, mut null) = (evaluate(first, context)?, is_null(first));
-    let mut room = Room::default();
+    let mut room = MemoryRoom::default();
     for link in links {
         let before = length(&value);
         value = match link {
@@ -237,7 +237,7 @@ fn variable(name: &str, context: &Context<'_>) -> Evaluate<Value> {
 }
 
 fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
-    let (mut text, mut room) = (String::new(), Room::default());
+    let (mut text, mut room) = (String::new(), MemoryRoom::default());
     for piece in pieces {
         let before = text.len();
         match piece {
@@ -251,7 +251,7 @@ fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
 
 fn table(entries: &[(Expression, Expression)], context: &Context<'_>) -> Evaluate<Value> {
     let mut table = Vec::with_capacity(entries.len());
-    let mut room = Room::default();
+    let mut room = MemoryRoom::default();
     for (key, value) in entries {
         let (key, value) = (operand(key, context)?, evaluate(value, context)?);
         room.take(key.weight() + value.weight())?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::value::Value;
 use super::{Fault, same};
-use crate::token::{Flaw, Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote, variable_name};
+use crate::token::{Flaw, Level, Lexer, Mode, Number, Part, Token, TokenKind, parts, unquote, variable_name};
 
 /// An expression of the restricted language.
 #[derive(Clone, PartialEq, Debug)]
@@ -106,7 +106,7 @@ const DEEPEST: usize = 100;
 
 /// Parses the statements of a text.
 pub(super) fn parse(text: &str) -> Result<Vec<Expression>, Fault> {
-    Parser::parse(text, Dialect::Manifest, 0, |parser| parser.statements(Kind::End))
+    Parser::parse(text, Dialect::Manifest, 0, |parser| parser.statements(TokenKind::End))
 }
 
 fn describe(flaw: Flaw) -> &'static str {
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         self.lexer.next(Mode::Expression)
     }
 
-    pub(crate) fn eat(&mut self, kind: Kind) -> bool {
+    pub(crate) fn eat(&mut self, kind: TokenKind) -> bool {
         let found = self.peek().kind == kind;
         if found {
             self.next();
@@ -175,33 +175,33 @@ impl<'a> Parser<'a> {
 
     pub(crate) fn unexpected<T>(&self, token: Token) -> Parse<T> {
         match token.kind {
-            Kind::End => fail(token, "unexpected end of the file"),
-            Kind::NewLine => fail(token, "unexpected end of the line"),
+            TokenKind::End => fail(token, "unexpected end of the file"),
+            TokenKind::NewLine => fail(token, "unexpected end of the line"),
             _ => fail(token, format!("unexpected '{}'", self.lexer.text(token))),
         }
     }
 
-    pub(crate) fn expect(&mut self, kind: Kind) -> Parse<()> {
+    pub(crate) fn expect(&mut self, kind: TokenKind) -> Parse<()> {
         let token = self.peek();
         if self.eat(kind) { Ok(()) } else { self.unexpected(token) }
     }
 
     pub(crate) fn skip_lines(&mut self) {
-        while self.eat(Kind::NewLine) {}
+        while self.eat(TokenKind::NewLine) {}
     }
 
     /// Statements up to a token, which is read.
-    fn statements(&mut self, end: Kind) -> Parse<Vec<Expression>> {
+    fn statements(&mut self, end: TokenKind) -> Parse<Vec<Expression>> {
         let mut statements = Vec::new();
         loop {
-            while self.eat(Kind::NewLine) || self.eat(Kind::Semicolon) {}
+            while self.eat(TokenKind::NewLine) || self.eat(TokenKind::Semicolon) {}
             if self.peek().kind == end {
                 self.next();
                 return Ok(statements);
             }
             statements.push(self.statement()?);
             let token = self.peek();
-            if token.kind != end && !matches!(token.kind, Kind::NewLine | Kind::Semicolon) {
+            if token.kind != end && !matches!(token.kind, TokenKind::NewLine | TokenKind::Semicolon) {
                 return self.unexpected(token);
             }
         }
@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
         self.nested(|parser| {
             let token = parser.peek();
             match token.kind {
-                Kind::Word if same(parser.lexer.text(token), "if") => parser.condition(),
+                TokenKind::Word if same(parser.lexer.text(token), "if") => parser.condition(),
                 _ => parser.pipeline(),
             }
         })
@@ -239,19 +239,19 @@ impl<'a> Parser<'a> {
         loop {
             self.next();
             self.skip_lines();
-            self.expect(Kind::ParenOpen)?;
+            self.expect(TokenKind::ParenOpen)?;
             self.skip_lines();
             let condition = self.statement()?;
             self.skip_lines();
-            self.expect(Kind::ParenClose)?;
+            self.expect(TokenKind::ParenClose)?;
             branches.push((Some(condition), self.block()?));
             let after = self.lexer.offset();
             self.skip_lines();
             let token = self.peek();
-            if token.kind == Kind::Word && same(self.lexer.text(token), "elseif") {
+            if token.kind == TokenKind::Word && same(self.lexer.text(token), "elseif") {
                 continue;
             }
-            if token.kind == Kind::Word && same(self.lexer.text(token), "else") {
+            if token.kind == TokenKind::Word && same(self.lexer.text(token), "else") {
                 self.next();
                 branches.push((None, self.block()?));
             } else {
@@ -263,16 +263,16 @@ impl<'a> Parser<'a> {
 
     fn block(&mut self) -> Parse<Vec<Expression>> {
         self.skip_lines();
-        self.expect(Kind::BraceOpen)?;
-        self.statements(Kind::BraceClose)
+        self.expect(TokenKind::BraceOpen)?;
+        self.statements(TokenKind::BraceClose)
     }
 
     /// A value, or commands that it is piped to.
     fn pipeline(&mut self) -> Parse<Expression> {
         let token = self.peek();
-        let mut value = if token.kind == Kind::Word { self.command()? } else { self.expression()? };
+        let mut value = if token.kind == TokenKind::Word { self.command()? } else { self.expression()? };
         let depth = self.depth;
-        while self.eat(Kind::Pipe) {
+        while self.eat(TokenKind::Pipe) {
             self.skip_lines();
             self.deepen()?;
             value = match self.command()? {
@@ -290,7 +290,7 @@ impl<'a> Parser<'a> {
     fn command(&mut self) -> Parse<Expression> {
         let token = self.next();
         let name = self.lexer.text(token).to_owned();
-        if token.kind != Kind::Word || !COMMANDS.iter().any(|known| same(known, &name)) {
+        if token.kind != TokenKind::Word || !COMMANDS.iter().any(|known| same(known, &name)) {
             let (refusal, help) = (self.dialect.refusal(), "write text in quotes");
             return fail(token, format!("'{name}' is {refusal}; {help}"));
         }
@@ -298,13 +298,18 @@ impl<'a> Parser<'a> {
         loop {
             let token = self.lexer.peek(Mode::Argument);
             let value = match token.kind {
-                Kind::NewLine | Kind::Semicolon | Kind::BraceClose | Kind::ParenClose | Kind::Pipe | Kind::End => break,
-                Kind::Parameter => {
+                TokenKind::NewLine
+                | TokenKind::Semicolon
+                | TokenKind::BraceClose
+                | TokenKind::ParenClose
+                | TokenKind::Pipe
+                | TokenKind::End => break,
+                TokenKind::Parameter => {
                     self.lexer.next(Mode::Argument);
                     named = Some(self.lexer.text(token).trim_matches(['-', ':']).to_ascii_lowercase());
                     continue;
                 }
-                Kind::Word => {
+                TokenKind::Word => {
                     self.lexer.next(Mode::Argument);
                     self.expandable(token)?
                 }
@@ -317,18 +322,23 @@ impl<'a> Parser<'a> {
 
     fn expression(&mut self) -> Parse<Expression> {
         let condition = self.binary(Level::Logical)?;
-        if !self.eat(Kind::Question) {
+        if !self.eat(TokenKind::Question) {
             let token = self.peek();
             let refused = matches!(
                 token.kind,
-                Kind::Assign | Kind::Redirect | Kind::Merge | Kind::SplitJoin | Kind::Step | Kind::Chain
+                TokenKind::Assign
+                    | TokenKind::Redirect
+                    | TokenKind::Merge
+                    | TokenKind::SplitJoin
+                    | TokenKind::Step
+                    | TokenKind::Chain
             );
             return if refused { self.refused(token) } else { Ok(condition) };
         }
         self.skip_lines();
         let yes = self.nested(Self::expression)?;
         self.skip_lines();
-        self.expect(Kind::Colon)?;
+        self.expect(TokenKind::Colon)?;
         self.skip_lines();
         let no = self.nested(Self::expression)?;
         Ok(Expression::Ternary(Box::new([condition, yes, no])))
@@ -344,8 +354,8 @@ impl<'a> Parser<'a> {
         loop {
             let token = self.peek();
             let level = match token.kind {
-                Kind::Binary(level) => level,
-                Kind::Sign => Level::Sum,
+                TokenKind::Binary(level) => level,
+                TokenKind::Sign => Level::Sum,
                 _ => return Ok(left),
             };
             if level < least {
@@ -355,8 +365,8 @@ impl<'a> Parser<'a> {
             let operator = self
                 .lexer
                 .text(token)
-                .trim_start_matches(|c: char| token.kind != Kind::Sign && crate::token::is_dash(c));
-            let operator = if token.kind == Kind::Sign && operator != "+" {
+                .trim_start_matches(|c: char| token.kind != TokenKind::Sign && crate::token::is_dash(c));
+            let operator = if token.kind == TokenKind::Sign && operator != "+" {
                 "-".to_owned()
             } else {
                 operator.to_ascii_lowercase()
@@ -372,7 +382,7 @@ impl<'a> Parser<'a> {
     }
 
     fn comma(&mut self) -> Parse<Expression> {
-        let leading = self.eat(Kind::Comma);
+        let leading = self.eat(TokenKind::Comma);
         if leading {
             self.skip_lines();
         }
@@ -381,7 +391,7 @@ impl<'a> Parser<'a> {
             return Ok(Expression::List(vec![first]));
         }
         let mut items = vec![first];
-        while self.eat(Kind::Comma) {
+        while self.eat(TokenKind::Comma) {
             self.skip_lines();
             items.push(self.unary()?);
         }
@@ -392,10 +402,10 @@ impl<'a> Parser<'a> {
         self.deepen()?;
         let token = self.peek();
         let unary = match (token.kind, self.lexer.text(token)) {
-            (Kind::Sign, "+") => Some(Unary::Plus),
-            (Kind::Sign, _) => Some(Unary::Minus),
-            (Kind::Not, text) if text.to_ascii_lowercase().ends_with("bnot") => Some(Unary::BitwiseNot),
-            (Kind::Not, _) => Some(Unary::Not),
+            (TokenKind::Sign, "+") => Some(Unary::Plus),
+            (TokenKind::Sign, _) => Some(Unary::Minus),
+            (TokenKind::Not, text) if text.to_ascii_lowercase().ends_with("bnot") => Some(Unary::BitwiseNot),
+            (TokenKind::Not, _) => Some(Unary::Not),
             _ => None,
         };
         let value = match unary {
@@ -404,7 +414,7 @@ impl<'a> Parser<'a> {
                 self.skip_lines();
                 Expression::Unary(unary, Box::new(self.unary()?))
             }
-            None if token.kind == Kind::BracketOpen => self.cast()?,
+            None if token.kind == TokenKind::BracketOpen => self.cast()?,
             None => self.primary()?,
         };
         self.depth -= 1;
@@ -416,28 +426,28 @@ impl<'a> Parser<'a> {
         let open = self.next();
         let word = self.lexer.next(Mode::Type);
         let mut name = self.lexer.text(word).to_owned();
-        if self.eat(Kind::BracketOpen) {
-            self.expect(Kind::BracketClose)?;
+        if self.eat(TokenKind::BracketOpen) {
+            self.expect(TokenKind::BracketClose)?;
             name.push_str("[]");
         }
-        self.expect(Kind::BracketClose)?;
-        if word.kind != Kind::Word || !is_simple(&name) {
+        self.expect(TokenKind::BracketClose)?;
+        if word.kind != TokenKind::Word || !is_simple(&name) {
             return fail(open, format!("type '[{name}]' is {}", self.dialect.refusal()));
         }
         let token = self.peek();
         let operand = matches!(
             token.kind,
-            Kind::Number
-                | Kind::Literal
-                | Kind::Expandable
-                | Kind::Variable
-                | Kind::ParenOpen
-                | Kind::SubOpen
-                | Kind::ArrayOpen
-                | Kind::TableOpen
-                | Kind::BracketOpen
-                | Kind::Sign
-                | Kind::Not
+            TokenKind::Number
+                | TokenKind::Literal
+                | TokenKind::Expandable
+                | TokenKind::Variable
+                | TokenKind::ParenOpen
+                | TokenKind::SubOpen
+                | TokenKind::ArrayOpen
+                | TokenKind::TableOpen
+                | TokenKind::BracketOpen
+                | TokenKind::Sign
+                | TokenKind::Not
         );
         if !operand {
             self.no_member(token)?;
@@ -458,11 +468,11 @@ impl<'a> Parser<'a> {
                 return Ok(value);
             }
             value = match token.kind {
-                Kind::Dot if self.dialect == Dialect::Configuration => self.member(value)?,
-                Kind::BracketOpen if self.dialect == Dialect::Configuration => {
+                TokenKind::Dot if self.dialect == Dialect::Configuration => self.member(value)?,
+                TokenKind::BracketOpen if self.dialect == Dialect::Configuration => {
                     self.next();
                     let index = self.statement()?;
-                    self.expect(Kind::BracketClose)?;
+                    self.expect(TokenKind::BracketClose)?;
                     value.with(Link::Index(index))
                 }
                 _ => return self.no_member(token).map(|()| value),
@@ -475,8 +485,8 @@ impl<'a> Parser<'a> {
         let token = self.lexer.next(Mode::Member);
         let name = self.lexer.text(token).to_owned();
         let call = self.peek();
-        let calls = call.kind == Kind::ParenOpen && !call.spaced;
-        if token.kind != Kind::Word || calls && !same(&name, "ContainsKey") {
+        let calls = call.kind == TokenKind::ParenOpen && !call.spaced;
+        if token.kind != TokenKind::Word || calls && !same(&name, "ContainsKey") {
             return self.refused(token);
         }
         if !calls {
@@ -484,7 +494,7 @@ impl<'a> Parser<'a> {
         }
         self.next();
         let key = self.statement()?;
-        self.expect(Kind::ParenClose)?;
+        self.expect(TokenKind::ParenClose)?;
         Ok(value.with(Link::ContainsKey(key)))
     }
 
@@ -492,24 +502,24 @@ impl<'a> Parser<'a> {
         let token = self.next();
         let text = self.lexer.text(token);
         let value = match token.kind {
-            Kind::Number => match Number::parse(text) {
+            TokenKind::Number => match Number::parse(text) {
                 Some(number) => Expression::Constant(number.into()),
                 None => return fail(token, format!("'{text}' is not a valid number")),
             },
-            Kind::Literal => Expression::Constant(Value::Text(unquote(text))),
-            Kind::Expandable => self.expandable(token)?,
-            Kind::Variable => self.variable(token, &variable_name(text.get(1..).unwrap_or_default()))?,
-            Kind::ParenOpen => {
+            TokenKind::Literal => Expression::Constant(Value::Text(unquote(text))),
+            TokenKind::Expandable => self.expandable(token)?,
+            TokenKind::Variable => self.variable(token, &variable_name(text.get(1..).unwrap_or_default()))?,
+            TokenKind::ParenOpen => {
                 self.skip_lines();
                 let value = self.statement()?;
                 self.skip_lines();
-                self.expect(Kind::ParenClose)?;
+                self.expect(TokenKind::ParenClose)?;
                 value
             }
-            Kind::ArrayOpen => Expression::Array(self.statements(Kind::ParenClose)?),
-            Kind::SubOpen => Expression::Sub(self.statements(Kind::ParenClose)?),
-            Kind::TableOpen => self.table()?,
-            Kind::BraceOpen => return fail(token, format!("script blocks are {}", self.dialect.refusal())),
+            TokenKind::ArrayOpen => Expression::Array(self.statements(TokenKind::ParenClose)?),
+            TokenKind::SubOpen => Expression::Sub(self.statements(TokenKind::ParenClose)?),
+            TokenKind::TableOpen => self.table()?,
+            TokenKind::BraceOpen => return fail(token, format!("script blocks are {}", self.dialect.refusal())),
             _ => return self.unexpected(token),
         };
         self.selected(value)
@@ -534,7 +544,7 @@ impl<'a> Parser<'a> {
                 Part::Variable(name) => Piece::Value(self.variable(token, &name)?),
                 Part::SubExpression(nested) => {
                     let statements = Parser::parse(&nested.script, self.dialect, self.depth + 1, |parser| {
-                        parser.statements(Kind::End)
+                        parser.statements(TokenKind::End)
                     });
                     let statements = statements.map_err(|fault| Fault {
                         offset: token.start + nested.origin(fault.offset),
@@ -557,8 +567,8 @@ impl<'a> Parser<'a> {
     pub(crate) fn entries(&mut self, value_of: fn(&mut Self) -> Parse<Expression>) -> Parse<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         loop {
-            while self.eat(Kind::NewLine) || self.eat(Kind::Semicolon) {}
-            if self.eat(Kind::BraceClose) {
+            while self.eat(TokenKind::NewLine) || self.eat(TokenKind::Semicolon) {}
+            if self.eat(TokenKind::BraceClose) {
                 return Ok(entries);
             }
             let token = self.lexer.peek(Mode::Member);
@@ -566,21 +576,21 @@ impl<'a> Parser<'a> {
             if entries.iter().any(|known| is_same_key(&known.key, &key)) {
                 return fail(token, format!("duplicate key '{}'", self.lexer.text(token)));
             }
-            self.expect(Kind::Assign)?;
+            self.expect(TokenKind::Assign)?;
             self.skip_lines();
             let start = self.peek().start;
             let value = value_of(self)?;
             let value_at = start..self.lexer.offset();
             entries.push(Entry { key, key_at: token.start..token.end, value, value_at });
             let token = self.peek();
-            if !matches!(token.kind, Kind::NewLine | Kind::Semicolon | Kind::BraceClose) {
+            if !matches!(token.kind, TokenKind::NewLine | TokenKind::Semicolon | TokenKind::BraceClose) {
                 return self.unexpected(token);
             }
         }
     }
 
     fn key(&mut self, token: Token) -> Parse<Expression> {
-        if token.kind == Kind::Word {
+        if token.kind == TokenKind::Word {
             self.lexer.next(Mode::Member);
             return Ok(Expression::Constant(Value::from(self.lexer.text(token))));
         }
@@ -600,7 +610,11 @@ fn is_same_key(left: &Expression, right: &Expression) -> bool {
 fn selects(token: Token) -> bool {
     let kinds = matches!(
         token.kind,
-        Kind::Dot | Kind::ColonColon | Kind::QuestionDot | Kind::BracketOpen | Kind::QuestionBracket
+        TokenKind::Dot
+            | TokenKind::ColonColon
+            | TokenKind::QuestionDot
+            | TokenKind::BracketOpen
+            | TokenKind::QuestionBracket
     );
     kinds && !token.spaced
 }

@@ -11,7 +11,7 @@ use crate::module::Environment;
 
 /// A module that was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Found {
+pub struct FoundModule {
     /// Its name, which is that of its folder.
     pub name: String,
     /// Its manifest, or its script where it has none.
@@ -45,13 +45,13 @@ pub fn module_path(environment: &Environment<'_>, pwsh: Option<&Path>) -> Vec<Pa
 /// A folder is a module when it holds a file of its own name, or a folder that is named by a version and holds a manifest of
 /// that name; the second hides the first. Folders inside of a module are not looked into. Directories that cannot be read are
 /// reported; one that is not there holds nothing.
-pub fn find(root: &Path, files: &dyn Files) -> (Vec<Found>, Vec<OpenError>) {
+pub fn find(root: &Path, files: &dyn Files) -> (Vec<FoundModule>, Vec<OpenError>) {
     let mut search = (Vec::new(), Vec::new());
     below(root, files, 0, &mut search);
     search
 }
 
-fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found>, Vec<OpenError>)) {
+fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<FoundModule>, Vec<OpenError>)) {
     let (found, errors) = search;
     let names = match files.list(folder) {
         Ok((names, _)) => names,
@@ -67,7 +67,7 @@ fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found
 }
 
 /// The module that a folder is, its highest version first.
-pub(super) fn module_in(folder: &Path, files: &dyn Files) -> Vec<Found> {
+pub(super) fn module_in(folder: &Path, files: &dyn Files) -> Vec<FoundModule> {
     let mut found = Vec::new();
     if let Ok((names, _)) = files.list(folder) {
         module(folder, &names, files, &mut found);
@@ -76,7 +76,7 @@ pub(super) fn module_in(folder: &Path, files: &dyn Files) -> Vec<Found> {
 }
 
 /// Takes up the module that a folder is; false if it is none.
-fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found>) -> bool {
+fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<FoundModule>) -> bool {
     let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };
     let file = |folder: &Path, extension: &str| folder.join(format!("{name}.{extension}"));
     let mut versions: Vec<_> = names
@@ -88,7 +88,7 @@ fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found
     versions.sort_by(|left, right| right.0.cmp(&left.0));
     let name = name.to_owned();
     if !versions.is_empty() {
-        found.extend(versions.into_iter().map(|(version, inner)| Found {
+        found.extend(versions.into_iter().map(|(version, inner)| FoundModule {
             name: name.clone(),
             file: file(&inner, "psd1"),
             folder_version: Some(version),
@@ -97,7 +97,7 @@ fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found
     }
     let exists = |extension: &&&str| names.get(&format!("{name}.{extension}")).is_some_and(|entry| entry.may_be_file());
     let Some(extension) = EXTENSIONS.iter().find(exists) else { return false };
-    found.push(Found { file: file(folder, extension), name: name.clone(), folder_version: None });
+    found.push(FoundModule { file: file(folder, extension), name: name.clone(), folder_version: None });
     true
 }
 

@@ -97,7 +97,7 @@ const POWERSHELL: [u32; 2] = [7, 99];
 pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> Result<Manifest, Fault> {
     let folder = folder.to_string_lossy();
     let table = manifest::read(text, &Context { folder: &folder, environment, variables: None })?;
-    let place = |key: &str| Place { text }.of(key);
+    let place = |key: &str| MemberOffsets { text }.of(key);
     let fault = |key: &str, message: String| Fault { offset: place(key), message };
     if let Value::Table(entries) = &table {
         let unknown =
@@ -188,11 +188,11 @@ fn specified(table: &Value) -> Vec<String> {
 }
 
 /// Where the text of a manifest names a member.
-struct Place<'a> {
+struct MemberOffsets<'a> {
     text: &'a str,
 }
 
-impl Place<'_> {
+impl MemberOffsets<'_> {
     /// The offset of the first line that begins with the key; 0 when none does.
     fn of(&self, key: &str) -> usize {
         let mut offset = 0;

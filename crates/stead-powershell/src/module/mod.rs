@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use stead_system::fs::OpenError;
 
 pub use files::{Disk, Entry, Files, Names, Stamped};
-pub use find::{Found, find, module_path};
+pub use find::{FoundModule, find, module_path};
 pub use manifest::{Exports, Manifest};
 pub use version::Version;
 
 use crate::finding::Finding;
 use crate::manifest::same;
-use crate::resource::{Kind, Resource};
+use crate::resource::{DefinitionKind, Resource};
 
 /// The variables of the environment.
 pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
@@ -72,7 +72,7 @@ impl Module {
         match self.manifest.as_ref().map(|manifest| &manifest.exports) {
             None => false,
             Some(Exports::All) => true,
-            Some(Exports::Unstated) => resource.kind != Kind::Class,
+            Some(Exports::Unstated) => resource.kind != DefinitionKind::Class,
             Some(Exports::Named(names)) => names.iter().any(|name| same(name, &resource.name)),
         }
     }
@@ -110,7 +110,7 @@ impl Modules<'_> {
     }
 
     /// The module that was found there; `None` when PowerShell does not see it, because its folder is named by another version.
-    pub fn module(&self, found: &Found) -> Option<Module> {
+    pub fn module(&self, found: &FoundModule) -> Option<Module> {
         read::read(self, found)
     }
 }

@@ -8,17 +8,17 @@ use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
 
 use super::find::holds;
-use super::{Files, Found, Manifest, Module, Modules, Role, Script, Version, manifest};
+use super::{Files, FoundModule, Manifest, Module, Modules, Role, Script, Version, manifest};
 use crate::class::{self, File};
 use crate::composite;
 use crate::finding::Finding;
 use crate::manifest::same;
 use crate::mof;
 use crate::resource::Resource;
-use crate::text::{Place, Text};
+use crate::text::{LineColumn, Text};
 
 /// Reads a module; `None` when PowerShell does not see it, because its folder is named by another version.
-pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
+pub(super) fn read(modules: &Modules<'_>, found: &FoundModule) -> Option<Module> {
     let file = Arc::new(found.file.clone());
     let mut reader = Reader {
         modules,
@@ -65,7 +65,7 @@ pub(super) fn has_extension(file: &Path, extension: &str) -> bool {
     file.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension))
 }
 
-const START: Place = Place { line: 1, column: 1 };
+const START: LineColumn = LineColumn { line: 1, column: 1 };
 
 struct Reader<'a> {
     modules: &'a Modules<'a>,
@@ -78,7 +78,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn report(&mut self, code: Code, severity: Severity, file: &Arc<PathBuf>, place: Place, message: String) {
+    fn report(&mut self, code: Code, severity: Severity, file: &Arc<PathBuf>, place: LineColumn, message: String) {
         self.findings.push(Finding { code, severity, message, help: None, file: file.clone(), place });
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Fault;
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Value};
 use super::parse::Parsed;
-use super::qualifier::{Holds, Known, Scope};
+use super::qualifier::{Holds, QualifierRule, Scope};
 use crate::types::Type;
 
 /// Returns the mistakes in the classes of a file.
@@ -129,7 +129,7 @@ impl Check<'_> {
                 let message = format!("PowerShell refuses more than one flavor of qualifier '{}'", qualifier.name);
                 self.faults.push(Fault::refused(qualifier.offset, message));
             }
-            match Known::find(&qualifier.name) {
+            match QualifierRule::find(&qualifier.name) {
                 Some(known) => self.known(qualifier, known, scope),
                 None if self.declared.iter().any(|name| name.eq_ignore_ascii_case(&qualifier.name)) => {}
                 None => self.invalid(qualifier.offset, format!("unknown qualifier '{}'", qualifier.name)),
@@ -137,7 +137,7 @@ impl Check<'_> {
         }
     }
 
-    fn known(&mut self, qualifier: &Qualifier, known: &Known, scope: Scope) {
+    fn known(&mut self, qualifier: &Qualifier, known: &QualifierRule, scope: Scope) {
         let name = &qualifier.name;
         if !known.allows(scope) {
             self.invalid(qualifier.offset, format!("qualifier '{name}' is not allowed here"));

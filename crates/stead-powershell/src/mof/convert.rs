@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Fault;
 use super::check::{BASE, is_any};
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Shape, Value};
-use crate::resource::{Kind, Methods, Resource};
+use crate::resource::{DefinitionKind, Methods, Resource};
 use crate::text::Text;
 use crate::types::{Class, DEEPEST_CLASS, Type};
 use crate::types::{Property, Rule};
@@ -56,7 +56,7 @@ impl Convert<'_> {
         Resource {
             name: friendly.unwrap_or(&class.name).to_owned(),
             class_name: friendly.filter(|name| *name != class.name).map(|_| class.name.clone()),
-            kind: Kind::Script,
+            kind: DefinitionKind::Script,
             version: class.qualifiers.text("ClassVersion").map(str::to_owned),
             file: file.clone(),
             implementation: file.clone(),

@@ -1,6 +1,6 @@
 //! Constants: what arguments of attributes and values of enumerations may be.
 
-use crate::token::{Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote, variable_name};
+use crate::token::{Level, Lexer, Mode, Number, Part, Token, TokenKind, parts, unquote, variable_name};
 
 /// How deeply a constant may be nested.
 const MAX_DEPTH: usize = 50;
@@ -32,7 +32,7 @@ impl Constant {
         let mut reader = Reader { lexer: Lexer::new(text), depth: 0 };
         let value = reader.list()?;
         reader.skip_lines();
-        (reader.lexer.peek(Mode::Expression).kind == Kind::End).then_some(value)
+        (reader.lexer.peek(Mode::Expression).kind == TokenKind::End).then_some(value)
     }
 
     /// Returns whether it counts as true.
@@ -132,12 +132,12 @@ impl Reader<'_> {
     }
 
     fn skip_lines(&mut self) {
-        while self.peek().kind == Kind::NewLine {
+        while self.peek().kind == TokenKind::NewLine {
             self.take();
         }
     }
 
-    fn expect(&mut self, kind: Kind) -> Option<()> {
+    fn expect(&mut self, kind: TokenKind) -> Option<()> {
         self.skip_lines();
         (self.take().kind == kind).then_some(())
     }
@@ -145,11 +145,11 @@ impl Reader<'_> {
     /// Values with commas between them.
     fn list(&mut self) -> Option<Constant> {
         let first = self.binary(0)?;
-        if self.peek().kind != Kind::Comma {
+        if self.peek().kind != TokenKind::Comma {
             return Some(first);
         }
         let mut values = vec![first];
-        while self.peek().kind == Kind::Comma {
+        while self.peek().kind == TokenKind::Comma {
             self.take();
             self.skip_lines();
             values.push(self.binary(0)?);
@@ -163,8 +163,8 @@ impl Reader<'_> {
         loop {
             let operator = self.peek();
             let level = match operator.kind {
-                Kind::Binary(level) => level,
-                Kind::Sign => Level::Sum,
+                TokenKind::Binary(level) => level,
+                TokenKind::Sign => Level::Sum,
                 _ => return Some(left),
             };
             if (level as u8) < least {
@@ -191,33 +191,33 @@ impl Reader<'_> {
         let token = self.take();
         let text = self.lexer.text(token);
         match token.kind {
-            Kind::Number => Constant::number(text),
-            Kind::Literal => Some(Constant::Text(unquote(text))),
-            Kind::Expandable => plain(text).map(Constant::Text),
-            Kind::Variable => variable(text),
-            Kind::Sign if text == "+" => self.unary(),
-            Kind::Sign => match self.unary()? {
+            TokenKind::Number => Constant::number(text),
+            TokenKind::Literal => Some(Constant::Text(unquote(text))),
+            TokenKind::Expandable => plain(text).map(Constant::Text),
+            TokenKind::Variable => variable(text),
+            TokenKind::Sign if text == "+" => self.unary(),
+            TokenKind::Sign => match self.unary()? {
                 Constant::Integer(value) => Some(Constant::Integer(value.checked_neg()?)),
                 Constant::Real(value) => Some(Constant::Real(-value)),
                 other => other.to_integer().map(|value| Constant::Integer(-value)),
             },
-            Kind::Not if text.len() == 5 => self.unary()?.to_integer().map(|value| Constant::Integer(!value)),
-            Kind::Not => self.unary().map(|value| Constant::Boolean(!value.is_true())),
-            Kind::ParenOpen => self.inside(false),
-            Kind::SubOpen | Kind::ArrayOpen => self.inside(token.kind == Kind::ArrayOpen),
-            Kind::BracketOpen => self.of_type(),
+            TokenKind::Not if text.len() == 5 => self.unary()?.to_integer().map(|value| Constant::Integer(!value)),
+            TokenKind::Not => self.unary().map(|value| Constant::Boolean(!value.is_true())),
+            TokenKind::ParenOpen => self.inside(false),
+            TokenKind::SubOpen | TokenKind::ArrayOpen => self.inside(token.kind == TokenKind::ArrayOpen),
+            TokenKind::BracketOpen => self.of_type(),
             _ => None,
         }
     }
 
     fn inside(&mut self, list: bool) -> Option<Constant> {
         self.skip_lines();
-        if list && self.peek().kind == Kind::ParenClose {
+        if list && self.peek().kind == TokenKind::ParenClose {
             self.take();
             return Some(Constant::List(Vec::new()));
         }
         let value = self.list()?;
-        self.expect(Kind::ParenClose)?;
+        self.expect(TokenKind::ParenClose)?;
         Some(match value {
             value if !list || matches!(value, Constant::List(_)) => value,
             value => Constant::List(vec![value]),
@@ -232,21 +232,21 @@ impl Reader<'_> {
         while depth > 0 {
             let token = self.lexer.next(Mode::Type);
             match token.kind {
-                Kind::BracketOpen => depth += 1,
-                Kind::BracketClose => depth -= 1,
-                Kind::Word | Kind::Comma => {}
+                TokenKind::BracketOpen => depth += 1,
+                TokenKind::BracketClose => depth -= 1,
+                TokenKind::Word | TokenKind::Comma => {}
                 _ => return None,
             }
             end = token.start;
         }
         let ty = self.lexer.source().get(start..end)?.trim().to_owned();
         match self.peek().kind {
-            Kind::ColonColon => {
+            TokenKind::ColonColon => {
                 self.take();
                 let name = self.lexer.next(Mode::Member);
-                (name.kind == Kind::Word).then(|| Constant::Member(ty, self.lexer.text(name).to_owned()))
+                (name.kind == TokenKind::Word).then(|| Constant::Member(ty, self.lexer.text(name).to_owned()))
             }
-            Kind::End | Kind::Comma | Kind::ParenClose | Kind::NewLine => Some(Constant::Type(ty)),
+            TokenKind::End | TokenKind::Comma | TokenKind::ParenClose | TokenKind::NewLine => Some(Constant::Type(ty)),
             _ => self.unary(),
         }
     }

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::{
     Argument, Attribute, Constant, Function, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeForm, TypeName,
 };
-use crate::token::{Kind, Mode, Part, Token, parts, unquote};
+use crate::token::{Mode, Part, Token, TokenKind, parts, unquote};
 
 /// The content of brackets in front of a definition.
 pub(super) enum Bracketed {
@@ -44,8 +44,8 @@ impl Parser<'_, '_> {
     pub(super) fn plain(&self, token: Token) -> String {
         let text = self.lexer.text(token);
         match token.kind {
-            Kind::Literal => unquote(text),
-            Kind::Expandable | Kind::Word => {
+            TokenKind::Literal => unquote(text),
+            TokenKind::Expandable | TokenKind::Word => {
                 let parts = parts(text).into_iter();
                 parts.map(|part| if let Part::Text(text) = part { text } else { String::new() }).collect()
             }
@@ -72,13 +72,13 @@ impl Parser<'_, '_> {
     /// Reads the brackets up to one of those words; nothing is taken when another thing follows.
     fn attributes_before(&mut self, words: &[&str]) -> Option<Vec<Bracketed>> {
         let start = self.peek();
-        if start.kind != Kind::BracketOpen || self.no_definition.contains(&start.start) {
+        if start.kind != TokenKind::BracketOpen || self.no_definition.contains(&start.start) {
             return None;
         }
         let spaced = self.lexer.source().get(start.end..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
         let before = self.marks();
         let mut found = Vec::new();
-        while !spaced && self.peek().kind == Kind::BracketOpen {
+        while !spaced && self.peek().kind == TokenKind::BracketOpen {
             let Ok(bracketed) = self.nest(Self::bracketed) else { break };
             found.push(bracketed);
             self.skip_lines();
@@ -101,7 +101,7 @@ impl Parser<'_, '_> {
         }
         let keyword = self.take();
         self.skip_lines();
-        if self.peek().kind != Kind::ParenOpen {
+        if self.peek().kind != TokenKind::ParenOpen {
             self.back(keyword.start);
             return Vec::new();
         }
@@ -126,7 +126,10 @@ impl Parser<'_, '_> {
     fn function_named(&mut self, keyword: Token, scope: Scope) -> Parsed<Function> {
         let word = self.lexer.text(keyword).to_owned();
         let name = self.lexer.next(Mode::Argument);
-        let named = matches!(name.kind, Kind::Word | Kind::Number | Kind::Parameter | Kind::Literal | Kind::Expandable);
+        let named = matches!(
+            name.kind,
+            TokenKind::Word | TokenKind::Number | TokenKind::Parameter | TokenKind::Literal | TokenKind::Expandable
+        );
         if !named {
             self.back(name.start);
             return self.fail(&codes::INCOMPLETE, keyword.end, format!("a name is missing after '{word}'"));
@@ -134,11 +137,11 @@ impl Parser<'_, '_> {
         let name = self.plain(name);
         self.skip_lines();
         let mut parameters = Vec::new();
-        if self.peek().kind == Kind::ParenOpen {
+        if self.peek().kind == TokenKind::ParenOpen {
             parameters = self.parameters()?;
             self.skip_lines();
         }
-        let Some(open) = self.take_if(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(TokenKind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, format!("the body of '{word} {name}' is missing"));
         };
@@ -146,7 +149,7 @@ impl Parser<'_, '_> {
         let close = self.within(scope, |parser| {
             let more = parser.block_content();
             parameters.extend(more);
-            parser.close(Kind::BraceClose, open)
+            parser.close(TokenKind::BraceClose, open)
         });
         let close = close.map_or(self.lexer.offset(), |close| close.start);
         let body = self.place(open.end)..self.place(close);
@@ -160,20 +163,20 @@ impl Parser<'_, '_> {
         self.within(self.scope, |parser| {
             parser.comma_ends = true;
             parser.skip_lines();
-            while parser.peek().kind != Kind::ParenClose {
+            while parser.peek().kind != TokenKind::ParenClose {
                 let Some(parameter) = parser.parameter()? else { break };
                 parameters.push(parameter);
                 parser.skip_lines();
-                if parser.take_if(Kind::Comma).is_none() {
+                if parser.take_if(TokenKind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();
-                if parser.peek().kind == Kind::ParenClose {
+                if parser.peek().kind == TokenKind::ParenClose {
                     let end = parser.peek().start;
                     parser.report(&codes::INCOMPLETE, end, "a parameter is missing after the comma");
                 }
             }
-            parser.close(Kind::ParenClose, open)
+            parser.close(TokenKind::ParenClose, open)
         })?;
         Ok(parameters)
     }
@@ -181,14 +184,14 @@ impl Parser<'_, '_> {
     fn parameter(&mut self) -> Parsed<Option<Parameter>> {
         let start = self.peek().start;
         let (mut attributes, mut ty) = (Vec::new(), None);
-        while self.peek().kind == Kind::BracketOpen {
+        while self.peek().kind == TokenKind::BracketOpen {
             match self.bracketed()? {
                 Bracketed::Attribute(attribute) => attributes.push(attribute),
                 Bracketed::Type(name) => ty = ty.or(Some(name)),
             }
             self.skip_lines();
         }
-        let Some(variable) = self.take_if(Kind::Variable) else { return Ok(None) };
+        let Some(variable) = self.take_if(TokenKind::Variable) else { return Ok(None) };
         let name = self.variable(variable);
         let default = self.default()?;
         Ok(Some(Parameter { name, ty, attributes, default, at: self.place(start) }))
@@ -204,7 +207,7 @@ impl Parser<'_, '_> {
     /// The text of what follows a `=`.
     fn default(&mut self) -> Parsed<Option<String>> {
         let equals = self.peek();
-        if equals.kind != Kind::Assign || self.lexer.text(equals) != "=" {
+        if equals.kind != TokenKind::Assign || self.lexer.text(equals) != "=" {
             return Ok(None);
         }
         self.take();
@@ -247,7 +250,7 @@ impl Parser<'_, '_> {
                 }
             }
         }
-        self.close(Kind::BraceClose, open)?;
+        self.close(TokenKind::BraceClose, open)?;
         Ok(())
     }
 
@@ -270,7 +273,7 @@ impl Parser<'_, '_> {
 
     fn type_definition_name(&mut self, keyword: Token) -> Parsed<String> {
         let name = self.lexer.peek(Mode::Member);
-        if name.kind == Kind::Word {
+        if name.kind == TokenKind::Word {
             self.lexer.next(Mode::Member);
             return Ok(self.lexer.text(name).to_owned());
         }
@@ -279,7 +282,7 @@ impl Parser<'_, '_> {
     }
 
     fn body_of_type(&mut self, keyword: Token) -> Parsed<Token> {
-        if let Some(open) = self.take_if(Kind::BraceOpen) {
+        if let Some(open) = self.take_if(TokenKind::BraceOpen) {
             return Ok(open);
         }
         let word = self.lexer.text(keyword).to_owned();
@@ -290,7 +293,7 @@ impl Parser<'_, '_> {
     /// The types behind a colon, if there is one.
     fn bases(&mut self) -> Vec<TypeName> {
         let mut bases = Vec::new();
-        if self.lexer.peek(Mode::Member).kind != Kind::Colon {
+        if self.lexer.peek(Mode::Member).kind != TokenKind::Colon {
             return bases;
         }
         self.lexer.next(Mode::Member);
@@ -301,7 +304,7 @@ impl Parser<'_, '_> {
                 Err(Broken) => return bases,
             }
             self.skip_lines();
-            if self.take_if(Kind::Comma).is_none() {
+            if self.take_if(TokenKind::Comma).is_none() {
                 return bases;
             }
         }
@@ -312,8 +315,8 @@ impl Parser<'_, '_> {
         let mut modifiers = Modifiers::default();
         let name = self.modifiers(&mut modifiers)?;
         match name.kind {
-            Kind::Variable => self.property(name, modifiers, start).map(Some).map_err(MemberError::from),
-            Kind::Word => self.method(class, name, modifiers, start).map(Some),
+            TokenKind::Variable => self.property(name, modifiers, start).map(Some).map_err(MemberError::from),
+            TokenKind::Word => self.method(class, name, modifiers, start).map(Some),
             _ if self.lexer.offset() == start || modifiers_are_absent(&modifiers) => Ok(None),
             _ => {
                 self.report(&codes::MEMBER, name.start, "the name of a property or method is missing");
@@ -328,16 +331,16 @@ impl Parser<'_, '_> {
             let token = self.lexer.peek(Mode::Member);
             let word = self.lexer.text(token);
             match token.kind {
-                Kind::BracketOpen => match self.bracketed() {
+                TokenKind::BracketOpen => match self.bracketed() {
                     Ok(Bracketed::Attribute(attribute)) => modifiers.attributes.push(attribute),
                     Ok(Bracketed::Type(ty)) => self.type_of_member(modifiers, ty),
                     // A type that does not end is a type all the same.
                     Err(Broken) => return Err(MemberError::Undefined),
                 },
-                Kind::Word if word.eq_ignore_ascii_case("hidden") => {
+                TokenKind::Word if word.eq_ignore_ascii_case("hidden") => {
                     self.modifier(&mut modifiers.hidden, token);
                 }
-                Kind::Word if word.eq_ignore_ascii_case("static") => {
+                TokenKind::Word if word.eq_ignore_ascii_case("static") => {
                     self.modifier(&mut modifiers.is_static, token);
                 }
                 _ => return Ok(token),
@@ -374,8 +377,8 @@ impl Parser<'_, '_> {
     /// A line end or `;` after a property or the name of an enumeration.
     fn end_of_property(&mut self, at: usize) {
         match self.peek().kind {
-            Kind::NewLine | Kind::Semicolon => self.skip_ends(),
-            Kind::BraceClose => {}
+            TokenKind::NewLine | TokenKind::Semicolon => self.skip_ends(),
+            TokenKind::BraceClose => {}
             _ => self.report(&codes::MEMBER, at, "a line end or ';' is missing before the next member"),
         }
     }
@@ -390,7 +393,7 @@ impl Parser<'_, '_> {
     }
 
     fn method_parts(&mut self, class: usize, name: &str, token: Token) -> Parsed<Vec<Parameter>> {
-        if self.peek().kind != Kind::ParenOpen {
+        if self.peek().kind != TokenKind::ParenOpen {
             return self.fail(
                 &codes::MEMBER,
                 token.end,
@@ -400,11 +403,11 @@ impl Parser<'_, '_> {
         let parameters = self.nest(Self::parameters)?;
         self.skip_lines();
         let constructor = self.script.types.get(class).is_some_and(|class| class.name.eq_ignore_ascii_case(name));
-        if constructor && let Some(colon) = self.take_if(Kind::Colon) {
+        if constructor && let Some(colon) = self.take_if(TokenKind::Colon) {
             self.base_call(colon)?;
         }
         self.skip_lines();
-        if self.peek().kind != Kind::BraceOpen {
+        if self.peek().kind != TokenKind::BraceOpen {
             let at = self.peek().start;
             return self.fail(&codes::MEMBER, at, format!("the body of the method '{name}' is missing"));
         }
@@ -420,7 +423,7 @@ impl Parser<'_, '_> {
         }
         self.take();
         self.skip_lines();
-        if self.peek().kind != Kind::ParenOpen {
+        if self.peek().kind != TokenKind::ParenOpen {
             return self.fail(&codes::MEMBER, colon.end, "'(' is missing after 'base'");
         }
         self.nest(Self::call)
@@ -442,18 +445,18 @@ impl Parser<'_, '_> {
         }
         let scope = self.scope;
         self.script.types.push(TypeDefinition { name, enumeration: true, bases, attributes, members, scope, at });
-        self.close(Kind::BraceClose, open)?;
+        self.close(TokenKind::BraceClose, open)?;
         Ok(())
     }
 
     fn enumeration_member(&mut self) -> Option<Member> {
         let token = self.lexer.peek(Mode::Member);
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return None;
         }
         self.lexer.next(Mode::Member);
         let name = self.lexer.text(token).to_owned();
-        let value = if self.peek().kind == Kind::Assign { self.enumeration_value(token) } else { None };
+        let value = if self.peek().kind == TokenKind::Assign { self.enumeration_value(token) } else { None };
         self.end_of_property(token.end);
         Some(Modifiers::default().member(name, MemberKind::Value(value), self.place(token.start)))
     }
@@ -486,14 +489,14 @@ impl Parser<'_, '_> {
         let open = self.take();
         self.skip_lines();
         let name = self.type_name()?;
-        if self.peek().kind == Kind::ParenOpen {
+        if self.peek().kind == TokenKind::ParenOpen {
             let (positional, named) = self.attribute_arguments()?;
             self.skip_lines();
             self.close_bracket()?;
             let at = self.place(open.start);
             return Ok(Bracketed::Attribute(Attribute { name: name.text, positional, named, at }));
         }
-        if self.peek().kind == Kind::Comma {
+        if self.peek().kind == TokenKind::Comma {
             self.assembly();
         }
         self.close_bracket()?;
@@ -502,7 +505,7 @@ impl Parser<'_, '_> {
 
     fn close_bracket(&mut self) -> Parsed<()> {
         let token = self.peek();
-        if token.kind == Kind::BracketClose {
+        if token.kind == TokenKind::BracketClose {
             self.take();
             return Ok(());
         }
@@ -511,7 +514,8 @@ impl Parser<'_, '_> {
 
     /// The name of an assembly behind that of a type, which goes up to the bracket.
     fn assembly(&mut self) {
-        while !matches!(self.lexer.peek(Mode::Type).kind, Kind::BracketClose | Kind::NewLine | Kind::End) {
+        while !matches!(self.lexer.peek(Mode::Type).kind, TokenKind::BracketClose | TokenKind::NewLine | TokenKind::End)
+        {
             self.lexer.next(Mode::Type);
         }
     }
@@ -522,15 +526,15 @@ impl Parser<'_, '_> {
         self.within(self.scope, |parser| {
             parser.comma_ends = true;
             parser.skip_lines();
-            while parser.peek().kind != Kind::ParenClose {
+            while parser.peek().kind != TokenKind::ParenClose {
                 parser.attribute_argument(&mut positional, &mut named)?;
                 parser.skip_lines();
-                if parser.take_if(Kind::Comma).is_none() {
+                if parser.take_if(TokenKind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();
             }
-            parser.close(Kind::ParenClose, open)
+            parser.close(TokenKind::ParenClose, open)
         })?;
         Ok((positional, named))
     }
@@ -542,7 +546,7 @@ impl Parser<'_, '_> {
     ) -> Parsed<()> {
         let token = self.lexer.peek(Mode::Member);
         let start = token.start;
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             if !self.expression()? {
                 return self.fail(&codes::MISSING_EXPRESSION, start, "an argument of the attribute is missing");
             }
@@ -552,7 +556,7 @@ impl Parser<'_, '_> {
         self.lexer.next(Mode::Member);
         let name = self.lexer.text(token).to_owned();
         let equals = self.peek();
-        if equals.kind != Kind::Assign {
+        if equals.kind != TokenKind::Assign {
             let argument =
                 Argument { text: String::new(), value: Some(Constant::Boolean(true)), at: self.place(start) };
             named.push((name, argument));
@@ -579,7 +583,7 @@ impl Parser<'_, '_> {
 
     fn type_form(&mut self) -> Parsed<TypeForm> {
         let token = self.lexer.peek(Mode::Type);
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return self.fail(&codes::TYPE_NAME, token.start, "the name of a type is missing");
         }
         self.lexer.next(Mode::Type);
@@ -589,7 +593,7 @@ impl Parser<'_, '_> {
 
     /// A type with the dimensions behind it, each of which is a level: a list of lists lies within them.
     fn dimensioned(&mut self, form: TypeForm) -> Parsed<TypeForm> {
-        if self.lexer.peek(Mode::Type).kind != Kind::BracketOpen {
+        if self.lexer.peek(Mode::Type).kind != TokenKind::BracketOpen {
             return Ok(form);
         }
         let open = self.lexer.next(Mode::Type);
@@ -605,11 +609,11 @@ impl Parser<'_, '_> {
     fn dimensions(&mut self) -> Option<usize> {
         let before = self.lexer.offset();
         let mut rank = 1;
-        while self.lexer.peek(Mode::Type).kind == Kind::Comma {
+        while self.lexer.peek(Mode::Type).kind == TokenKind::Comma {
             self.lexer.next(Mode::Type);
             rank += 1;
         }
-        if self.lexer.peek(Mode::Type).kind == Kind::BracketClose {
+        if self.lexer.peek(Mode::Type).kind == TokenKind::BracketClose {
             self.lexer.next(Mode::Type);
             return Some(rank);
         }
@@ -622,14 +626,14 @@ impl Parser<'_, '_> {
         let mut types = Vec::new();
         loop {
             self.skip_lines();
-            let bracketed = self.take_if(Kind::BracketOpen).is_some();
+            let bracketed = self.take_if(TokenKind::BracketOpen).is_some();
             types.push(self.nest(Self::type_form)?);
             if bracketed {
                 self.assembly();
                 self.close_bracket()?;
             }
             self.skip_lines();
-            if self.take_if(Kind::Comma).is_none() {
+            if self.take_if(TokenKind::Comma).is_none() {
                 self.close_bracket()?;
                 return Ok(types);
             }

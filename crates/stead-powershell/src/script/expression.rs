@@ -5,7 +5,7 @@ use stead_core::diag::codes::powershell::script as codes;
 use super::Scope;
 use super::definition::Bracketed;
 use super::parser::{Parsed, Parser};
-use crate::token::{Kind, Mode, Token, is_name};
+use crate::token::{Mode, Token, TokenKind, is_name};
 
 impl Parser<'_, '_> {
     /// An expression, if one starts here.
@@ -16,9 +16,9 @@ impl Parser<'_, '_> {
         loop {
             let token = self.peek();
             match token.kind {
-                Kind::Binary(_) | Kind::Sign | Kind::SplitJoin => {}
-                Kind::Comma if !self.comma_ends => {}
-                Kind::Question => return self.ternary().map(|()| true),
+                TokenKind::Binary(_) | TokenKind::Sign | TokenKind::SplitJoin => {}
+                TokenKind::Comma if !self.comma_ends => {}
+                TokenKind::Question => return self.ternary().map(|()| true),
                 _ => return Ok(true),
             }
             self.take();
@@ -40,7 +40,7 @@ impl Parser<'_, '_> {
         self.skip_lines();
         self.nested_operand(question)?;
         self.skip_lines();
-        let Some(colon) = self.take_if(Kind::Colon) else {
+        let Some(colon) = self.take_if(TokenKind::Colon) else {
             return self.fail(&codes::MISSING_EXPRESSION, question.start, "':' is missing after '?'");
         };
         self.skip_lines();
@@ -59,9 +59,9 @@ impl Parser<'_, '_> {
     pub(super) fn unary(&mut self) -> Parsed<bool> {
         let token = self.peek();
         match token.kind {
-            Kind::Sign | Kind::Step | Kind::Not | Kind::SplitJoin => {}
-            Kind::Comma if !self.comma_ends => {}
-            Kind::BracketOpen => return self.nest(|parser| parser.cast().map(|()| true)),
+            TokenKind::Sign | TokenKind::Step | TokenKind::Not | TokenKind::SplitJoin => {}
+            TokenKind::Comma if !self.comma_ends => {}
+            TokenKind::BracketOpen => return self.nest(|parser| parser.cast().map(|()| true)),
             _ => {
                 return self.nest(|parser| {
                     let found = parser.primary()?;
@@ -89,11 +89,11 @@ impl Parser<'_, '_> {
                 self.skip_lines();
             }
             let next = self.peek();
-            if next.kind == Kind::BracketOpen {
+            if next.kind == TokenKind::BracketOpen {
                 continue;
             }
             // `[int], 1` is a list of a type and a number, `[int]::Max` a member of the type.
-            let value = next.kind != Kind::Comma && self.unary()?;
+            let value = next.kind != TokenKind::Comma && self.unary()?;
             return match (value, attribute) {
                 (true, _) => Ok(()),
                 (false, false) => self.selectors(true),
@@ -106,27 +106,27 @@ impl Parser<'_, '_> {
     pub(super) fn primary(&mut self) -> Parsed<bool> {
         let token = self.peek();
         match token.kind {
-            Kind::Number | Kind::Literal | Kind::Variable => {
+            TokenKind::Number | TokenKind::Literal | TokenKind::Variable => {
                 self.take();
             }
-            Kind::Expandable => {
+            TokenKind::Expandable => {
                 self.take();
                 self.text(token);
             }
-            Kind::ParenOpen => self.parentheses()?,
-            Kind::SubOpen | Kind::ArrayOpen => {
+            TokenKind::ParenOpen => self.parentheses()?,
+            TokenKind::SubOpen | TokenKind::ArrayOpen => {
                 self.take();
                 self.within(Scope::Statement, |parser| {
                     parser.statements();
-                    parser.close(Kind::ParenClose, token)
+                    parser.close(TokenKind::ParenClose, token)
                 })?;
             }
-            Kind::TableOpen => self.within(self.scope, Self::table)?,
-            Kind::BraceOpen => {
+            TokenKind::TableOpen => self.within(self.scope, Self::table)?,
+            TokenKind::BraceOpen => {
                 self.take();
                 self.within(Scope::ScriptBlock, |parser| {
                     parser.block_content();
-                    parser.close(Kind::BraceClose, token)
+                    parser.close(TokenKind::BraceClose, token)
                 })?;
             }
             _ => return Ok(false),
@@ -137,13 +137,13 @@ impl Parser<'_, '_> {
     fn parentheses(&mut self) -> Parsed<()> {
         let open = self.take();
         self.skip_lines();
-        if self.peek().kind == Kind::ParenClose {
+        if self.peek().kind == TokenKind::ParenClose {
             self.report(&codes::MISSING_EXPRESSION, open.end, "an expression is missing in '()'");
             self.take();
             return Ok(());
         }
         self.within(self.scope, Self::pipeline)?;
-        self.close(Kind::ParenClose, open)?;
+        self.close(TokenKind::ParenClose, open)?;
         Ok(())
     }
 
@@ -152,28 +152,28 @@ impl Parser<'_, '_> {
         let open = self.take();
         loop {
             self.skip_ends();
-            if matches!(self.peek().kind, Kind::BraceClose | Kind::End) {
+            if matches!(self.peek().kind, TokenKind::BraceClose | TokenKind::End) {
                 break;
             }
             self.key()?;
             self.skip_lines();
             let value = self.peek();
-            if matches!(value.kind, Kind::BraceClose | Kind::Semicolon | Kind::End) {
+            if matches!(value.kind, TokenKind::BraceClose | TokenKind::Semicolon | TokenKind::End) {
                 return self.fail(&codes::MISSING_EXPRESSION, value.start, "a value is missing in the table");
             }
             self.nest(Self::statement)?;
-            if !matches!(self.peek().kind, Kind::NewLine | Kind::Semicolon | Kind::BraceClose) {
+            if !matches!(self.peek().kind, TokenKind::NewLine | TokenKind::Semicolon | TokenKind::BraceClose) {
                 break;
             }
         }
-        self.close(Kind::BraceClose, open)?;
+        self.close(TokenKind::BraceClose, open)?;
         Ok(())
     }
 
     /// A key of a table and its `=`.
     fn key(&mut self) -> Parsed<()> {
         let key = self.lexer.peek(Mode::Member);
-        if key.kind == Kind::Word {
+        if key.kind == TokenKind::Word {
             self.lexer.next(Mode::Member);
         } else {
             let found = self.within(self.scope, |parser| {
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
             }
         }
         let equals = self.peek();
-        if equals.kind == Kind::Assign && self.lexer.text(equals) == "=" {
+        if equals.kind == TokenKind::Assign && self.lexer.text(equals) == "=" {
             self.take();
             return Ok(());
         }
@@ -201,9 +201,9 @@ impl Parser<'_, '_> {
         let mut depth = 1_usize;
         while depth > 0 {
             match self.take().kind {
-                Kind::BraceOpen | Kind::TableOpen => depth += 1,
-                Kind::BraceClose => depth -= 1,
-                Kind::End => return,
+                TokenKind::BraceOpen | TokenKind::TableOpen => depth += 1,
+                TokenKind::BraceClose => depth -= 1,
+                TokenKind::End => return,
                 _ => {}
             }
         }
@@ -213,25 +213,27 @@ impl Parser<'_, '_> {
     pub(super) fn selectors(&mut self, lines: bool) -> Parsed<()> {
         loop {
             let token = self.peek();
-            if token.kind == Kind::NewLine && lines && self.skip_to_member() {
+            if token.kind == TokenKind::NewLine && lines && self.skip_to_member() {
                 continue;
             }
             match token.kind {
-                _ if token.spaced && token.kind != Kind::Step => return Ok(()),
-                Kind::Dot | Kind::ColonColon | Kind::QuestionDot if lines || self.names_member(token) => {
+                _ if token.spaced && token.kind != TokenKind::Step => return Ok(()),
+                TokenKind::Dot | TokenKind::ColonColon | TokenKind::QuestionDot
+                    if lines || self.names_member(token) =>
+                {
                     self.take();
                     self.member(token)?;
                 }
                 // The name of a member may be a number.
-                Kind::Number if self.lexer.text(token).starts_with('.') => {
+                TokenKind::Number if self.lexer.text(token).starts_with('.') => {
                     self.back(token.start + 1);
                     self.member(token)?;
                 }
-                Kind::BracketOpen | Kind::QuestionBracket => {
+                TokenKind::BracketOpen | TokenKind::QuestionBracket => {
                     self.take();
                     self.index(token)?;
                 }
-                Kind::Step if lines => {
+                TokenKind::Step if lines => {
                     self.take();
                 }
                 _ => return Ok(()),
@@ -244,7 +246,9 @@ impl Parser<'_, '_> {
         let before = self.lexer.offset();
         self.skip_lines();
         let token = self.peek();
-        if matches!(token.kind, Kind::Dot | Kind::QuestionDot | Kind::ColonColon) && self.names_member(token) {
+        if matches!(token.kind, TokenKind::Dot | TokenKind::QuestionDot | TokenKind::ColonColon)
+            && self.names_member(token)
+        {
             self.back(token.start);
             return true;
         }
@@ -263,7 +267,7 @@ impl Parser<'_, '_> {
         self.skip_lines();
         let name = self.lexer.peek(Mode::Member);
         match name.kind {
-            Kind::Word | Kind::Number => {
+            TokenKind::Word | TokenKind::Number => {
                 self.lexer.next(Mode::Member);
             }
             _ if self.nest(Self::primary)? => {}
@@ -274,8 +278,8 @@ impl Parser<'_, '_> {
         }
         let next = self.peek();
         match next.kind {
-            Kind::ParenOpen if !next.spaced => self.call(),
-            Kind::BraceOpen if !next.spaced => self.nest(Self::primary).map(drop),
+            TokenKind::ParenOpen if !next.spaced => self.call(),
+            TokenKind::BraceOpen if !next.spaced => self.nest(Self::primary).map(drop),
             _ => Ok(()),
         }
     }
@@ -284,14 +288,17 @@ impl Parser<'_, '_> {
     fn type_arguments(&mut self) -> bool {
         let open = self.peek();
         let rest = self.lexer.source().get(open.end..).unwrap_or_default();
-        if open.kind != Kind::BracketOpen || open.spaced || !rest.starts_with(|c: char| c.is_alphabetic() || c == '[') {
+        if open.kind != TokenKind::BracketOpen
+            || open.spaced
+            || !rest.starts_with(|c: char| c.is_alphabetic() || c == '[')
+        {
             return false;
         }
         let problems = self.script.problems.len();
         self.take();
         let types = self.type_list();
         let next = self.peek();
-        if types.is_ok() && next.kind == Kind::ParenOpen && !next.spaced {
+        if types.is_ok() && next.kind == TokenKind::ParenOpen && !next.spaced {
             return true;
         }
         self.script.problems.truncate(problems);
@@ -305,22 +312,22 @@ impl Parser<'_, '_> {
         self.within(self.scope, |parser| {
             parser.comma_ends = true;
             parser.skip_lines();
-            while parser.peek().kind != Kind::ParenClose {
+            while parser.peek().kind != TokenKind::ParenClose {
                 let start = parser.peek();
                 if !parser.expression()? {
                     return parser.fail(&codes::MISSING_EXPRESSION, start.start, "an argument is missing");
                 }
                 parser.skip_lines();
-                if parser.take_if(Kind::Comma).is_none() {
+                if parser.take_if(TokenKind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();
-                if parser.peek().kind == Kind::ParenClose {
+                if parser.peek().kind == TokenKind::ParenClose {
                     let end = parser.peek().start;
                     return parser.fail(&codes::MISSING_EXPRESSION, end, "an argument is missing after the comma");
                 }
             }
-            parser.close(Kind::ParenClose, open)
+            parser.close(TokenKind::ParenClose, open)
         })?;
         Ok(())
     }
@@ -331,7 +338,7 @@ impl Parser<'_, '_> {
             if !parser.expression()? {
                 return parser.fail(&codes::MISSING_EXPRESSION, open.end, "an index is missing in '[]'");
             }
-            parser.close(Kind::BracketClose, open)
+            parser.close(TokenKind::BracketClose, open)
         })?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::problem::Problem;
 use super::{Scope, Script};
-use crate::token::{Kind, Lexer, Mode, Nested, Part, Token, parts};
+use crate::token::{Lexer, Mode, Nested, Part, Token, TokenKind, parts};
 
 /// How deeply constructs may be nested. PowerShell reads a few thousand levels; scripts in the field have less than a hundred.
 const MAX_DEPTH: usize = 200;
@@ -97,7 +97,7 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Reads on behind a bracket that closes nothing.
     fn rest(&mut self) {
-        while self.peek().kind != Kind::End {
+        while self.peek().kind != TokenKind::End {
             let stray = self.take();
             self.unexpected(stray);
             self.statements();
@@ -118,7 +118,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     /// Takes the next token when it is of that kind.
-    pub(super) fn take_if(&mut self, kind: Kind) -> Option<Token> {
+    pub(super) fn take_if(&mut self, kind: TokenKind) -> Option<Token> {
         (self.peek().kind == kind).then(|| self.take())
     }
 
@@ -127,13 +127,13 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     pub(super) fn skip_ends(&mut self) {
-        while matches!(self.peek().kind, Kind::NewLine | Kind::Semicolon) {
+        while matches!(self.peek().kind, TokenKind::NewLine | TokenKind::Semicolon) {
             self.take();
         }
     }
 
     /// The next token, which closes what opened before; or a problem that names what is missing.
-    pub(super) fn close(&mut self, kind: Kind, opened: Token) -> Parsed<Token> {
+    pub(super) fn close(&mut self, kind: TokenKind, opened: Token) -> Parsed<Token> {
         self.skip_lines();
         if let Some(token) = self.take_if(kind) {
             return Ok(token);
@@ -145,7 +145,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     /// The text of the next token if it is a word, as the start of a statement sees it.
     pub(super) fn word(&mut self) -> Option<&'a str> {
         let token = self.peek();
-        (token.kind == Kind::Word).then(|| self.lexer.text(token))
+        (token.kind == TokenKind::Word).then(|| self.lexer.text(token))
     }
 
     pub(super) fn is_word(&mut self, word: &str) -> bool {
@@ -171,8 +171,8 @@ impl<'a, 'p> Parser<'a, 'p> {
     pub(super) fn unexpected(&mut self, token: Token) {
         let text: String = self.lexer.text(token).chars().take(40).collect();
         let message = match token.kind {
-            Kind::End => "the script ends too early".to_owned(),
-            Kind::NewLine => "the line ends too early".to_owned(),
+            TokenKind::End => "the script ends too early".to_owned(),
+            TokenKind::NewLine => "the line ends too early".to_owned(),
             _ => format!("'{text}' is not valid here"),
         };
         self.report(&codes::UNEXPECTED, token.start, message);

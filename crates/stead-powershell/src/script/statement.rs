@@ -4,7 +4,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::parser::{Parsed, Parser};
 use super::{Scope, Using, UsingKind};
-use crate::token::{Kind, Mode, Token};
+use crate::token::{Mode, Token, TokenKind};
 
 /// The names of blocks that a script block may consist of.
 const BLOCKS: &[&str] = &["begin", "process", "end", "clean", "dynamicparam"];
@@ -41,10 +41,10 @@ impl Parser<'_, '_> {
             }
         };
         let start = self.lexer.peek(Mode::Argument);
-        if matches!(start.kind, Kind::NewLine | Kind::Semicolon | Kind::End) {
+        if matches!(start.kind, TokenKind::NewLine | TokenKind::Semicolon | TokenKind::End) {
             return self.fail(&codes::USING, start.start, "'using' names nothing");
         }
-        let name = if start.kind == Kind::TableOpen {
+        let name = if start.kind == TokenKind::TableOpen {
             self.unary()?;
             self.since(start.start).to_owned()
         } else {
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         while self.word().is_some_and(|word| is_one_of(word, BLOCKS)) {
             let keyword = self.take();
             self.skip_lines();
-            if self.peek().kind != Kind::BraceOpen {
+            if self.peek().kind != TokenKind::BraceOpen {
                 let name = self.lexer.text(keyword).to_owned();
                 self.report(&codes::INCOMPLETE, keyword.start, format!("'{name}' requires a block"));
                 break;
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
             let _ = self.statement_block(if scope == Scope::Top { Scope::Statement } else { scope });
             self.skip_ends();
         }
-        if !matches!(self.peek().kind, Kind::End | Kind::BraceClose) {
+        if !matches!(self.peek().kind, TokenKind::End | TokenKind::BraceClose) {
             let token = self.peek();
             self.unexpected(token);
             self.statements();
@@ -100,7 +100,7 @@ impl Parser<'_, '_> {
         loop {
             self.skip_ends();
             let token = self.peek();
-            if matches!(token.kind, Kind::End | Kind::BraceClose | Kind::ParenClose) {
+            if matches!(token.kind, TokenKind::End | TokenKind::BraceClose | TokenKind::ParenClose) {
                 return;
             }
             let _ = self.statement();
@@ -115,13 +115,13 @@ impl Parser<'_, '_> {
     /// `{ ... }` of a statement.
     pub(super) fn statement_block(&mut self, scope: Scope) -> Parsed<()> {
         self.skip_lines();
-        let Some(open) = self.take_if(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(TokenKind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "a block in braces is missing");
         };
         self.within(scope, |parser| {
             parser.statements();
-            parser.close(Kind::BraceClose, open)
+            parser.close(TokenKind::BraceClose, open)
         })?;
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
     fn statement_here(&mut self) -> Parsed<()> {
         let token = self.peek();
         match token.kind {
-            Kind::Word => match self.lexer.text(token).to_ascii_lowercase().as_str() {
+            TokenKind::Word => match self.lexer.text(token).to_ascii_lowercase().as_str() {
                 "if" => self.if_statement(),
                 "switch" => self.switch_statement(),
                 "while" => self.while_statement(),
@@ -161,12 +161,12 @@ impl Parser<'_, '_> {
                 }
                 _ => self.pipelines(),
             },
-            Kind::BracketOpen => match self.attributes_of_definition() {
+            TokenKind::BracketOpen => match self.attributes_of_definition() {
                 Some((attributes, at)) if self.is_word("enum") => self.enumeration(attributes, at),
                 Some((attributes, at)) => self.class(attributes, at),
                 None => self.pipelines(),
             },
-            Kind::Label => {
+            TokenKind::Label => {
                 self.take();
                 self.skip_lines();
                 self.statement()
@@ -178,13 +178,13 @@ impl Parser<'_, '_> {
     /// `( ... )` with a condition in it.
     fn condition(&mut self) -> Parsed<()> {
         self.skip_lines();
-        let Some(open) = self.take_if(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(TokenKind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "a condition in parentheses is missing");
         };
         self.skip_lines();
         self.within(self.scope, Self::pipeline)?;
-        self.close(Kind::ParenClose, open)?;
+        self.close(TokenKind::ParenClose, open)?;
         Ok(())
     }
 
@@ -231,40 +231,40 @@ impl Parser<'_, '_> {
     fn for_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
-        let Some(open) = self.take_if(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(TokenKind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'for'");
         };
         for _ in 0..3 {
             self.skip_lines();
-            if !matches!(self.peek().kind, Kind::Semicolon | Kind::ParenClose) {
+            if !matches!(self.peek().kind, TokenKind::Semicolon | TokenKind::ParenClose) {
                 self.within(self.scope, Self::pipeline)?;
             }
-            if !matches!(self.peek().kind, Kind::Semicolon | Kind::NewLine) {
+            if !matches!(self.peek().kind, TokenKind::Semicolon | TokenKind::NewLine) {
                 break;
             }
             self.take();
         }
-        self.close(Kind::ParenClose, open)?;
+        self.close(TokenKind::ParenClose, open)?;
         self.body()
     }
 
     fn foreach_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
-        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+        while self.lexer.peek(Mode::Argument).kind == TokenKind::Parameter {
             let flag = self.lexer.next(Mode::Argument);
             if self.lexer.text(flag).eq_ignore_ascii_case("-throttlelimit") {
                 self.argument()?;
             }
             self.skip_lines();
         }
-        let Some(open) = self.take_if(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(TokenKind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'foreach'");
         };
         self.skip_lines();
-        if self.take_if(Kind::Variable).is_none() {
+        if self.take_if(TokenKind::Variable).is_none() {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'foreach' requires a variable");
         }
@@ -276,7 +276,7 @@ impl Parser<'_, '_> {
         self.take();
         self.skip_lines();
         self.within(self.scope, Self::pipeline)?;
-        self.close(Kind::ParenClose, open)?;
+        self.close(TokenKind::ParenClose, open)?;
         self.body()
     }
 
@@ -284,7 +284,7 @@ impl Parser<'_, '_> {
         self.take();
         self.skip_lines();
         let mut file = false;
-        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+        while self.lexer.peek(Mode::Argument).kind == TokenKind::Parameter {
             let flag = self.lexer.next(Mode::Argument);
             let name = self.lexer.text(flag).to_ascii_lowercase();
             if "-file".starts_with(&name) {
@@ -297,18 +297,18 @@ impl Parser<'_, '_> {
             self.condition()?;
         }
         self.skip_lines();
-        let Some(open) = self.take_if(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(TokenKind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'{' is missing after the condition of 'switch'");
         };
         self.within(Scope::Statement, |parser| {
             parser.skip_ends();
-            while !matches!(parser.peek().kind, Kind::BraceClose | Kind::End) {
+            while !matches!(parser.peek().kind, TokenKind::BraceClose | TokenKind::End) {
                 parser.argument()?;
                 parser.body()?;
                 parser.skip_ends();
             }
-            parser.close(Kind::BraceClose, open)
+            parser.close(TokenKind::BraceClose, open)
         })?;
         Ok(())
     }
@@ -320,10 +320,10 @@ impl Parser<'_, '_> {
         while self.continues("catch") {
             handled = true;
             self.skip_lines();
-            while self.peek().kind == Kind::BracketOpen {
+            while self.peek().kind == TokenKind::BracketOpen {
                 self.bracketed()?;
                 self.skip_lines();
-                if self.take_if(Kind::Comma).is_some() {
+                if self.take_if(TokenKind::Comma).is_some() {
                     self.skip_lines();
                 }
             }
@@ -341,7 +341,7 @@ impl Parser<'_, '_> {
     fn trap_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
-        if self.peek().kind == Kind::BracketOpen {
+        if self.peek().kind == TokenKind::BracketOpen {
             self.bracketed()?;
         }
         self.body()
@@ -350,11 +350,11 @@ impl Parser<'_, '_> {
     fn data_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
-        if self.lexer.peek(Mode::Argument).kind == Kind::Word {
+        if self.lexer.peek(Mode::Argument).kind == TokenKind::Word {
             self.lexer.next(Mode::Argument);
             self.skip_lines();
         }
-        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+        while self.lexer.peek(Mode::Argument).kind == TokenKind::Parameter {
             self.lexer.next(Mode::Argument);
             self.argument_list()?;
             self.skip_lines();
@@ -381,7 +381,10 @@ impl Parser<'_, '_> {
     /// Returns whether nothing more of a pipeline follows.
     fn ends_pipeline(&mut self) -> bool {
         let kind = self.peek().kind;
-        matches!(kind, Kind::NewLine | Kind::Semicolon | Kind::End | Kind::BraceClose | Kind::ParenClose)
+        matches!(
+            kind,
+            TokenKind::NewLine | TokenKind::Semicolon | TokenKind::End | TokenKind::BraceClose | TokenKind::ParenClose
+        )
     }
 
     /// Checks that a statement is over.
@@ -404,10 +407,10 @@ impl Parser<'_, '_> {
     pub(super) fn pipeline(&mut self) -> Parsed<()> {
         loop {
             self.single_pipeline()?;
-            if self.take_if(Kind::Ampersand).is_some() {
+            if self.take_if(TokenKind::Ampersand).is_some() {
                 return Ok(());
             }
-            if !self.pipe_follows(Kind::Chain) {
+            if !self.pipe_follows(TokenKind::Chain) {
                 return Ok(());
             }
             self.take();
@@ -416,8 +419,8 @@ impl Parser<'_, '_> {
     }
 
     /// Returns whether that comes next, on this line or at the start of the next that is not empty.
-    fn pipe_follows(&mut self, kind: Kind) -> bool {
-        if self.peek().kind != Kind::NewLine {
+    fn pipe_follows(&mut self, kind: TokenKind) -> bool {
+        if self.peek().kind != TokenKind::NewLine {
             return self.peek().kind == kind;
         }
         let before = self.lexer.offset();
@@ -432,18 +435,18 @@ impl Parser<'_, '_> {
     fn single_pipeline(&mut self) -> Parsed<()> {
         let first = self.peek();
         if self.expression()? {
-            if self.peek().kind == Kind::Assign {
+            if self.peek().kind == TokenKind::Assign {
                 return self.assignment();
             }
             self.redirections()?;
-        } else if matches!(first.kind, Kind::Pipe | Kind::Chain) {
+        } else if matches!(first.kind, TokenKind::Pipe | TokenKind::Chain) {
             return self.fail(&codes::EMPTY_PIPE, first.start, "a command is missing before the pipe");
         } else if self.ends_pipeline() {
             return self.fail(&codes::MISSING_EXPRESSION, first.start, "an expression is missing");
         } else {
             self.command()?;
         }
-        while self.pipe_follows(Kind::Pipe) {
+        while self.pipe_follows(TokenKind::Pipe) {
             let pipe = self.take();
             self.skip_lines();
             self.piped(pipe)?;
@@ -453,7 +456,7 @@ impl Parser<'_, '_> {
 
     fn piped(&mut self, pipe: Token) -> Parsed<()> {
         let token = self.peek();
-        if self.ends_pipeline() || matches!(token.kind, Kind::Pipe | Kind::Chain) {
+        if self.ends_pipeline() || matches!(token.kind, TokenKind::Pipe | TokenKind::Chain) {
             return self.fail(&codes::EMPTY_PIPE, pipe.start, "a command is missing after the pipe");
         }
         if self.expression()? {
@@ -486,10 +489,10 @@ impl Parser<'_, '_> {
     fn redirections(&mut self) -> Parsed<()> {
         loop {
             match self.peek().kind {
-                Kind::Merge => {
+                TokenKind::Merge => {
                     self.take();
                 }
-                Kind::Redirect => self.redirection()?,
+                TokenKind::Redirect => self.redirection()?,
                 _ => return Ok(()),
             }
         }
@@ -510,7 +513,7 @@ impl Parser<'_, '_> {
             self.back(value);
             return self.nest(Self::assigned_statement);
         }
-        let invokes = matches!(first.kind, Kind::Ampersand) || self.lexer.text(first) == ".";
+        let invokes = matches!(first.kind, TokenKind::Ampersand) || self.lexer.text(first) == ".";
         if invokes {
             self.lexer.next(Mode::Argument);
             self.lexer.peek(Mode::Argument);
@@ -531,27 +534,27 @@ impl Parser<'_, '_> {
     fn value_of_property(&self, first: Token) -> Option<usize> {
         let (name, value) = self.lexer.text(first).split_once('=').filter(|_| self.configurations > 0)?;
         let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-        (first.kind == Kind::Word && is_name && !value.is_empty()).then(|| first.start + name.len() + 1)
+        (first.kind == TokenKind::Word && is_name && !value.is_empty()).then(|| first.start + name.len() + 1)
     }
 
     fn arguments(&mut self) -> Parsed<()> {
         loop {
             let token = self.lexer.peek(Mode::Argument);
             match token.kind {
-                Kind::Redirect => self.redirection()?,
-                Kind::Merge | Kind::Verbatim => {
+                TokenKind::Redirect => self.redirection()?,
+                TokenKind::Merge | TokenKind::Verbatim => {
                     self.lexer.next(Mode::Argument);
                 }
-                Kind::Input => {
+                TokenKind::Input => {
                     return self.fail(&codes::UNEXPECTED, token.start, "'<' is reserved");
                 }
-                Kind::Parameter => {
+                TokenKind::Parameter => {
                     self.lexer.next(Mode::Argument);
                     if self.lexer.text(token).ends_with(':') && !self.argument()? {
                         return self.fail(&codes::INCOMPLETE, token.start, "the value of this parameter is missing");
                     }
                 }
-                Kind::Comma => {
+                TokenKind::Comma => {
                     self.lexer.next(Mode::Argument);
                     self.skip_lines();
                     self.element()?;
@@ -573,7 +576,7 @@ impl Parser<'_, '_> {
 
     fn argument_list(&mut self) -> Parsed<()> {
         self.element()?;
-        while self.lexer.peek(Mode::Argument).kind == Kind::Comma {
+        while self.lexer.peek(Mode::Argument).kind == TokenKind::Comma {
             self.lexer.next(Mode::Argument);
             self.skip_lines();
             self.element()?;
@@ -585,19 +588,19 @@ impl Parser<'_, '_> {
     pub(super) fn argument(&mut self) -> Parsed<bool> {
         let token = self.lexer.peek(Mode::Argument);
         match token.kind {
-            Kind::Word | Kind::Number | Kind::Parameter | Kind::Splat => {
+            TokenKind::Word | TokenKind::Number | TokenKind::Parameter | TokenKind::Splat => {
                 self.lexer.next(Mode::Argument);
                 self.text(token);
                 Ok(true)
             }
-            Kind::Literal
-            | Kind::Expandable
-            | Kind::Variable
-            | Kind::ParenOpen
-            | Kind::BraceOpen
-            | Kind::SubOpen
-            | Kind::ArrayOpen
-            | Kind::TableOpen => {
+            TokenKind::Literal
+            | TokenKind::Expandable
+            | TokenKind::Variable
+            | TokenKind::ParenOpen
+            | TokenKind::BraceOpen
+            | TokenKind::SubOpen
+            | TokenKind::ArrayOpen
+            | TokenKind::TableOpen => {
                 self.nest(|parser| {
                     parser.lexer.peek(Mode::Expression);
                     parser.primary()?;
@@ -605,7 +608,7 @@ impl Parser<'_, '_> {
                 })?;
                 Ok(true)
             }
-            Kind::Unknown => {
+            TokenKind::Unknown => {
                 self.lexer.next(Mode::Argument);
                 Ok(true)
             }

@@ -33,7 +33,7 @@ pub(crate) enum Mode {
 
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// The end of the text.
     End,
     /// The end of a line.
@@ -118,7 +118,7 @@ pub(crate) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl TokenKind {
     /// Returns whether a token of this kind in one mode is the same in the other.
     fn is_shared(self, one: Mode, other: Mode) -> bool {
         match self {
@@ -145,7 +145,7 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
     /// The kind of token.
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     /// The offset of its first byte.
     pub(crate) start: usize,
     /// The offset behind its last byte.
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, peeked: None, flaws: Vec::new() }
     }
 
-    /// The next token, which is then passed. At the end of the text there is an [`Kind::End`] each time.
+    /// The next token, which is then passed. At the end of the text there is an [`TokenKind::End`] each time.
     pub(crate) fn next(&mut self, mode: Mode) -> Token {
         let token = self.peek(mode);
         self.at = token.end;
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
 
     /// Passes line ends. What follows is not read as a token, since nobody has said in which mode.
     pub(crate) fn skip_lines(&mut self) {
-        if self.peeked.is_some_and(|(_, token)| token.kind != Kind::NewLine) {
+        if self.peeked.is_some_and(|(_, token)| token.kind != TokenKind::NewLine) {
             return;
         }
         loop {
@@ -268,7 +268,7 @@ impl<'a> Lexer<'a> {
         let start = self.skip_blanks();
         let spaced = start > self.at;
         if start >= self.text.len() {
-            return Token { kind: Kind::End, start: self.text.len(), end: self.text.len(), spaced };
+            return Token { kind: TokenKind::End, start: self.text.len(), end: self.text.len(), spaced };
         }
         let (kind, end) = self.scan(start, mode);
         Token { kind, start, end, spaced }
@@ -316,28 +316,28 @@ impl<'a> Lexer<'a> {
     }
 
     /// The kind of the token at that offset, and where it ends.
-    fn scan(&mut self, at: usize, mode: Mode) -> (Kind, usize) {
+    fn scan(&mut self, at: usize, mode: Mode) -> (TokenKind, usize) {
         let one = |kind| (kind, at + 1);
         match self.byte(at) {
-            b'\r' | b'\n' => (Kind::NewLine, at + self.newline(at)),
-            b';' => one(Kind::Semicolon),
-            b',' => one(Kind::Comma),
-            b'(' => one(Kind::ParenOpen),
-            b')' => one(Kind::ParenClose),
-            b'{' => one(Kind::BraceOpen),
-            b'}' => one(Kind::BraceClose),
-            b'|' if self.byte(at + 1) == b'|' => (Kind::Chain, at + 2),
-            b'|' => one(Kind::Pipe),
-            b'&' if self.byte(at + 1) == b'&' => (Kind::Chain, at + 2),
-            b'&' => one(Kind::Ampersand),
-            b'<' => one(Kind::Input),
+            b'\r' | b'\n' => (TokenKind::NewLine, at + self.newline(at)),
+            b';' => one(TokenKind::Semicolon),
+            b',' => one(TokenKind::Comma),
+            b'(' => one(TokenKind::ParenOpen),
+            b')' => one(TokenKind::ParenClose),
+            b'{' => one(TokenKind::BraceOpen),
+            b'}' => one(TokenKind::BraceClose),
+            b'|' if self.byte(at + 1) == b'|' => (TokenKind::Chain, at + 2),
+            b'|' => one(TokenKind::Pipe),
+            b'&' if self.byte(at + 1) == b'&' => (TokenKind::Chain, at + 2),
+            b'&' => one(TokenKind::Ampersand),
+            b'<' => one(TokenKind::Input),
             b'>' => self.redirect(at),
             b'0'..=b'9' | b'*' if self.byte(at + 1) == b'>' => self.redirect(at + 1),
             b'$' => self.dollar(at, mode),
             b'@' => self.at_sign(at),
             _ => match self.char(at) {
-                quote if is_single_quote(quote) => (Kind::Literal, self.literal_end(at)),
-                quote if is_double_quote(quote) => (Kind::Expandable, self.expandable_end(at)),
+                quote if is_single_quote(quote) => (TokenKind::Literal, self.literal_end(at)),
+                quote if is_double_quote(quote) => (TokenKind::Expandable, self.expandable_end(at)),
                 _ => match mode {
                     Mode::Argument => self.argument(at),
                     Mode::Type => self.name_or_operator(at, chars::is_type_name),
@@ -348,40 +348,40 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn redirect(&self, arrow: usize) -> (Kind, usize) {
+    fn redirect(&self, arrow: usize) -> (TokenKind, usize) {
         match (self.byte(arrow + 1), self.byte(arrow + 2)) {
-            (b'>', _) => (Kind::Redirect, arrow + 2),
-            (b'&', b'1' | b'2') => (Kind::Merge, arrow + 3),
-            _ => (Kind::Redirect, arrow + 1),
+            (b'>', _) => (TokenKind::Redirect, arrow + 2),
+            (b'&', b'1' | b'2') => (TokenKind::Merge, arrow + 3),
+            _ => (TokenKind::Redirect, arrow + 1),
         }
     }
 
-    fn at_sign(&mut self, at: usize) -> (Kind, usize) {
+    fn at_sign(&mut self, at: usize) -> (TokenKind, usize) {
         match self.char(at + 1) {
-            '{' => (Kind::TableOpen, at + 2),
-            '(' => (Kind::ArrayOpen, at + 2),
-            quote if is_single_quote(quote) => (Kind::Literal, self.here_end(at)),
-            quote if is_double_quote(quote) => (Kind::Expandable, self.here_end(at)),
-            first if is_name(first) || first == '?' => (Kind::Splat, self.variable_end(at + 1)),
+            '{' => (TokenKind::TableOpen, at + 2),
+            '(' => (TokenKind::ArrayOpen, at + 2),
+            quote if is_single_quote(quote) => (TokenKind::Literal, self.here_end(at)),
+            quote if is_double_quote(quote) => (TokenKind::Expandable, self.here_end(at)),
+            first if is_name(first) || first == '?' => (TokenKind::Splat, self.variable_end(at + 1)),
             _ => {
                 self.flaw(Flaw::UnknownCharacter, at);
-                (Kind::Unknown, at + 1)
+                (TokenKind::Unknown, at + 1)
             }
         }
     }
 
-    fn dollar(&mut self, at: usize, mode: Mode) -> (Kind, usize) {
+    fn dollar(&mut self, at: usize, mode: Mode) -> (TokenKind, usize) {
         if self.byte(at + 1) == b'(' {
-            return (Kind::SubOpen, at + 2);
+            return (TokenKind::SubOpen, at + 2);
         }
         let end = self.variable_end(at + 1);
         if end == at + 1 {
-            return (Kind::Word, self.word_end(at));
+            return (TokenKind::Word, self.word_end(at));
         }
         // As an argument, `$a/b` is one text; what may select a member of the value is a token of its own.
         let goes_on = !ends_word(self.char(end)) && !matches!(self.byte(end), b'.' | b'[' | b':' | b'?' | b'#' | 0);
         let joined = mode == Mode::Argument && goes_on && self.byte(at + 1) != b'{';
-        if joined { (Kind::Word, self.word_end(at)) } else { (Kind::Variable, end) }
+        if joined { (TokenKind::Word, self.word_end(at)) } else { (TokenKind::Variable, end) }
     }
 
     /// The end of the variable whose name starts there: the same offset when none does.
@@ -392,32 +392,32 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn argument(&mut self, at: usize) -> (Kind, usize) {
+    fn argument(&mut self, at: usize) -> (TokenKind, usize) {
         if is_dash(self.char(at)) {
             return self.dash_argument(at);
         }
         match number::end(self.text, at).filter(|end| ends_word(self.char(*end))) {
-            Some(end) => (Kind::Number, end),
-            None => (Kind::Word, self.word_end(at)),
+            Some(end) => (TokenKind::Number, end),
+            None => (TokenKind::Word, self.word_end(at)),
         }
     }
 
-    fn dash_argument(&mut self, at: usize) -> (Kind, usize) {
+    fn dash_argument(&mut self, at: usize) -> (TokenKind, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
         if rest.starts_with("--%") && ends_word(self.char(at + 3)) {
-            return (Kind::Verbatim, self.verbatim_end(at + 3));
+            return (TokenKind::Verbatim, self.verbatim_end(at + 3));
         }
         let name = at + self.char(at).len_utf8();
         if !matches!(self.char(name), '_' | '?') && !self.char(name).is_alphabetic() {
-            return (Kind::Word, self.word_end(at));
+            return (TokenKind::Word, self.word_end(at));
         }
         let rest = self.text.get(name..).unwrap_or_default();
         let stops = |c: char| ends_word(c) || matches!(c, ':' | '.' | '[') || is_single_quote(c) || is_double_quote(c);
         let end = rest.find(stops).map_or(self.text.len(), |length| name + length);
         match self.char(end) {
-            ':' => (Kind::Parameter, end + 1),
-            c if is_single_quote(c) || is_double_quote(c) => (Kind::Word, self.word_end(at)),
-            _ => (Kind::Parameter, end),
+            ':' => (TokenKind::Parameter, end + 1),
+            c if is_single_quote(c) || is_double_quote(c) => (TokenKind::Word, self.word_end(at)),
+            _ => (TokenKind::Parameter, end),
         }
     }
 
@@ -436,7 +436,7 @@ impl<'a> Lexer<'a> {
         self.text.len()
     }
 
-    fn name_or_operator(&mut self, at: usize, belongs: fn(char) -> bool) -> (Kind, usize) {
+    fn name_or_operator(&mut self, at: usize, belongs: fn(char) -> bool) -> (TokenKind, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
         let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
         let name = rest.get(..length).unwrap_or_default();
@@ -444,24 +444,25 @@ impl<'a> Lexer<'a> {
         let kind = match length {
             0 => {
                 let width = self.char(at).len_utf8();
-                return operator::scan(rest).map_or((Kind::Unknown, at + width), |(kind, length)| (kind, at + length));
+                return operator::scan(rest)
+                    .map_or((TokenKind::Unknown, at + width), |(kind, length)| (kind, at + length));
             }
-            _ if !number => Kind::Word,
-            _ if name.bytes().all(|byte| byte.is_ascii_digit()) => Kind::Number,
-            _ => Kind::Unknown,
+            _ if !number => TokenKind::Word,
+            _ if name.bytes().all(|byte| byte.is_ascii_digit()) => TokenKind::Number,
+            _ => TokenKind::Unknown,
         };
         (kind, at + length)
     }
 
-    fn expression(&mut self, at: usize) -> (Kind, usize) {
+    fn expression(&mut self, at: usize) -> (TokenKind, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
         if matches!(self.byte(at), b'0'..=b'9' | b'.')
             && let Some(end) = number::end(self.text, at).filter(|end| chars::ends_number(self.char(*end)))
         {
-            return (Kind::Number, end);
+            return (TokenKind::Number, end);
         }
         if self.byte(at) == b':' && (self.byte(at + 1) == b'_' || self.char(at + 1).is_alphabetic()) {
-            return (Kind::Label, self.word_end(at + 1));
+            return (TokenKind::Label, self.word_end(at + 1));
         }
         if let Some((kind, length)) = operator::scan(rest) {
             return (kind, at + length);
@@ -469,7 +470,7 @@ impl<'a> Lexer<'a> {
         if is_dash(self.char(at)) {
             return self.dash_argument(at);
         }
-        (Kind::Word, self.word_end(at))
+        (TokenKind::Word, self.word_end(at))
     }
 
     /// The end of a word: up to a blank or a bracket, with quotes, escapes and sub-expressions as parts of it.

@@ -1,9 +1,9 @@
 use super::*;
 
 /// The tokens of a text in one mode, by their text.
-fn tokens(text: &str, mode: Mode) -> Vec<(Kind, &str)> {
+fn tokens(text: &str, mode: Mode) -> Vec<(TokenKind, &str)> {
     let mut lexer = Lexer::new(text);
-    let tokens = std::iter::from_fn(|| Some(lexer.next(mode)).filter(|token| token.kind != Kind::End));
+    let tokens = std::iter::from_fn(|| Some(lexer.next(mode)).filter(|token| token.kind != TokenKind::End));
     tokens.map(|token| (token.kind, &text[token.start..token.end])).collect()
 }
 

@@ -22,7 +22,7 @@ pub use protocol::{Hello, Method, PowerShellError, Stream};
 pub use start::StartError;
 
 use crate::convert::Wire;
-use crate::resource::Kind;
+use crate::resource::DefinitionKind;
 use outcome::{Collector, Progress};
 use printed::Printed;
 use protocol::{Line, Properties, Request};
@@ -40,7 +40,7 @@ pub struct Module<'a> {
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The kind of source of the resource; a composite is not called.
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     /// The module.
     pub module: Module<'a>,
     /// The name of the class or of the script resource.

@@ -61,18 +61,18 @@ pub struct Pool(Arc<Shared>);
 
 struct Shared {
     settings: Settings,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     idle: Vec<(Worker, Instant)>,
     leased: usize,
     has_reaper: bool,
 }
 
-impl State {
+impl PoolState {
     /// A worker for calls of a module, if there is one, and those that would be more than the width then.
     fn take(
         &mut self,
@@ -196,7 +196,7 @@ fn reap(shared: &Weak<Shared>, idle: Duration) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

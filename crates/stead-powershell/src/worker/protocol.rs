@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::convert::{Members, Wire};
-use crate::resource::Kind;
+use crate::resource::DefinitionKind;
 
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;
@@ -32,7 +32,7 @@ pub enum Method {
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
     pub(super) id: String,
-    pub(super) kind: Kind,
+    pub(super) kind: DefinitionKind,
     pub(super) module: &'a str,
     pub(super) resource: &'a str,
     pub(super) method: Method,

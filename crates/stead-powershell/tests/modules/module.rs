@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 use stead_core::diag::Severity;
 use stead_powershell::module::{Disk, Exports, Module, Modules};
-use stead_powershell::resource::Kind;
+use stead_powershell::resource::DefinitionKind;
 use stead_system::fs::Trust;
 
 /// The modules by the folder of their case.
@@ -74,7 +74,7 @@ fn listed(module: &Module, case: &str) -> Json {
         "exportedDscResources": match &manifest.exports {
             Exports::Unstated => json!([]),
             Exports::All => {
-                let classes = module.resources.iter().filter(|resource| resource.kind == Kind::Class);
+                let classes = module.resources.iter().filter(|resource| resource.kind == DefinitionKind::Class);
                 classes.map(|resource| resource.name.clone()).collect()
             }
             Exports::Named(names) => json!(names),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_powershell::text::Place;
+use stead_powershell::text::LineColumn;
 use stead_powershell::types::{Class, Enumeration, Type};
 use stead_powershell::types::{Property, Rule};
 
@@ -19,7 +19,7 @@ pub(crate) fn property(ty: &str, rules: Vec<Rule>) -> Property {
         description: None,
         default: None,
         declared_in: None,
-        place: Place { line: 1, column: 1 },
+        place: LineColumn { line: 1, column: 1 },
     }
 }
 

@@ -13,13 +13,13 @@ mod own;
 mod text;
 mod unique;
 
-use super::builtin::Kind::{self, Array, Boolean, Null, Number, Object, String};
 use super::builtin::Run::{Ask as Asks, Lambda, Lazy as Lazily, Pure, Total};
+use super::builtin::ValueKind::{self, Array, Boolean, Null, Number, Object, String};
 use super::builtin::{Ask, Builtin, Lazy, Run, Sight};
 
 use text::to_text;
 
-const ANY: &[Kind] = Kind::VALUES;
+const ANY: &[ValueKind] = ValueKind::VALUES;
 const OWN: &[&str] = &[NAMESPACE];
 
 const fn function(name: &'static str, run: Run, categories: &'static [&'static str]) -> Builtin {
@@ -40,15 +40,15 @@ const fn function(name: &'static str, run: Run, categories: &'static [&'static s
 }
 
 impl Builtin {
-    const fn takes(self, min: usize, max: Option<usize>, accepts: &'static [&'static [Kind]]) -> Self {
+    const fn takes(self, min: usize, max: Option<usize>, accepts: &'static [&'static [ValueKind]]) -> Self {
         Self { min, max, accepts, ..self }
     }
 
-    const fn then(self, rest: &'static [Kind]) -> Self {
+    const fn then(self, rest: &'static [ValueKind]) -> Self {
         Self { rest: Some(rest), ..self }
     }
 
-    const fn returns(self, returns: &'static [Kind]) -> Self {
+    const fn returns(self, returns: &'static [ValueKind]) -> Self {
         Self { returns, ..self }
     }
 
@@ -105,11 +105,11 @@ pub(super) static TABLE: &[Builtin] = &[
             "The element at a position counted from the end, the last being 1, or null when there is none.",
         ),
     function("filter", Lazily(Lazy::Filter), &["array", "lambda"])
-        .takes(2, Some(2), &[&[Array], &[Kind::Lambda]])
+        .takes(2, Some(2), &[&[Array], &[ValueKind::Lambda]])
         .returns(&[Array])
         .says("filter(<array>, <lambda>)", "The elements of an array for which a lambda returns true."),
     function("map", Lazily(Lazy::Map), &["array", "lambda"])
-        .takes(2, Some(2), &[&[Array], &[Kind::Lambda]])
+        .takes(2, Some(2), &[&[Array], &[ValueKind::Lambda]])
         .returns(&[Array])
         .says("map(<array>, <lambda>)", "An array of what a lambda returns for each element."),
     function("intersection", Pure(array::intersection), &["array", "object"])
@@ -272,7 +272,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .says("variables(<name>)", "The value of a variable."),
     function("lambda", Lambda, &["lambda"])
         .takes(0, Some(0), &[])
-        .returns(&[Kind::Lambda])
+        .returns(&[ValueKind::Lambda])
         .says("lambda(<parameter>, [parameter], <body>)", "A function without a name.")
         .if_only("It is written directly as an argument, with one or two parameters."),
     function("lambdaVariables", Asks(Ask::LambdaVariable), &["lambda"])

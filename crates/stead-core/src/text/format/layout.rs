@@ -1,6 +1,6 @@
 //! Where tokens stand: the lines that there are stay, each as deep as what it belongs to.
 
-use super::tokens::{BLANKS, Kind, Token};
+use super::tokens::{BLANKS, FormatTokenKind, Token};
 
 /// How much deeper a level is.
 const STEP: usize = 2;
@@ -9,8 +9,8 @@ const LONGEST: usize = 100;
 
 /// Writes the tokens of a text again.
 pub(super) fn lay_out(text: &str, tokens: &[Token]) -> String {
-    let content = tokens.iter().find(|token| !matches!(token.kind, Kind::Comment | Kind::Marker));
-    let is_json = content.is_some_and(|token| token.kind == Kind::Open);
+    let content = tokens.iter().find(|token| !matches!(token.kind, FormatTokenKind::Comment | FormatTokenKind::Marker));
+    let is_json = content.is_some_and(|token| token.kind == FormatTokenKind::Open);
     let brackets = brackets(tokens);
     let out = String::with_capacity(text.len() + text.len() / 8);
     let (levels, open) = (Vec::new(), Vec::new());
@@ -67,13 +67,13 @@ impl Open {
     /// How many lines end between two tokens: none but between elements, and behind comments.
     fn lines_between(self, before: Token, token: Token) -> usize {
         let ends_line = match (before.kind, token.kind) {
-            (Kind::Comment, _) => true,
-            (_, Kind::Comment) => token.breaks > 0,
-            (Kind::Open, Kind::Close) | (_, Kind::Comma) => false,
-            (Kind::Open | Kind::Comma, _) | (_, Kind::Close) => self.has_lines,
+            (FormatTokenKind::Comment, _) => true,
+            (_, FormatTokenKind::Comment) => token.breaks > 0,
+            (FormatTokenKind::Open, FormatTokenKind::Close) | (_, FormatTokenKind::Comma) => false,
+            (FormatTokenKind::Open | FormatTokenKind::Comma, _) | (_, FormatTokenKind::Close) => self.has_lines,
             _ => false,
         };
-        let is_at_border = before.kind == Kind::Open || token.kind == Kind::Close;
+        let is_at_border = before.kind == FormatTokenKind::Open || token.kind == FormatTokenKind::Close;
         usize::from(ends_line) + usize::from(ends_line && token.breaks > 1 && !is_at_border)
     }
 }
@@ -95,8 +95,8 @@ fn brackets(tokens: &[Token]) -> Vec<Bracket> {
             bracket.end = at;
         }
         match token.kind {
-            Kind::Open => open.push(at),
-            Kind::Close => drop(open.pop()),
+            FormatTokenKind::Open => open.push(at),
+            FormatTokenKind::Close => drop(open.pop()),
             _ => {}
         }
     }
@@ -118,7 +118,7 @@ impl<'t> Layout<'t> {
         }
         self.enter(at, token);
         self.write(token);
-        if token.kind != Kind::Comment {
+        if token.kind != FormatTokenKind::Comment {
             self.content = Some(token);
         }
     }
@@ -135,8 +135,13 @@ impl<'t> Layout<'t> {
     fn lines_between(&self, before: Token, token: Token) -> usize {
         match self.open.last() {
             Some(open) => open.lines_between(before, token),
-            None if matches!(before.kind, Kind::Block { keeps: true, .. }) => 1,
-            None if before.kind == Kind::Dash && token.kind != Kind::Comment && token.column > before.column => 0,
+            None if matches!(before.kind, FormatTokenKind::Block { keeps: true, .. }) => 1,
+            None if before.kind == FormatTokenKind::Dash
+                && token.kind != FormatTokenKind::Comment
+                && token.column > before.column =>
+            {
+                0
+            }
             None => token.breaks.min(2),
         }
     }
@@ -144,10 +149,13 @@ impl<'t> Layout<'t> {
     /// How many blanks stand between two tokens of a line.
     fn blanks_between(&self, before: Token, token: Token) -> usize {
         match (before.kind, token.kind) {
-            (Kind::Question | Kind::Colon | Kind::Property, _) | (_, Kind::Comment) => 1,
-            (Kind::Open, Kind::Close) | (_, Kind::Comma) | (Kind::Scalar | Kind::Close, Kind::Colon) => 0,
-            (Kind::Open, _) => usize::from(self.is_json && self.written(before) == "{"),
-            (_, Kind::Close) => usize::from(self.is_json && self.written(token) == "}"),
+            (FormatTokenKind::Question | FormatTokenKind::Colon | FormatTokenKind::Property, _)
+            | (_, FormatTokenKind::Comment) => 1,
+            (FormatTokenKind::Open, FormatTokenKind::Close)
+            | (_, FormatTokenKind::Comma)
+            | (FormatTokenKind::Scalar | FormatTokenKind::Close, FormatTokenKind::Colon) => 0,
+            (FormatTokenKind::Open, _) => usize::from(self.is_json && self.written(before) == "{"),
+            (_, FormatTokenKind::Close) => usize::from(self.is_json && self.written(token) == "}"),
             // Also before a colon behind a name, which it would belong to.
             _ => 1,
         }
@@ -156,17 +164,17 @@ impl<'t> Layout<'t> {
     /// How deep a line is that starts with a token.
     fn depth_of(&mut self, at: usize, token: Token) -> usize {
         match (self.open.last(), token.kind) {
-            (Some(open), Kind::Close) => open.depth,
+            (Some(open), FormatTokenKind::Close) => open.depth,
             (Some(open), _) => open.inner(),
-            (None, Kind::Marker) => 0,
-            (None, Kind::Comment) => self.depth_of_comment(at, token),
+            (None, FormatTokenKind::Marker) => 0,
+            (None, FormatTokenKind::Comment) => self.depth_of_comment(at, token),
             (None, _) => self.place(token).1,
         }
     }
 
     /// How many levels stay around the first token of a line, and how deep it is.
     fn place(&self, token: Token) -> (usize, usize) {
-        let is_dash = token.kind == Kind::Dash;
+        let is_dash = token.kind == FormatTokenKind::Dash;
         if !is_dash && !token.is_key {
             return (self.levels.len(), self.value_depth());
         }
@@ -185,7 +193,8 @@ impl<'t> Layout<'t> {
 
     /// Returns whether a list belongs to `?`, or to a colon with a line of its own.
     fn is_explicit(&self) -> bool {
-        let is_indicator = |token: Token| token.is_key && matches!(token.kind, Kind::Question | Kind::Colon);
+        let is_indicator =
+            |token: Token| token.is_key && matches!(token.kind, FormatTokenKind::Question | FormatTokenKind::Colon);
         self.content.is_some_and(is_indicator)
     }
 
@@ -200,10 +209,10 @@ impl<'t> Layout<'t> {
 
     /// A comment belongs to what follows, unless it is deeper than that: then to what stands above it.
     fn depth_of_comment(&mut self, at: usize, comment: Token) -> usize {
-        while self.tokens.get(self.next).is_some_and(|token| self.next < at || token.kind == Kind::Comment) {
+        while self.tokens.get(self.next).is_some_and(|token| self.next < at || token.kind == FormatTokenKind::Comment) {
             self.next += 1;
         }
-        if let Some(token) = self.tokens.get(self.next).filter(|token| token.kind != Kind::Marker) {
+        if let Some(token) = self.tokens.get(self.next).filter(|token| token.kind != FormatTokenKind::Marker) {
             let (kept, depth) = self.place(*token);
             let is_same = |level: &Level| level.before == token.column && level.now == depth;
             let opens_level = kept == self.levels.len() && !self.levels.last().is_some_and(is_same);
@@ -216,7 +225,9 @@ impl<'t> Layout<'t> {
             (Some(level), _) if level.before == comment.column => level.now,
             (_, Some(inner)) => inner.now,
             // It would become a line of the text.
-            (Some(level), None) if self.content.is_some_and(|token| matches!(token.kind, Kind::Block { .. })) => {
+            (Some(level), None)
+                if self.content.is_some_and(|token| matches!(token.kind, FormatTokenKind::Block { .. })) =>
+            {
                 level.now
             }
             (Some(level), None) => level.now + STEP,
@@ -227,14 +238,14 @@ impl<'t> Layout<'t> {
     /// Notes the levels and brackets that a token starts.
     fn enter(&mut self, at: usize, token: Token) {
         match token.kind {
-            Kind::Marker => self.levels.clear(),
-            Kind::Close => drop(self.open.pop()),
+            FormatTokenKind::Marker => self.levels.clear(),
+            FormatTokenKind::Close => drop(self.open.pop()),
             _ if !self.open.is_empty() => {}
-            Kind::Dash => self.enter_level(token),
+            FormatTokenKind::Dash => self.enter_level(token),
             _ if token.is_key => self.enter_level(token),
             _ => {}
         }
-        if token.kind == Kind::Open {
+        if token.kind == FormatTokenKind::Open {
             self.enter_bracket(at);
         }
     }
@@ -242,7 +253,7 @@ impl<'t> Layout<'t> {
     fn enter_level(&mut self, token: Token) {
         let (kept, _) = self.place(token);
         self.levels.truncate(kept);
-        let is_list = token.kind == Kind::Dash;
+        let is_list = token.kind == FormatTokenKind::Dash;
         let is_in = |level: &Level| level.before == token.column && level.is_list == is_list;
         if !self.levels.last().is_some_and(is_in) {
             self.levels.push(Level { before: token.column, now: self.column(), is_list });
@@ -279,8 +290,8 @@ impl<'t> Layout<'t> {
     fn write(&mut self, token: Token) {
         let written = self.written(token);
         match token.kind {
-            Kind::Block { indentation, .. } => self.block(written, indentation),
-            Kind::Scalar if written.contains('\n') => self.scalar(written),
+            FormatTokenKind::Block { indentation, .. } => self.block(written, indentation),
+            FormatTokenKind::Scalar if written.contains('\n') => self.scalar(written),
             _ => self.out.push_str(written),
         }
     }

@@ -10,7 +10,7 @@ pub(super) const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum FormatTokenKind {
     /// Text, plain or in quotes.
     Scalar,
     /// Text behind `|` or `>`, whose lines are indented by so many blanks, and whether empty lines at its end are a part of it.
@@ -36,7 +36,7 @@ pub(super) enum Kind {
 /// A piece of the text that stays as it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: FormatTokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
     /// How many lines end before it, behind the one before.
@@ -55,8 +55,8 @@ pub(super) fn of(text: &str, limits: &Limits) -> Option<Vec<Token>> {
         let (start, end) = (span.start.byte_offset()?, span.end.byte_offset()?);
         match event {
             Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..) => tokens.block(start, end)?,
-            Event::Scalar(..) if start < end => tokens.word(Kind::Scalar, start, end)?,
-            Event::Alias(_) | Event::UnresolvedAlias(_) => tokens.word(Kind::Alias, start, end)?,
+            Event::Scalar(..) if start < end => tokens.word(FormatTokenKind::Scalar, start, end)?,
+            Event::Alias(_) | Event::UnresolvedAlias(_) => tokens.word(FormatTokenKind::Alias, start, end)?,
             _ => {}
         }
     }
@@ -82,7 +82,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// A piece whose place the parser gives.
-    fn word(&mut self, kind: Kind, start: usize, end: usize) -> Option<()> {
+    fn word(&mut self, kind: FormatTokenKind, start: usize, end: usize) -> Option<()> {
         let written = self.text.get(start..end)?.trim_end_matches(BLANKS);
         (self.between(start)? == start).then(|| self.push(kind, start + written.len()))
     }
@@ -106,7 +106,7 @@ impl<'t> Tokens<'t> {
         while let Some((before, _)) = written.rsplit_once('\n').filter(|(_, last)| !keeps && is_empty(last)) {
             written = before;
         }
-        self.push(Kind::Block { indentation, keeps }, self.at + written.len());
+        self.push(FormatTokenKind::Block { indentation, keeps }, self.at + written.len());
         Some(())
     }
 
@@ -125,18 +125,20 @@ impl<'t> Tokens<'t> {
                     continue;
                 }
                 '|' | '>' => break,
-                '#' => (Kind::Comment, rest.get(..line())?.trim_end_matches(BLANKS).len()),
-                '%' if starts_line => (Kind::Marker, rest.get(..line())?.trim_end_matches(BLANKS).len()),
-                '-' if starts_line && rest.starts_with("---") => (Kind::Marker, 3),
-                '.' if starts_line && rest.starts_with("...") => (Kind::Marker, 3),
-                '-' => (Kind::Dash, 1),
-                '?' => (Kind::Question, 1),
-                ':' => (Kind::Colon, 1),
-                ',' => (Kind::Comma, 1),
-                '[' | '{' => (Kind::Open, 1),
-                ']' | '}' => (Kind::Close, 1),
-                '!' if rest.starts_with("!<") => (Kind::Property, rest.find('>')? + 1),
-                '&' | '!' => (Kind::Property, rest.find([',', '[', ']', '{', '}']).unwrap_or(rest.len()).min(word())),
+                '#' => (FormatTokenKind::Comment, rest.get(..line())?.trim_end_matches(BLANKS).len()),
+                '%' if starts_line => (FormatTokenKind::Marker, rest.get(..line())?.trim_end_matches(BLANKS).len()),
+                '-' if starts_line && rest.starts_with("---") => (FormatTokenKind::Marker, 3),
+                '.' if starts_line && rest.starts_with("...") => (FormatTokenKind::Marker, 3),
+                '-' => (FormatTokenKind::Dash, 1),
+                '?' => (FormatTokenKind::Question, 1),
+                ':' => (FormatTokenKind::Colon, 1),
+                ',' => (FormatTokenKind::Comma, 1),
+                '[' | '{' => (FormatTokenKind::Open, 1),
+                ']' | '}' => (FormatTokenKind::Close, 1),
+                '!' if rest.starts_with("!<") => (FormatTokenKind::Property, rest.find('>')? + 1),
+                '&' | '!' => {
+                    (FormatTokenKind::Property, rest.find([',', '[', ']', '{', '}']).unwrap_or(rest.len()).min(word()))
+                }
                 _ => return None,
             };
             self.push(kind, self.at + length);
@@ -144,7 +146,7 @@ impl<'t> Tokens<'t> {
         Some(self.at)
     }
 
-    fn push(&mut self, kind: Kind, end: usize) {
+    fn push(&mut self, kind: FormatTokenKind, end: usize) {
         let start = self.at;
         let before = self.all.last().map_or(0, |token| token.end);
         let between = self.text.get(before..start).unwrap_or_default();
@@ -158,8 +160,8 @@ impl<'t> Tokens<'t> {
             self.note_key(&mut token);
         }
         match kind {
-            Kind::Open => self.depth += 1,
-            Kind::Close => self.depth = self.depth.saturating_sub(1),
+            FormatTokenKind::Open => self.depth += 1,
+            FormatTokenKind::Close => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
         self.all.push(token);
@@ -169,15 +171,19 @@ impl<'t> Tokens<'t> {
     /// A colon makes a key of what stands before it in its line, and `?` or a colon by itself starts a key of its own.
     fn note_key(&mut self, token: &mut Token) {
         match token.kind {
-            Kind::Scalar | Kind::Block { .. } | Kind::Alias | Kind::Property | Kind::Open => {
+            FormatTokenKind::Scalar
+            | FormatTokenKind::Block { .. }
+            | FormatTokenKind::Alias
+            | FormatTokenKind::Property
+            | FormatTokenKind::Open => {
                 self.node.get_or_insert(self.all.len());
                 return;
             }
-            Kind::Colon => match self.node.and_then(|node| self.all.get_mut(node)) {
+            FormatTokenKind::Colon => match self.node.and_then(|node| self.all.get_mut(node)) {
                 Some(key) => key.is_key = true,
                 None => token.is_key = true,
             },
-            Kind::Question => token.is_key = true,
+            FormatTokenKind::Question => token.is_key = true,
             _ => {}
         }
         self.node = None;
