@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stead_core::run::policy::Attempt;
-use stead_core::run::reconcile::{PendingRule, Reconciler};
-use stead_core::wait::Wait;
+use stead_engine::policy::{Attempt, PendingRule, Reconciler, Wait};
 use stead_engine::{Batch, BatchDocument, Host, HostOptions, error_chain};
 
 /// Pending is what is waited for, for up to ten re-runs. Other failures are final.

@@ -6,10 +6,7 @@ use std::error::Error;
 use std::io::{Write, stdout};
 use std::path::Path;
 
-use stead_core::event::{Event, Mode};
-use stead_core::run::Run;
-use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, finding_line, folder_of};
+use stead_engine::{Event, Execution, Host, HostOptions, Mode, Object, Run, folder_of};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args_os().nth(1).ok_or("usage: embed DOCUMENT")?;
@@ -21,10 +18,8 @@ pub(crate) fn plan_and_apply(file: &Path, out: &mut dyn Write) -> Result<(), Box
     let host = Host::new(HostOptions::default());
     let mut session = host.session(folder_of(file));
     let text = std::fs::read_to_string(file)?;
-    let prepared = session.prepare(&file.to_string_lossy(), &text, Object::new()).map_err(|unusable| {
-        let lines = unusable.findings.iter().map(|finding| finding_line(finding, &session.sources));
-        lines.collect::<Vec<_>>().join("\n")
-    })?;
+    // What is wrong with it is in the error, with the lines.
+    let prepared = session.prepare_checked(&file.to_string_lossy(), text, Object::new(), Mode::APPLY)?;
     for mode in [Mode::PLAN, Mode::APPLY] {
         let mut events = Vec::new();
         let keep = |_: &Run, event: &Event| events.push(event.clone());

@@ -19,9 +19,10 @@ use stead_core::value::Object;
 use crate::execution::{Execution, RunError};
 use crate::host::Host;
 use crate::json;
+use crate::messages::finding_line;
+use crate::prepared::Prepared;
 use crate::reconcile::ReconcileOptions;
-use crate::resource::finding_line;
-use crate::session::{Prepared, Session, folder_of};
+use crate::session::{Session, folder_of};
 use crate::summary::Summary;
 
 /// A document and what its parameters are.
@@ -134,20 +135,11 @@ impl Batch {
 
     fn prepare<'a>(&self, document: &'a BatchDocument, host: &Host) -> Result<Ready<'a>, RefusedDocument> {
         let mut session = host.session(&document.root);
-        let mut prepared = match session.prepare(&document.name, &document.text, document.parameters.clone()) {
+        let prepared = session.prepare_checked(&document.name, &document.text, document.parameters.clone(), self.mode);
+        let mut prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(unusable) => {
-                let findings = session.with_properties(unusable, self.mode).findings;
-                return Err(document.refused(findings, session));
-            }
+            Err(unusable) => return Err(document.refused(unusable.findings, session)),
         };
-        if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
-            return Err(document.refused(vec![finding], session));
-        }
-        let findings = session.check_properties(&prepared, self.mode);
-        if !findings.is_empty() {
-            return Err(document.refused(findings, session));
-        }
         let identity = prepared.stated_identity().or_else(|| document.identity.clone());
         prepared.memory = identity.map(|identity| session.memory(&identity));
         let policy = match &self.policy {

@@ -20,7 +20,6 @@ use stead_host::bundle::{Files, Gathering, Missing, UnpackError};
 use stead_host::provider::Plain;
 
 use crate::conflicts::written_out;
-use crate::host::built_in_catalog;
 use crate::session::Session;
 
 /// A bundle that was made of a document.
@@ -262,7 +261,7 @@ impl Walk<'_> {
 
     fn instance(&mut self, instance: &Instance, folder: &Arc<str>) {
         let Some(properties) = &instance.properties else { return };
-        let catalog = built_in_catalog();
+        let catalog = self.session.host.catalog();
         let found = catalog.find(&instance.type_name.value, None).ok();
         let is_include = |manifest: &Manifest| {
             manifest.kind == Kind::Importer && matches!(manifest.implementation, Implementation::Engine)

@@ -118,6 +118,9 @@ impl Providers {
         if let Some(built_in) = builtin_of(manifest) {
             return Arc::clone(&built_in.provider);
         }
+        if let Some(provider) = self.host.embedded(manifest) {
+            return Arc::clone(provider);
+        }
         if let Implementation::Adapted { resource, .. } = &manifest.implementation
             && manifest.is_powershell()
         {

@@ -18,7 +18,8 @@ use stead_host::provider::Plain;
 
 use crate::calls::RealPaths;
 use crate::implied::{Known, after_packages, causes, implied};
-use crate::session::{Prepared, Session};
+use crate::prepared::Prepared;
+use crate::session::Session;
 
 impl Session {
     /// Adds the order that instances have because of what they manage, as far as that is known before anything runs.

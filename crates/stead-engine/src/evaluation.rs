@@ -7,7 +7,8 @@ use stead_core::graph::ScopeId;
 use stead_core::text::{Source, Span};
 use stead_core::value::Value;
 
-use crate::session::{Prepared, Session};
+use crate::prepared::Prepared;
+use crate::session::Session;
 
 impl Session {
     /// The value of an expression, brackets included, that sees the parameters, variables and functions of a document.

@@ -20,7 +20,8 @@ use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
 use crate::memory::{Ledger, changes};
-use crate::session::{Prepared, Session};
+use crate::prepared::Prepared;
+use crate::session::Session;
 
 /// The version that `directives.version` is held against. A dsc of [`crate::DSC_VERSION`] takes that of its engine, which is
 /// counted by itself, and a document that it takes is taken here.

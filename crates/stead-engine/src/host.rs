@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use stead_core::manifest::Catalog;
+use stead_core::manifest::{Catalog, Manifest};
 use stead_host::catalog::{Search, SearchEnvironment};
+use stead_host::provider::Provider;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
 use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
@@ -15,6 +16,7 @@ use stead_resources::builtins;
 use stead_system::Cancel;
 use stead_system::fs::User;
 
+use crate::embedded::EmbeddedResource;
 use crate::session::Session;
 
 /// The version of DSC that documents and results are compatible with.
@@ -35,6 +37,8 @@ pub struct HostOptions {
     pub deadline: Option<Duration>,
     /// Finds PowerShell; called once, when something is asked for that may be a resource of it. `None` for no such resources.
     pub powershell: Option<Arc<PowerShellSearch>>,
+    /// Resources of the program that embeds this library. Of two of the same type and version the first counts.
+    pub resources: Vec<EmbeddedResource>,
 }
 
 /// Where PowerShell and its modules are; `None` where there is none.
@@ -52,6 +56,7 @@ impl Default for HostOptions {
             environment: Vec::new(),
             deadline: None,
             powershell: None,
+            resources: Vec::new(),
         }
     }
 }
@@ -61,13 +66,29 @@ impl Default for HostOptions {
 pub struct Host {
     pub(crate) options: Arc<HostOptions>,
     pub(crate) pool: Arc<WorkerPool>,
+    catalog: Arc<Catalog>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
 }
 
 impl Host {
     /// A host with these options.
     pub fn new(options: HostOptions) -> Self {
-        Self { powershell: Arc::default(), options: Arc::new(options), pool: Arc::default() }
+        let mut catalog = built_in_catalog();
+        for resource in &options.resources {
+            Arc::make_mut(&mut catalog).add(Arc::clone(resource.manifest()));
+        }
+        Self { catalog, powershell: Arc::default(), options: Arc::new(options), pool: Arc::default() }
+    }
+
+    /// The resources that need no search: those that are built in, and those of the program that embeds this library.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog)
+    }
+
+    /// The provider of a resource of the program that embeds this library.
+    pub(crate) fn embedded(&self, manifest: &Manifest) -> Option<&Arc<dyn Provider>> {
+        let is_it = |own: &&EmbeddedResource| manifest.is_in_process() && own.carries_out(manifest);
+        self.options.resources.iter().find(is_it).map(EmbeddedResource::provider)
     }
 
     /// The resources of PowerShell, and the processes that they are called in.
@@ -101,7 +122,7 @@ impl Host {
 }
 
 /// The manifests of the built-in resources, made once per process.
-pub(crate) fn built_in_catalog() -> Arc<Catalog> {
+fn built_in_catalog() -> Arc<Catalog> {
     static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
         let mut catalog = Catalog::default();
         for each in builtins() {

@@ -5,14 +5,19 @@
 //! ```
 //!
 //! A [`Host`] lives as long as the process. A [`Session`] is one piece of work with its texts and secrets: a document that is
-//! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines;
-//! a [`Batch`] runs several documents with a reconciler of one's own, as `examples/batch.rs` does.
+//! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines, and
+//! `examples/provider.rs` adds a resource of one's own, a secret and a journal; a [`Batch`] runs several documents with a
+//! reconciler of one's own, as `examples/batch.rs` does.
+//!
+//! Programs that embed stead need no other crate of it: types of the others that they meet are here, and in [`provider`],
+//! [`journal`] and [`policy`].
 
 mod batch;
 mod bundle;
 mod calls;
 mod conflicts;
 mod difference;
+mod embedded;
 mod evaluation;
 mod execution;
 mod host;
@@ -22,7 +27,9 @@ mod invoke;
 pub mod json;
 mod late;
 mod memory;
+mod messages;
 mod parts;
+mod prepared;
 mod property_check;
 mod reconcile;
 mod reference;
@@ -40,10 +47,53 @@ pub use execution::{Consumer, ENGINE_VERSION, Execution, Planned, ResumeError, R
 pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
 pub use memory::Memory;
+pub use messages::{error_chain, failure_lines, finding_line, problem_text};
 pub use parts::{Parts, UnknownPart};
+pub use prepared::{Prepared, Unusable};
 pub use reconcile::{PENDING_RULES, RECONCILERS, ReconcileOptions};
 pub use reference::{PropertyReference, Reference};
-pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
+pub use resource::{Refusal, ResourceCall, set_mode};
 pub use saved_plan::{Deviation, PlanError, SavedPlan, is_single};
-pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text};
+pub use session::{NotFound, Session, folder_of};
 pub use summary::Summary;
+
+pub use stead_core::diag::Diagnostic;
+pub use stead_core::event::{Event, Mode};
+pub use stead_core::report::Report;
+pub use stead_core::run::Run;
+pub use stead_core::value::{Object, Value};
+pub use stead_system::Cancel;
+
+/// The parts that a resource of one's own is made of; see [`EmbeddedResource`] and `examples/provider.rs`.
+///
+/// [`EmbeddedResource`]: provider::EmbeddedResource
+pub mod provider {
+    pub use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending};
+    pub use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
+    pub use stead_core::destruction::Effects;
+    pub use stead_core::id::TypeName;
+    pub use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, Promises, Version};
+    pub use stead_core::schema::Schema;
+    pub use stead_core::statements::Statement;
+    pub use stead_host::check;
+    pub use stead_host::provider::{
+        Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply, TraceLevel,
+    };
+
+    pub use crate::embedded::{EmbeddedResource, NotEmbedded};
+}
+
+/// Where events of a run are recorded before they count: a file that survives a power cut, or a folder of recorded runs.
+pub mod journal {
+    pub use stead_host::journal::{
+        FileJournal, Journal, JournalError, NoJournal, OpenJournalError, ReadError, RecordedRun, RecordedRuns, RunId,
+        read,
+    };
+}
+
+/// Whether and when instances that are pending are run again.
+pub mod policy {
+    pub use stead_core::run::policy::{Attempt, Policy, SinglePass, Verdict};
+    pub use stead_core::run::reconcile::{PendingRule, Reconciler, WhileProgress};
+    pub use stead_core::wait::Wait;
+}

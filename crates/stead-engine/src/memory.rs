@@ -16,7 +16,7 @@ use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Reading, Slot};
 use stead_system::places;
 
-use crate::resource::error_chain;
+use crate::messages::error_chain;
 
 /// Access to the record of a document between its runs, in the private store of this user.
 ///
@@ -225,7 +225,8 @@ mod tests {
     use super::*;
     use crate::execution::Execution;
     use crate::host::{Host, HostOptions};
-    use crate::session::{Prepared, Session};
+    use crate::prepared::Prepared;
+    use crate::session::Session;
 
     const DOCUMENT: &str = "resources:
 - {name: a, type: Stead/File, properties: {path: /a, content: right}}

@@ -8,7 +8,7 @@ use stead_core::graph::{Graph, NeedKind, Role};
 use stead_core::id::NodeId;
 use stead_core::text::Node;
 
-use crate::session::Prepared;
+use crate::prepared::Prepared;
 
 /// Which instances of a document a run is about. Each word is the name of an instance, its id (`TYPE:NAME`), its type, the
 /// part of its type behind the slash, or one of the `tags` of its metadata.

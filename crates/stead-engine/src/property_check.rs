@@ -17,6 +17,7 @@ use stead_core::expr::Template;
 use stead_core::graph::{Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
+use stead_core::parameters::Supplied;
 use stead_core::schema::Schema;
 use stead_core::text::Kind;
 use stead_core::text::codes::TOO_MANY;
@@ -24,11 +25,34 @@ use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::builtin_of;
 
 use crate::calls::in_folder;
-use crate::session::{Prepared, Session};
+use crate::prepared::{Prepared, Unusable};
+use crate::session::Session;
 use instance::Checked;
 use outline::{LazyOutline, lazy_outline};
 
 impl Session {
+    /// Makes a document ready for runs of a mode: [`Self::prepare`], and what resources say of the properties of instances.
+    ///
+    /// # Errors
+    /// When anything is wrong with it. The error has all of that, and prints it with the lines.
+    pub fn prepare_checked(
+        &mut self,
+        name: &str,
+        text: impl Into<String>,
+        supplied: impl Into<Supplied>,
+        mode: Mode,
+    ) -> Result<Prepared, Unusable> {
+        let prepared = match self.prepare(name, text, supplied) {
+            Ok(prepared) => prepared,
+            Err(unusable) => return Err(self.with_properties(unusable, mode)),
+        };
+        let findings = match prepared.graph.refused(self.machine.elevated) {
+            Some(refused) => vec![refused],
+            None => self.check_properties(&prepared, mode),
+        };
+        if findings.is_empty() { Ok(prepared) } else { Err(Unusable::of_properties(findings, &self.sources)) }
+    }
+
     /// A finding for each property that its resource does not accept, and for each reference to what an instance will not
     /// report. What is still to be computed is accepted.
     ///

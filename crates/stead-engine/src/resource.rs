@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, Operation, Outcome};
 use stead_core::diag::Diagnostic;
-use stead_core::event::{Mode, Status, Verify};
+use stead_core::event::{Mode, Verify};
 use stead_core::graph::{Facts, Graph};
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Implementation, Kind, Manifest};
@@ -15,12 +15,14 @@ use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
-use stead_core::wire::results::{Setting, document, exported_document, reason, stated, tested};
+use stead_core::wire::results::{Setting, document, exported_document, stated, tested};
 use stead_resources::builtin_of;
 
 use crate::execution::{Execution as Plan, RunError};
 use crate::host::DSC_VERSION;
-use crate::session::{Prepared, Session};
+use crate::messages::{error_chain, failure_lines, finding_line};
+use crate::prepared::Prepared;
+use crate::session::Session;
 
 /// A set whose outcome is reported as the resource reports it, as dsc does.
 pub fn set_mode(execution: Execution) -> Mode {
@@ -32,29 +34,6 @@ impl Session {
     pub fn result_document(&self, run: &Run) -> Json {
         document(run, Setting { version: DSC_VERSION, elevated: self.machine.elevated })
     }
-}
-
-/// What failed in a run, one line each, outputs included.
-pub fn failure_lines(run: &Run) -> Vec<String> {
-    let (graph, report, sources) = (run.graph(), run.report(), run.sources());
-    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let why = failed.map(|id| {
-        if let Some(finding) = report.record(*id).finding() {
-            return finding_line(finding, sources);
-        }
-        let place = sources.place(graph.declaration(*id).name.span);
-        let why = reason(graph, report, *id).unwrap_or_default();
-        format!("{place}: {}: {}", graph.label(*id), why.trim_end())
-    });
-    let bad_outputs = run.outputs().into_iter().filter_map(|(_, value)| value.err());
-    why.chain(bad_outputs.map(|finding| finding_line(&finding, sources))).collect()
-}
-
-/// A finding in one line.
-pub fn finding_line(finding: &Diagnostic, sources: &Sources) -> String {
-    let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-    let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
-    format!("{place}{}{help} [{}]", finding.message, finding.code)
 }
 
 /// Why a resource was not called, or what it failed at.
@@ -72,16 +51,6 @@ impl From<RunError> for Refusal {
     fn from(error: RunError) -> Self {
         Self::Failed(error_chain(&error))
     }
-}
-
-/// An error and what caused it, in one line.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
-        Some(refused) => stead_system::fs::reason(refused),
-        None => cause.to_string(),
-    };
-    std::iter::once(error.to_string()).chain(causes.map(said)).collect::<Vec<_>>().join(": ")
 }
 
 impl From<Failure> for Refusal {

@@ -25,7 +25,8 @@ use crate::difference::words;
 use crate::execution::Planned;
 use crate::json;
 use crate::parts::Parts;
-use crate::session::{Prepared, Session};
+use crate::prepared::Prepared;
+use crate::session::Session;
 
 /// A plan that can be applied later, if it still holds then.
 ///

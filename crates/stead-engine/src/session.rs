@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::Failure;
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document, Reconcile};
+use stead_core::document::{self, Document};
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::expr::codes::CODES as EXPRESSION;
@@ -17,7 +17,7 @@ use stead_core::graph::{
     Expansion, ExpansionFinding, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values,
     resolve, suggest_types,
 };
-use stead_core::id::{NodeId, TypeName};
+use stead_core::id::TypeName;
 use stead_core::identity::DocumentIdentity;
 use stead_core::manifest::{self, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Supplied;
@@ -40,10 +40,12 @@ use stead_system::lock::Locks;
 use crate::bundle::OpenedFiles;
 use crate::calls::{Contexts, Providers, RealPaths, SessionCalls, forward};
 use crate::execution::{ENGINE_VERSION, Planned};
-use crate::host::{Host, HostOptions, built_in_catalog};
+use crate::host::{Host, HostOptions};
 use crate::importing::Importers;
 use crate::late::LateSearch;
 use crate::memory::Memory;
+use crate::messages::problem_text;
+use crate::prepared::{Prepared, Unusable};
 use crate::reconcile::ReconcileOptions;
 use crate::second_look::SecondLook;
 
@@ -93,81 +95,6 @@ pub struct Session {
     traced: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// A document that can be run.
-pub struct Prepared {
-    /// What there is to do.
-    pub graph: Arc<Graph>,
-    /// The texts that findings point into.
-    pub sources: Arc<Sources>,
-    /// What the machine was asked for while it was resolved.
-    pub facts: Facts,
-    /// What is suspicious about it.
-    pub warnings: Vec<Diagnostic>,
-    /// Where it came from.
-    pub origin: Arc<str>,
-    /// How what is pending is run again, as far as it says so.
-    pub reconcile: Reconcile,
-    /// The names of the parameters that were supplied.
-    pub supplied: BTreeSet<String>,
-    /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
-    pub selected: Option<Arc<BTreeSet<NodeId>>>,
-    /// Its memory between runs; `None` where its runs do not remember former ones.
-    pub memory: Option<Memory>,
-}
-
-impl Prepared {
-    /// Whether runs of it are about an instance.
-    pub fn is_selected(&self, id: NodeId) -> bool {
-        self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
-    }
-
-    /// Returns the identity that the document states itself, for its records between runs.
-    pub fn stated_identity(&self) -> Option<DocumentIdentity> {
-        self.graph.scopes.first().and_then(|scope| scope.document.identity())
-    }
-
-    /// Warnings about what dsc does not have, in it and in the documents that it includes.
-    pub fn not_portable(&self) -> Vec<Diagnostic> {
-        let documents = self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources));
-        let mut found: Vec<Diagnostic> = documents.chain(self.graph.not_portable(&self.sources)).collect();
-        found.sort_by_key(|finding| finding.span);
-        // What is nested in a group is a part of its properties as well; what is wrong in a loop is so in each iteration.
-        let mut known = BTreeSet::new();
-        found.retain(|finding| known.insert((finding.span, finding.message.clone())));
-        found
-    }
-
-    /// What tells it from other documents, or from itself with other parameters.
-    pub fn digest(&self) -> String {
-        self.graph.digest(&self.sources)
-    }
-}
-
-/// A document that cannot be run.
-pub struct Unusable {
-    /// Everything that is wrong with it.
-    pub findings: Vec<Diagnostic>,
-    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
-    /// variables that cannot be computed. dsc has an exit code of its own for that.
-    pub is_input: bool,
-    /// What of it could be resolved.
-    rest: Option<Box<Prepared>>,
-}
-
-impl Unusable {
-    fn new(document: &Document, findings: Vec<Diagnostic>) -> Self {
-        let errors = || findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
-        let of = |module: &str| errors().any(|finding| finding.code.id.starts_with(module));
-        let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
-        let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
-        let within = |span: Span| values.iter().any(|value| value.span.holds(span));
-        // dsc reads the text, then checks its form, then computes what it holds.
-        let is_input =
-            of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
-        Self { findings, is_input, rest: None }
-    }
-}
-
 impl Session {
     pub(crate) fn new(host: &Host, root: PathBuf, cancel: Cancel) -> Self {
         let settings = Arc::new(command_settings(&root, &host.options));
@@ -182,7 +109,7 @@ impl Session {
             context: context.clone(),
             modules: Arc::clone(&modules),
         };
-        let discovery = Arc::new(Discovery::new(host.options.search.clone(), built_in_catalog(), Arc::new(programs)));
+        let discovery = Arc::new(Discovery::new(host.options.search.clone(), host.catalog(), Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), (*settings).clone(), context));
         let late = Arc::new(LateSearch::new(Arc::clone(&discovery)));
         Self {
@@ -373,7 +300,7 @@ impl Session {
     ) -> Result<Prepared, Unusable> {
         if any_error(&findings) {
             self.suggest_types(&mut findings);
-            let mut unusable = Unusable::new(&document, findings);
+            let mut unusable = Unusable::new(&document, findings, &self.sources);
             let more = self.more_findings(document, supplied, &unusable.findings);
             unusable.findings.extend(more);
             return Err(unusable);
@@ -384,7 +311,7 @@ impl Session {
             Ok(supplied) => supplied,
             Err(wrong) => {
                 findings.extend(wrong);
-                return Err(Unusable::new(&document, findings));
+                return Err(Unusable::new(&document, findings, &self.sources));
             }
         };
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
@@ -463,14 +390,17 @@ impl Session {
                     let prepared = self.prepared(&document, graph, facts);
                     if let Err(wrong) = self.policy(&ReconcileOptions::default(), &prepared.reconcile) {
                         findings.extend(wrong);
-                        return Err(Unusable { rest: Some(Box::new(prepared)), ..Unusable::new(&document, findings) });
+                        return Err(Unusable {
+                            rest: Some(Box::new(prepared)),
+                            ..Unusable::new(&document, findings, &self.sources)
+                        });
                     }
                     return Ok(Prepared { warnings: findings, ..prepared });
                 }
                 Resolution::Faulty { findings: wrong, rest } => {
                     findings.extend(wrong);
                     let rest = rest.map(|graph| Box::new(self.prepared(&document, graph, facts)));
-                    return Err(Unusable { rest, ..Unusable::new(&document, findings) });
+                    return Err(Unusable { rest, ..Unusable::new(&document, findings, &self.sources) });
                 }
                 Resolution::Needs(keys) => {
                     for key in keys {
@@ -835,12 +765,6 @@ fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Con
         trace: Arc::new(forward),
         ..Context::new(root)
     }
-}
-
-/// A problem in one line.
-pub fn problem_text(problem: &Problem) -> String {
-    let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
-    format!("{problem}{help}").replace('\n', "; ")
 }
 
 /// The folder of a document, which relative paths start from.

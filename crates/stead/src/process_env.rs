@@ -54,6 +54,7 @@ impl ProcessEnv {
             environment: settings.environment.iter().chain(&arguments.environment).cloned().collect(),
             deadline: arguments.command.deadline(),
             powershell: Some(powershell(arguments.isolated, &settings.environment, &arguments.environment)),
+            resources: Vec::new(),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         Self { began, settings, search, host: Host::new(options), warnings, unusable_policy }

@@ -13,7 +13,7 @@ use stead_core::text::{Span, locate};
 use stead_core::value::Value;
 
 use super::{Pass, Types};
-use crate::session::Prepared;
+use crate::prepared::Prepared;
 
 /// A finding for each member of a `reference()` that the schema of the instance excludes.
 pub(super) fn check(pass: &Pass<'_>, types: &mut Types<'_>) -> Vec<Diagnostic> {

@@ -1,0 +1,116 @@
+//! A document that can be run, and one that cannot.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use stead_core::diag::codes::{document, parameters, text};
+use stead_core::diag::{Code, Diagnostic, any_error};
+use stead_core::document::{Document, Reconcile};
+use stead_core::graph::{Facts, Graph};
+use stead_core::id::NodeId;
+use stead_core::identity::DocumentIdentity;
+use stead_core::text::{Sources, Span};
+
+use crate::memory::Memory;
+use crate::messages::finding_line;
+
+/// A document that can be run.
+pub struct Prepared {
+    /// What there is to do.
+    pub graph: Arc<Graph>,
+    /// The texts that findings point into.
+    pub sources: Arc<Sources>,
+    /// What the machine was asked for while it was resolved.
+    pub facts: Facts,
+    /// What is suspicious about it.
+    pub warnings: Vec<Diagnostic>,
+    /// Where it came from.
+    pub origin: Arc<str>,
+    /// How what is pending is run again, as far as it says so.
+    pub reconcile: Reconcile,
+    /// The names of the parameters that were supplied.
+    pub supplied: BTreeSet<String>,
+    /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
+    pub selected: Option<Arc<BTreeSet<NodeId>>>,
+    /// Its memory between runs; `None` where its runs do not remember former ones.
+    pub memory: Option<Memory>,
+}
+
+impl Prepared {
+    /// Whether runs of it are about an instance.
+    pub fn is_selected(&self, id: NodeId) -> bool {
+        self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
+    }
+
+    /// Returns the identity that the document states itself, for its records between runs.
+    pub fn stated_identity(&self) -> Option<DocumentIdentity> {
+        self.graph.scopes.first().and_then(|scope| scope.document.identity())
+    }
+
+    /// Warnings about what dsc does not have, in it and in the documents that it includes.
+    pub fn not_portable(&self) -> Vec<Diagnostic> {
+        let documents = self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources));
+        let mut found: Vec<Diagnostic> = documents.chain(self.graph.not_portable(&self.sources)).collect();
+        found.sort_by_key(|finding| finding.span);
+        // What is nested in a group is a part of its properties as well; what is wrong in a loop is so in each iteration.
+        let mut known = BTreeSet::new();
+        found.retain(|finding| known.insert((finding.span, finding.message.clone())));
+        found
+    }
+
+    /// What tells it from other documents, or from itself with other parameters.
+    pub fn digest(&self) -> String {
+        self.graph.digest(&self.sources)
+    }
+}
+
+/// A document that cannot be run.
+pub struct Unusable {
+    /// Everything that is wrong with it.
+    pub findings: Vec<Diagnostic>,
+    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
+    /// variables that cannot be computed. dsc has an exit code of its own for that.
+    pub is_input: bool,
+    /// The texts that findings point into.
+    pub sources: Sources,
+    /// What of it could be resolved.
+    pub(crate) rest: Option<Box<Prepared>>,
+}
+
+impl Unusable {
+    pub(crate) fn new(document: &Document, findings: Vec<Diagnostic>, sources: &Sources) -> Self {
+        let errors = || findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
+        let of = |codes: &[Code]| errors().any(|finding| codes.contains(&finding.code));
+        let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
+        let within = |span: Span| values.iter().any(|value| value.span.holds(span));
+        // dsc reads the text, then checks its form, then computes its values.
+        let is_input = of(text::CODES)
+            || !of(document::CODES)
+                && (of(parameters::CODES) || errors().any(|finding| finding.span.is_some_and(within)));
+        Self { is_input, ..Self::of_properties(findings, sources) }
+    }
+
+    /// A document that can be read and resolved, and whose instances are not as their resources want them.
+    pub(crate) fn of_properties(findings: Vec<Diagnostic>, sources: &Sources) -> Self {
+        Self { findings, is_input: false, sources: sources.clone(), rest: None }
+    }
+}
+
+/// Each finding with its place, one line each.
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.findings.iter().map(|finding| finding_line(finding, &self.sources));
+        f.write_str(&lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl fmt::Debug for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unusable").field("findings", &self.findings).finish_non_exhaustive()
+    }
+}
+
+impl Error for Unusable {}
