@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::{Write as _, read_to_string, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -85,8 +86,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(document), Some(journal)) = (files.next(), files.next()) else {
         return Err("usage: provider DOCUMENT JOURNAL < TOKEN".into());
     };
-    let token = std::io::read_to_string(std::io::stdin())?;
+    let token = read_to_string(stdin())?;
     let run = apply(&document, token.trim_end(), &journal, &Settings::default())?;
-    println!("{:?}", run.totals());
+    writeln!(stdout(), "{:?}", run.totals())?;
     Ok(())
 }
