@@ -28,6 +28,20 @@ impl Cost {
 /// An allowance of [`Cost`], and how much of it was spent.
 ///
 /// Guarantees: once exceeded, it stays exceeded, so that callers need not pass the error on.
+///
+/// # Examples
+/// ```
+/// use stead_core::budget::{Budget, Cost, Exceeded, size};
+///
+/// let budget = Budget::new(Cost { steps: 10, bytes: 4096 });
+/// budget.work(8)?;
+/// assert_eq!(budget.work(8), Err(Exceeded::Steps { limit: 10 }));
+/// // What was spent is not given back.
+/// assert!(budget.work(0).is_err());
+/// assert_eq!(budget.spent().steps, 16);
+/// assert_eq!(size(1536), "1.5 KiB");
+/// # Ok::<(), Exceeded>(())
+/// ```
 #[derive(Debug)]
 pub struct Budget {
     limit: Cost,

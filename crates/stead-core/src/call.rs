@@ -216,6 +216,16 @@ pub enum Restart {
 /// The restarts that a state asks for in `_restartRequired`, in the order given, each once.
 ///
 /// Items of another form are left out; [`invalid_restarts`] tells whether there are any.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::call::{Restart, invalid_restarts, restarts};
+///
+/// let state = json!({ "_restartRequired": [{ "service": "ssh" }, { "service": "ssh" }, { "planet": "earth" }] }).into();
+/// assert_eq!(restarts(&state), [Restart::Service("ssh".to_owned())]);
+/// assert!(invalid_restarts(&state));
+/// ```
 pub fn restarts(state: &Value) -> Vec<Restart> {
     let mut found = Vec::new();
     for restart in restart_items(state).iter().filter_map(restart) {
@@ -370,6 +380,17 @@ impl Exported {
 /// Why a call could not be carried out.
 ///
 /// Guarantees: no secret of the call's desired state is in it.
+///
+/// # Examples
+/// ```
+/// use stead_core::call::{Failure, FailureKind};
+///
+/// // A file system may have space later; a document that is wrong stays wrong.
+/// assert!(Failure::new(FailureKind::System, "no space is left on the device").can_heal());
+/// assert!(!Failure::new(FailureKind::Invalid, "'mode' must be a string").can_heal());
+/// // Another instance may install the program.
+/// assert!(Failure::new(FailureKind::Start, "cannot find 'nginx'").is_blocked());
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {

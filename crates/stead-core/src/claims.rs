@@ -251,6 +251,19 @@ impl Claims {
 /// Where the links lead that instances create.
 ///
 /// A path that goes through one of them means another path, and what is done at one of the two is done at both.
+///
+/// # Examples
+/// ```
+/// use std::path::{Path, PathBuf};
+///
+/// use stead_core::claims::{Claims, Extent, Links};
+///
+/// let target = Some(Path::new("/srv/www").into());
+/// let link = Claims::path("/var/www", Extent::Link { target });
+/// let links = Links::of([&link]);
+/// assert_eq!(links.others(Path::new("/var/www/index.html")), [PathBuf::from("/srv/www/index.html")]);
+/// assert!(links.others(Path::new("/var/log")).is_empty());
+/// ```
 #[derive(Debug, Default)]
 pub struct Links(HashMap<PathBuf, Vec<Arc<Path>>>);
 
@@ -377,6 +390,21 @@ pub enum Contradiction {
 /// Guarantees: where two instances conflict, some conflict is found; takes time in proportion to the claims and the depth
 /// of their paths. Two instances that want the very same thing conflict too: whether their desired states are equal is
 /// for the caller to see.
+///
+/// # Examples
+/// ```
+/// use stead_core::claims::{Claims, Contradiction, Extent, conflicts};
+/// use stead_core::id::NodeId;
+///
+/// let file = Claims::path("/etc/motd", Extent::Whole);
+/// let no_file = Claims::path("/etc/motd", Extent::Absent);
+/// let other_file = Claims::path("/etc/issue", Extent::Whole);
+/// let instances = [(NodeId(0), &file), (NodeId(1), &other_file), (NodeId(2), &no_file)];
+/// let found = conflicts(&instances);
+/// assert_eq!((found[0].first, found[0].second), (NodeId(0), NodeId(2)));
+/// assert_eq!(found[0].about, Contradiction::Existence);
+/// assert_eq!(found.len(), 1);
+/// ```
 pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
     let claims = || {
         let each = instances.iter().flat_map(|(node, claims)| claims.0.iter().map(move |claim| (*node, claim)));

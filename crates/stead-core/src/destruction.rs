@@ -10,6 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::diag::counted;
 
 /// The effects of a set on things, or in what-if the predicted ones.
+///
+/// # Examples
+/// ```
+/// use stead_core::destruction::{Effect, Effects, Entries, Item, ItemKind};
+///
+/// let mut entries = Entries::default();
+/// entries.push(|| "nginx.conf".to_owned());
+/// let mut effects = Effects::of(Effect::Replace);
+/// effects.destroys.push(Item { path: "/etc/nginx".to_owned(), kind: ItemKind::Directory(entries) });
+/// // What is below a directory is lost with it, and is said.
+/// assert!(effects.removals().contains(&"remove /etc/nginx/nginx.conf".to_owned()));
+/// assert_eq!(effects.effect.map(Effect::word), Some("replace"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effects {
@@ -101,6 +114,17 @@ impl Effects {
 }
 
 /// Items up to a limit, and how many there are besides.
+///
+/// # Examples
+/// ```
+/// use stead_core::destruction::{Item, ItemKind, Listing};
+///
+/// let mut listing = Listing::default();
+/// for number in 0..Listing::LIMIT + 5 {
+///     listing.push(Item { path: format!("/srv/{number}"), kind: ItemKind::Special });
+/// }
+/// assert_eq!((listing.items().len(), listing.more(), listing.total()), (100, 5, 105));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing {

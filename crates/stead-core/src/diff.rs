@@ -29,6 +29,27 @@ const NOT_STATE: [&str; 2] = ["$schema", "_metadata"];
 /// - `_exist` is true where it is not stated. When the instance is not to be there, nothing else about it matters.
 /// - What the schema calls `writeOnly` is not compared; its `default` stands in for what the actual state leaves out.
 /// - A secret that the actual state leaves out or states as null does not differ: the resource keeps it to itself.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::diff::{Rules, differing};
+/// use stead_core::value::Value;
+///
+/// let actual = Value::from(json!({ "path": "/etc/motd", "mode": "0600", "size": 12 }));
+/// let desired = Value::from(json!({ "path": "/etc/motd", "mode": "0644" }));
+/// // What is not stated does not matter.
+/// assert_eq!(differing(&desired, &actual, &Rules::default()), ["mode"]);
+///
+/// // Of an instance that is not to be there, nothing but that matters.
+/// let absent = Value::from(json!({ "path": "/etc/motd", "mode": "0644", "_exist": false }));
+/// assert_eq!(differing(&absent, &actual, &Rules::default()), ["_exist"]);
+///
+/// // A password that is taken and never reported is not compared.
+/// let schema = json!({ "properties": { "password": { "writeOnly": true } } });
+/// let desired = Value::from(json!({ "password": "hunter2" }));
+/// assert!(differing(&desired, &actual, &Rules::of_schema(&schema)).is_empty());
+/// ```
 pub fn differing(desired: &Value, actual: &Value, rules: &Rules<'_>) -> Vec<String> {
     // A resource that gives back what it was given.
     if std::ptr::eq(desired, actual) {
@@ -70,6 +91,18 @@ pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
 ///
 /// Guarantees: nothing of it differs from the desired state. What does not differ stays as it is, even where the desired
 /// state writes it otherwise.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::diff::{Rules, overlaid};
+/// use stead_core::value::Value;
+///
+/// let actual = Value::from(json!({ "name": "web", "port": 80 }));
+/// let desired = Value::from(json!({ "port": 8080 }));
+/// let after = Value::from(json!({ "name": "web", "port": 8080 }));
+/// assert_eq!(overlaid(&actual, &desired, &Rules::default()), after);
+/// ```
 #[must_use]
 pub fn overlaid(actual: &Value, desired: &Value, rules: &Rules<'_>) -> Value {
     let (Value::Object(actual), Value::Object(desired)) = (actual, desired) else {

@@ -23,6 +23,18 @@ use crate::value::Value;
 pub const VERSION: u32 = 4;
 
 /// Something that happened in a run.
+///
+/// # Examples
+/// ```
+/// use stead_core::event::{Event, EventKind};
+///
+/// // A line of a journal.
+/// let event = Event { sequence: 7, at: "2026-01-02T03:04:05Z".parse()?, kind: EventKind::Resumed };
+/// let line = serde_json::to_string(&event)?;
+/// assert!(!line.contains('\n'));
+/// assert_eq!(Event::from_json(&line)?, event);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// How many events of the run came before it.
@@ -199,6 +211,16 @@ pub struct Header {
 }
 
 /// The purpose of a run, and its policies.
+///
+/// # Examples
+/// ```
+/// use stead_core::call::{Execution, Operation};
+/// use stead_core::event::Mode;
+///
+/// // A plan is the set of an apply, in what-if.
+/// assert_eq!(Mode::PLAN, Mode { execution: Execution::WhatIf, ..Mode::APPLY });
+/// assert_eq!(Mode::APPLY.operation, Operation::Set);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mode {
     /// The operation that is carried out on every instance.
@@ -256,6 +278,17 @@ impl Mode {
 }
 
 /// How an instance ended.
+///
+/// # Examples
+/// ```
+/// use stead_core::event::{SkipReason, Status};
+///
+/// // An instance whose condition is false holds nobody up, unlike one that was cancelled.
+/// assert!(Status::Skipped(SkipReason::Condition).succeeded());
+/// assert!(Status::Skipped(SkipReason::Cancelled).blocks());
+/// assert!(Status::Pending.blocks());
+/// assert_eq!(SkipReason::Condition.clause(), Some("its condition is false"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Status {

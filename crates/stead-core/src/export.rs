@@ -7,6 +7,20 @@ use crate::value::{Object, Value};
 ///
 /// A pattern is an object; all its members must fit. Text fits without regard to case, `*` stands for any text.
 /// Objects fit in part. Of an array of objects only the elements that fit are kept, and at least one must fit.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::export::Filter;
+/// use stead_core::value::Value;
+///
+/// let filter = Filter::parse(&json!([{ "name": "ssh*" }, { "enabled": false }]).into())?;
+/// let kept = |service: serde_json::Value| filter.apply(&Value::from(service)).is_some();
+/// assert!(kept(json!({ "name": "SSHD", "enabled": true })));
+/// assert!(kept(json!({ "name": "cron", "enabled": false })));
+/// assert!(!kept(json!({ "name": "cron", "enabled": true })));
+/// # Ok::<(), stead_core::export::InvalidFilter>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Filter {
     patterns: Vec<Object>,
@@ -91,6 +105,18 @@ fn text_fits(pattern: &str, text: &str) -> bool {
 }
 
 /// The value with one more `[` in front of every text that starts with one, so that a document reads it as that text.
+///
+/// # Examples
+/// ```
+/// use stead_core::export::{escaped, unescaped};
+/// use stead_core::expr::is_expression;
+/// use stead_core::value::Value;
+///
+/// let actual = Value::from("[Unit]\nDescription=web\n");
+/// let written = escaped(actual.clone());
+/// assert!(!is_expression(written.as_str().unwrap_or_default()));
+/// assert_eq!(unescaped(written), actual);
+/// ```
 #[must_use]
 pub fn escaped(value: Value) -> Value {
     in_texts(value, &|text| if text.starts_with('[') { format!("[{text}") } else { text })

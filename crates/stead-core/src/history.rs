@@ -15,6 +15,27 @@ use crate::report::{Record, Report, Totals};
 /// A recorded run: its report, and every attempt at each instance.
 ///
 /// Assumptions: the events are those of one journal, in order; the last ones may be missing.
+///
+/// # Examples
+/// ```
+/// use stead_core::event::{Event, EventKind, Header, Mode, VERSION};
+/// use stead_core::history::{History, RunEnd};
+///
+/// let header = Header {
+///     version: VERSION,
+///     origin: "main.yaml".into(),
+///     graph: "".into(),
+///     instances: 1,
+///     mode: Mode::APPLY,
+///     selected: None,
+/// };
+/// let began = Event { sequence: 0, at: "2026-01-02T03:04:05Z".parse()?, kind: EventKind::Began(header.into()) };
+/// // The power went off before anything was done.
+/// let history = History::of([&began]);
+/// assert_eq!(history.end(), RunEnd::Interrupted);
+/// assert_eq!(history.unsettled(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct History {
     /// How each instance ended, and what the run is about.

@@ -11,6 +11,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// The fully qualified name of a resource type, such as `Microsoft.DSC/Group`.
 ///
 /// Guarantees: it has the form `word(.word)*/word`. Names compare without regard to case and are printed as written.
+///
+/// # Examples
+/// ```
+/// use stead_core::id::TypeName;
+///
+/// let name = TypeName::parse("Microsoft.Windows/Registry")?;
+/// assert_eq!(name.short(), "Registry");
+/// // Compared without regard to case, printed as written.
+/// assert_eq!(name, TypeName::parse("microsoft.windows/registry")?);
+/// assert_eq!(name.to_string(), "Microsoft.Windows/Registry");
+/// assert!(TypeName::parse("Registry").is_err());
+/// # Ok::<(), stead_core::id::InvalidTypeName>(())
+/// ```
 #[derive(Clone)]
 pub struct TypeName {
     text: Arc<str>,
@@ -121,6 +134,16 @@ const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 /// Names one instance among its adjacent ones: `Type:name`, the name percent-encoded.
 ///
 /// This is what `resourceId()` returns and what `dependsOn` and `reference()` take.
+///
+/// # Examples
+/// ```
+/// use stead_core::id::ResourceId;
+///
+/// let id = ResourceId::parse("Stead/File:home%20page")?;
+/// assert_eq!(&*id.name, "home page");
+/// assert_eq!(id.to_string(), "Stead/File:home%20page");
+/// # Ok::<(), stead_core::id::InvalidResourceId>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceId {
     /// The type; compared without regard to case.

@@ -14,6 +14,20 @@ use serde::{Deserialize, Serialize};
 ///
 /// Guarantees: different identities have different texts, each of one line, and a text is read as the identity that it was
 /// written for.
+///
+/// # Examples
+/// ```
+/// use std::path::Path;
+///
+/// use stead_core::identity::DocumentIdentity;
+///
+/// let named = DocumentIdentity::of_stated_name(" web server ").ok_or("it has no name")?;
+/// assert_eq!(named.as_str(), "name:web server");
+/// assert_eq!(DocumentIdentity::of_file(Path::new("/srv/web.yaml")).as_str(), "file:/srv/web.yaml");
+/// // Several documents may be piped into stead in one folder.
+/// assert!(DocumentIdentity::of_input(Path::new("/srv")).is_shared());
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DocumentIdentity(String);

@@ -14,6 +14,18 @@ use crate::id::{NodeId, ResourceId, TypeName};
 ///
 /// The place in document order is part of it, so that state can be kept in a vector. A reader that has a graph checks that
 /// both agree ([`crate::run::Run::resume`]); one that has none relies on either.
+///
+/// # Examples
+/// ```
+/// use stead_core::id::{NodeId, ResourceId};
+/// use stead_core::instance_path::InstancePath;
+///
+/// let group = InstancePath::new(None, ResourceId::parse("Microsoft.DSC/Group:web")?, NodeId(0));
+/// let file = InstancePath::new(Some(&group), ResourceId::parse("Stead/File:page")?, NodeId(1));
+/// assert_eq!(file.label(), "'page' (Stead/File)");
+/// assert_eq!(file.outward().map(|path| path.name().to_string()).collect::<Vec<_>>(), ["page", "web"]);
+/// # Ok::<(), stead_core::id::InvalidResourceId>(())
+/// ```
 #[derive(Clone)]
 pub struct InstancePath(Arc<InstanceStep>);
 

@@ -90,6 +90,20 @@ impl Finding {
 
 /// The values by name, out of `{"parameters": {"name": value}}` or of a parameter file of ARM templates, in which every
 /// value stands in `{"value": …}`.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::parameters::supplied;
+/// use stead_core::value::Value;
+///
+/// let plain = supplied(json!({ "parameters": { "port": 80 } }).into()).map_err(|finding| finding.message)?;
+/// let of_arm = supplied(json!({ "parameters": { "port": { "value": 80 } } }).into()).map_err(|finding| finding.message)?;
+/// assert_eq!(plain.get("port"), of_arm.get("port"));
+/// let refused = supplied(Value::from("port=80")).unwrap_err();
+/// assert_eq!(refused.message, "parameters must be an object, found a string");
+/// # Ok::<(), String>(())
+/// ```
 pub fn supplied(input: Value) -> Result<Object, Finding> {
     let kind = described(&input);
     let Value::Object(mut members) = input else {
@@ -146,6 +160,21 @@ pub fn missing(parameter: &Parameter) -> Finding {
 }
 
 /// Returns whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::document::parse;
+/// use stead_core::parameters::check;
+/// use stead_core::text::{Limits, SourceId};
+///
+/// let text = "{parameters: {port: {type: int, minValue: 1024}}, resources: []}";
+/// let (document, _) = parse(SourceId::default(), text, &Limits::default());
+/// let port = &document.parameters[0];
+/// assert!(check(port, &json!(8080).into()).is_ok());
+/// assert!(check(port, &json!(80).into()).is_err());
+/// assert!(check(port, &json!("8080").into()).is_err());
+/// ```
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     let checks = [check_type, check_allowed, check_range, check_length];
     let named = |finding| Finding { parameter: Some(parameter.name.value.clone()), ..finding };

@@ -40,6 +40,20 @@ pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
 }
 
 /// Returns whether a set with this desired state removes the instance by `delete`.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::manifest::Capabilities;
+/// use stead_core::planner::deletes;
+///
+/// let absent = json!({ "_exist": false }).into();
+/// let deleter = Capabilities { set: true, delete: true, ..Capabilities::default() };
+/// assert!(deletes(&deleter, &absent));
+/// assert!(!deletes(&deleter, &json!({}).into()));
+/// // A set that removes instances itself comes before a delete.
+/// assert!(!deletes(&Capabilities { set_handles_exist: true, ..deleter }, &absent));
+/// ```
 pub fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
     let wanted = desired.as_object().is_none_or(exists);
     !wanted && capabilities.delete && !(capabilities.set && capabilities.set_handles_exist)
@@ -125,6 +139,44 @@ pub enum PlannerStep {
 ///
 /// Guarantees: in [`Execution::WhatIf`] no method is invoked that may change anything; a method is invoked only if the
 /// capabilities of the manifest name it.
+///
+/// # Examples
+/// ```
+/// # use std::sync::Arc;
+/// # use serde_json::json;
+/// use stead_core::call::{Call, Execution, Operation, Outcome, Wanted};
+/// use stead_core::diff::Rules;
+/// # use stead_core::id::{NodeId, ResourceId, TypeName};
+/// # use stead_core::instance_path::InstancePath;
+/// use stead_core::manifest::{Implementation, Manifest, Version};
+/// use stead_core::planner::{Method, Planner, PlannerStep, Reading, Reply};
+/// use stead_core::value::Value;
+///
+/// // The resource can only be read, so a test is a get and a comparison.
+/// let mut manifest = Manifest::new(TypeName::parse("Shop/Till")?, Version::parse("1.0.0")?, Implementation::Engine);
+/// manifest.capabilities.get = true;
+/// let desired = Value::from(json!({ "open": true }));
+/// let call = Call {
+///     instance: InstancePath::new(None, ResourceId::parse("Shop/Till:front")?, NodeId(0)),
+///     manifest: Arc::new(manifest),
+///     operation: Operation::Test,
+///     execution: Execution::Actual,
+///     desired: Arc::new(desired.clone()),
+///     tested: None,
+///     pending: None,
+///     metadata: None,
+///     wanted: Wanted::Reported,
+/// };
+/// let mut planner = Planner::new(&call, &desired, Rules::default());
+/// let Ok(PlannerStep::Invoke(Method::Get)) = planner.step() else { return Err("it asks for the state".into()) };
+/// let state = Arc::new(Value::from(json!({ "open": false })));
+/// drop(planner.observe(Ok(Reply::State(Reading { state, metadata: None }))));
+/// let Ok(PlannerStep::Done(response)) = planner.step() else { return Err("it knows enough".into()) };
+/// let Outcome::Tested(tested) = response.outcome else { return Err("it was a test".into()) };
+/// assert!(!tested.in_desired_state);
+/// assert_eq!(tested.differing, ["open"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Planner<'a> {
     call: &'a Call,
     desired: &'a Value,

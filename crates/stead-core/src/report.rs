@@ -20,6 +20,22 @@ use crate::value::Value;
 ///
 /// Guarantees: events may be handed in late, twice and in any order; the report is that of those that are there without a
 /// gap, and equal reports come of equal events.
+///
+/// # Examples
+/// ```
+/// use stead_core::event::{Event, EventKind};
+/// use stead_core::report::Report;
+///
+/// let event = |sequence, kind| Ok::<_, jiff::Error>(Event { sequence, at: "2026-01-02T03:04:05Z".parse()?, kind });
+/// let (first, second) = (event(0, EventKind::Suspended)?, event(1, EventKind::Resumed)?);
+/// let report = Report::of([&first, &second]);
+/// assert!(!report.suspended);
+/// // Late, twice, and in another order.
+/// assert_eq!(Report::of([&second, &first, &second]), report);
+/// // An event that others precede waits for them.
+/// assert_eq!(Report::of([&second]).next_sequence(), 0);
+/// # Ok::<(), jiff::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     /// The subject of the run; `None` before its first event.

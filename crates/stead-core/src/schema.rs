@@ -16,6 +16,29 @@ pub use mismatch::Mismatch;
 pub use reason::{Form, Reason, Type, is_key_of_instances};
 
 /// A compiled JSON Schema, and what the engine reads from it besides.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::schema::Schema;
+///
+/// let schema = Schema::compile(json!({
+///     "type": "object",
+///     "additionalProperties": false,
+///     "required": ["path"],
+///     "properties": {
+///         "path": { "type": "string" },
+///         "mode": { "type": "string", "default": "0644" },
+///         "password": { "type": "string", "writeOnly": true },
+///     },
+/// }))?;
+/// let found = schema.validate(&json!({ "path": "/etc/motd", "mode": 644 }));
+/// assert_eq!((found.len(), found[0].pointer.as_str()), (1, "/mode"));
+/// assert!(found[0].to_string().starts_with("'mode' must be a string"), "{}", found[0]);
+/// assert!(schema.write_only("password") && !schema.allows("owner"));
+/// assert_eq!(schema.defaults().get("mode"), Some(&json!("0644")));
+/// # Ok::<(), stead_core::schema::InvalidSchema>(())
+/// ```
 pub struct Schema {
     json: serde_json::Value,
     validator: jsonschema::Validator,

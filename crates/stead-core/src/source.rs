@@ -103,6 +103,19 @@ fn line_starts(text: &str) -> Vec<u32> {
 }
 
 /// Every source of a run; spans are read against it.
+///
+/// # Examples
+/// ```
+/// use stead_core::text::{Source, Sources, Span};
+///
+/// let mut sources = Sources::default();
+/// let id = sources.add(Source::new("main.yaml", "name: Zoë\nport: 80\n"));
+/// let port = Span::new(id, 11, 15);
+/// assert_eq!(sources.text(port), Some("port"));
+/// assert_eq!(sources.place(port).to_string(), "main.yaml:2:1");
+/// // Columns count characters, not bytes.
+/// assert_eq!(sources.place(Span::new(id, 10, 10)).column, 10);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Source>);
 

@@ -38,6 +38,22 @@ pub struct Disagreement {
 
 /// The instances that state a property of one thing differently: each with the first one that it contradicts about that thing,
 /// in the order of the later of the two. Takes time in proportion to the statements.
+///
+/// # Examples
+/// ```
+/// use stead_core::id::NodeId;
+/// use stead_core::statements::{Statement, disagreements};
+///
+/// let package = |version: &str| [Statement {
+///     thing: "the package 'vim'".to_owned(),
+///     property: "version",
+///     value: version.into(),
+/// }];
+/// let (old, new) = (package("9.0"), package("9.1"));
+/// assert!(disagreements([(NodeId(0), &new[..]), (NodeId(1), &new[..])]).is_empty());
+/// let found = disagreements([(NodeId(0), &old[..]), (NodeId(1), &new[..])]);
+/// assert_eq!((found[0].first, found[0].second, found[0].property), (NodeId(0), NodeId(1), "version"));
+/// ```
 pub fn disagreements<'s>(instances: impl IntoIterator<Item = (NodeId, &'s [Statement])>) -> Vec<Disagreement> {
     let mut first: HashMap<(&str, &str), (NodeId, &Value)> = HashMap::new();
     let mut reported: BTreeSet<(NodeId, &str)> = BTreeSet::new();

@@ -87,6 +87,23 @@ fn bounded(text: &str) -> Result<String, TemplateError> {
 /// Renders a template with variables, an object. A variable that is not defined is an error.
 ///
 /// Guarantees: it ends, within limits of time and size that are the same everywhere.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::template::render;
+///
+/// let text = "listen {{ port }};\n{% for host in hosts %}allow {{ host }};\n{% endfor %}";
+/// let rendered = render(text, &json!({ "port": 80, "hosts": ["a", "b"] })).map_err(|error| error.message(true).to_owned())?;
+/// assert_eq!(rendered, "listen 80;\nallow a;\nallow b;\n");
+///
+/// let error = render("first\n{{ prot }}", &json!({ "port": 80 })).unwrap_err();
+/// assert!(error.is_undefined);
+/// assert_eq!(error.line, Some(2));
+/// // A template may hold secrets: its words are shown only where it may be.
+/// assert!(error.message(true).contains("prot") && !error.message(false).contains("prot"));
+/// # Ok::<(), String>(())
+/// ```
 pub fn render(text: &str, variables: &impl Serialize) -> Result<String, TemplateError> {
     let environment = environment();
     let text = bounded(text)?;

@@ -11,6 +11,16 @@ pub fn is_obeyed(character: char) -> bool {
 }
 
 /// Text for one line, in which every character that a terminal would obey is written as in Rust: `\u{1b}`.
+///
+/// # Examples
+/// ```
+/// use stead_core::visible::{visible, visible_but};
+///
+/// // A name that would clear the screen.
+/// assert_eq!(visible("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+/// assert_eq!(visible_but("a\tb\n", &['\t']), "a\tb\\n");
+/// assert_eq!(visible("naïve"), "naïve");
+/// ```
 pub fn visible(text: &str) -> Cow<'_, str> {
     visible_but(text, &[])
 }

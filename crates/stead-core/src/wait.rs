@@ -18,6 +18,20 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 /// How long is waited before something pending is run again.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_core::wait::Wait;
+///
+/// let wait: Wait = "exponential:2,3,60".parse()?;
+/// let after = |re_runs| wait.after(re_runs, || 0.5);
+/// assert_eq!([after(0), after(1), after(9)], [2, 6, 60].map(Duration::from_secs));
+/// // Half way between both, with a draw of 0.5.
+/// assert_eq!("random:10,20".parse::<Wait>()?.after(0, || 0.5), Duration::from_secs(15));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Wait {
     /// How it follows from the number of re-runs.

@@ -125,6 +125,25 @@ pub enum Entry {
 ///
 /// Invariants: the paths are valid, none lies below a file, and there is not more than a bundle may have, where a content
 /// counts for each file that has it.
+///
+/// # Examples
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use stead_core::bundle::{Bundle, BundleError, Entry, Reach};
+///
+/// let page = Entry::File { mode: 0o644, content: b"<h1>Hello</h1>".as_slice().into() };
+/// let entries = BTreeMap::from([("www/index.html".to_owned(), page)]);
+/// let bundle = Bundle::new(None, ("main.yaml".to_owned(), "resources: []".into()), entries)?;
+/// let mut bytes = bundle.encode();
+/// assert_eq!(Bundle::decode(&bytes, Reach::Folder, Some(bundle.name()))?.name(), bundle.name());
+/// // The name commits to every byte.
+/// if let Some(last) = bytes.last_mut() {
+///     *last ^= 1;
+/// }
+/// assert!(Bundle::decode(&bytes, Reach::Folder, None).is_err());
+/// # Ok::<(), BundleError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
     identity: Option<DocumentIdentity>,

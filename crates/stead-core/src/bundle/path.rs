@@ -10,6 +10,15 @@ const LONGEST_NAME: usize = 255;
 
 /// Joins a path to a folder and removes `.`, `..` and repeated slashes, as the entries of a bundle have it. `None`
 /// when it leads out of the folder of the document. That folder itself is empty.
+///
+/// # Examples
+/// ```
+/// use stead_core::bundle::path::normal;
+///
+/// assert_eq!(normal("web", "../shared//motd").as_deref(), Some("shared/motd"));
+/// assert_eq!(normal("web", "../../motd"), None);
+/// assert_eq!(normal("web", "/etc/./motd").as_deref(), Some("/etc/motd"));
+/// ```
 pub fn normal(folder: &str, path: &str) -> Option<String> {
     let is_absolute = path.starts_with('/') || folder.starts_with('/');
     let start = if path.starts_with('/') { "" } else { folder };

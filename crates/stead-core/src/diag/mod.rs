@@ -73,6 +73,17 @@ pub fn all() -> Vec<Code> {
 }
 
 /// The code of that id, whatever its case.
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::explain;
+///
+/// let code = explain("e0101").ok_or("there is no such code")?;
+/// assert_eq!(code.id, "E0101");
+/// assert!(!code.explanation.is_empty());
+/// assert!(explain("E9999").is_none());
+/// # Ok::<(), &str>(())
+/// ```
 pub fn explain(id: &str) -> Option<Code> {
     all().into_iter().find(|code| code.id.eq_ignore_ascii_case(id))
 }
@@ -267,6 +278,15 @@ fn only(text: &str, word: &str) -> Option<usize> {
 /// The candidate that was most likely meant, if one is near enough to be worth a hint.
 ///
 /// Guarantees: it costs little, however long the word and however many candidates there are.
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::{did_you_mean, nearest};
+///
+/// assert_eq!(nearest("depensOn", ["name", "type", "dependsOn"]), Some("dependsOn"));
+/// assert_eq!(nearest("colour", ["name", "type", "dependsOn"]), None);
+/// assert_eq!(did_you_mean("dependsOn"), "did you mean 'dependsOn'?");
+/// ```
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// The length in bytes above which a name was not typed, so that none is suggested for it.
     const LONGEST: usize = 200;

@@ -12,6 +12,22 @@ use crate::source::{Source, Sources, Span};
 use crate::visible::{is_obeyed, visible};
 
 /// A finding as [`snippet`] shows it, and where more is written about it.
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::render;
+/// use stead_core::document::parse;
+/// use stead_core::text::{Limits, Source, Sources};
+///
+/// let text = "resourcs: []\n";
+/// let mut sources = Sources::default();
+/// let id = sources.add(Source::new("main.yaml", text));
+/// let (_, findings) = parse(id, text, &Limits::default());
+/// let shown = render(&findings[0], &sources, false);
+/// assert!(shown.contains("main.yaml:1:1"), "{shown}");
+/// assert!(shown.contains("resourcs: []"), "{shown}");
+/// assert!(shown.contains("did you mean 'resources'?"), "{shown}");
+/// ```
 pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     render_all(std::slice::from_ref(finding), sources, color)
 }

@@ -32,6 +32,21 @@ pub enum Alteration {
 /// Everything that changed, at the deepest place that tells it, in the order of the states.
 ///
 /// Arrays with the same elements in another order are the same, as everywhere in comparisons.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::diff::{Alteration, changes};
+/// use stead_core::value::Value;
+///
+/// let before = Value::from(json!({ "owner": { "name": "www-data" }, "tags": ["a", "b"] }));
+/// let after = Value::from(json!({ "owner": { "name": "root" }, "tags": ["b", "a"] }));
+/// let found = changes(&before, &after);
+/// // The deepest place that tells it; the order of the tags is no change.
+/// assert_eq!(found.len(), 1);
+/// assert_eq!(found[0].path, "/owner/name");
+/// assert_eq!(found[0].what, Alteration::Replaced { old: "www-data".into(), new: "root".into() });
+/// ```
 pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     compare("", before, after, &mut found);

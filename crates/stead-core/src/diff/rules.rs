@@ -15,6 +15,18 @@ pub enum Case {
 }
 
 /// The rules of a comparison, besides the two states.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::diff::{Case, Rules, contains};
+/// use stead_core::value::Value;
+///
+/// let actual = Value::from(json!({ "StartType": "Automatic", "State": "running" }));
+/// let desired = Value::from(json!({ "startType": "AUTOMATIC" }));
+/// assert!(!contains(&actual, &desired, &Rules::default()));
+/// assert!(contains(&actual, &desired, &Rules { case: Case::Ignored, schema: None }));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'a> {
     /// The meaning of upper and lower case.

@@ -13,6 +13,25 @@ use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, show
 ///
 /// Guarantees: it never fails and says everything that is wrong, in the order of the text. A document that comes with
 /// an error holds what could be understood, and must not be run.
+///
+/// # Examples
+/// ```
+/// use stead_core::diag::any_error;
+/// use stead_core::document::parse;
+/// use stead_core::text::{Limits, SourceId};
+///
+/// let text = "
+/// parameters: {port: {type: int, defaultValue: 80}}
+/// resources:
+/// - {name: motd, type: Stead/File, properties: {path: /etc/motd, content: \"[string(parameters('port'))]\"}}
+/// - {name: motd, tpye: Stead/File}
+/// ";
+/// // Nothing fails: what is wrong is reported, and the rest is there.
+/// let (document, findings) = parse(SourceId::default(), text, &Limits::default());
+/// assert!(any_error(&findings));
+/// assert_eq!(document.parameters[0].name.value, "port");
+/// assert_eq!(document.resources[0].type_name.value.as_str(), "Stead/File");
+/// ```
 pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
     of_tree(source, text, text::read(source, text, limits), limits)
 }

@@ -92,6 +92,18 @@ impl FactKey {
 /// The fact that a path of names with dots between them leads to.
 ///
 /// Errors: the first name that is not there, and the paths that are where it was looked for.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::expr::{UnknownFact, fact_at};
+/// use stead_core::value::Value;
+///
+/// let facts = Value::from(json!({ "os": { "name": "debian", "release": "13" } }));
+/// assert_eq!(fact_at(&facts, "os.name"), Ok(&"debian".into()));
+/// let known = vec!["os.name".to_owned(), "os.release".to_owned()];
+/// assert_eq!(fact_at(&facts, "os.family"), Err(UnknownFact { known }));
+/// ```
 pub fn fact_at<'f>(facts: &'f Value, path: &str) -> Result<&'f Value, UnknownFact> {
     let (mut found, mut above) = (facts, String::new());
     for name in path.split('.') {
@@ -236,6 +248,34 @@ pub enum Answer {
 /// The names and facts that an expression can see. Every answer is a value; nothing is fetched.
 ///
 /// The default bodies answer that the function cannot be used here, so that a place of a document states what it allows.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::expr::{Answer, Environment, Expression, FactKey, Stop};
+/// use stead_core::value::Value;
+///
+/// /// Has one parameter and knows no facts.
+/// struct OfACall;
+///
+/// impl Environment for OfACall {
+///     fn parameter(&self, name: &str) -> Answer {
+///         match name {
+///             "port" => Answer::Value(json!(80).into()),
+///             _ => Answer::Absent { known: vec!["port".to_owned()] },
+///         }
+///     }
+/// }
+///
+/// let evaluated = |text: &str| Expression::parse(text).map_err(Stop::Fault)?.evaluate(&OfACall);
+/// assert_eq!(evaluated("[concat('listen ', string(parameters('port')))]")?, Value::from("listen 80"));
+/// // Evaluating fetches nothing: the host is told what to supply.
+/// assert_eq!(evaluated("[envvar('HOME')]"), Err(Stop::Missing(FactKey::EnvironmentVariable("HOME".to_owned()))));
+/// // What is wrong is placed within the text, and says what was meant.
+/// let Err(Stop::Fault(fault)) = evaluated("[parameters('prot')]") else { return Err(Stop::Missing(FactKey::Now)) };
+/// assert!(fault.message.contains("prot"));
+/// # Ok::<(), Stop>(())
+/// ```
 pub trait Environment {
     /// `parameters(name)`
     fn parameter(&self, _name: &str) -> Answer {
@@ -301,6 +341,15 @@ pub trait Environment {
 /// Returns whether text is to be read as an expression: it starts with `[`, but not with `[[`.
 ///
 /// How it ends does not matter: `[concat('a', 'b'` and `[a] b` are mistakes, not text.
+///
+/// # Examples
+/// ```
+/// use stead_core::expr::is_expression;
+///
+/// assert!(is_expression("[parameters('port')]"));
+/// assert!(!is_expression("[[Unit]"));
+/// assert!(!is_expression("see [1]"));
+/// ```
 pub fn is_expression(text: &str) -> bool {
     text.starts_with('[') && !text.starts_with("[[")
 }

@@ -53,6 +53,23 @@ pub enum OpenError {
 ///
 /// Guarantees: what is not sealed is returned as it is; the result holds no sealed part. Errors contain no plaintext.
 /// Caveats: the result is plaintext; keep it in a `Sensitive` or a `Plain`.
+///
+/// # Examples
+/// ```
+/// use stead_core::expr::open;
+/// use stead_core::id::SecretName;
+/// use stead_core::value::{SealedStep, Value};
+///
+/// // The core computes with a secret that it cannot see: the result is sealed as well.
+/// let password = Value::secret(SecretName("vault-1".into()));
+/// let arguments = vec![Value::from("user:"), password];
+/// let credentials = Value::deferred(SealedStep::Apply { function: "concat".into(), arguments });
+/// assert!(credentials.has_sealed());
+/// // Only a host that has the plaintext can open it.
+/// let opened = open(&credentials, &|_: &SecretName| Ok(Value::from("hunter2")))?;
+/// assert_eq!(opened, Value::from("user:hunter2"));
+/// # Ok::<(), stead_core::expr::OpenError>(())
+/// ```
 pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, OpenError>) -> Result<Value, OpenError> {
     Opener { secret, budget: Budget::new(Budget::EVALUATION) }.value(value)
 }

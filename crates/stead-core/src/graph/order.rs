@@ -13,6 +13,15 @@ pub struct Cycle(pub Vec<usize>);
 /// Guarantees: linear but for a logarithm; an error names a real cycle, each of its members once.
 ///
 /// Assumptions: `needs` holds only numbers below its length; one may occur several times.
+///
+/// # Examples
+/// ```
+/// use stead_core::graph::{Cycle, sort};
+///
+/// // The first one needs the last and waits for it; what is ready comes in the order of the document.
+/// assert_eq!(sort(&[vec![2], vec![], vec![]]), Ok(vec![1, 2, 0]));
+/// assert!(matches!(sort(&[vec![1], vec![0]]), Err(Cycle(_))));
+/// ```
 pub fn sort(needs: &[Vec<usize>]) -> Result<Vec<usize>, Cycle> {
     if needs.iter().all(Vec::is_empty) {
         return Ok((0..needs.len()).collect());

@@ -8,6 +8,38 @@ use crate::diag::{did_you_mean, nearest};
 use crate::id::TypeName;
 
 /// Every resource that is known, newest version first; an immutable snapshot.
+///
+/// # Examples
+/// ```
+/// use std::path::Path;
+///
+/// use stead_core::id::TypeName;
+/// use stead_core::manifest::{Catalog, Declaration, Form, parse};
+/// use stead_core::text::{Limits, SourceId, read};
+///
+/// let text = "
+/// $schema: https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json
+/// type: Shop/Till
+/// version: 1.2.0
+/// get: {executable: till, args: [get]}
+/// schema: {embedded: {type: object, properties: {}}}
+/// ";
+/// assert_eq!(Form::of("till.dsc.resource.yaml"), Some(Form::Resource));
+/// let (tree, _) = read(SourceId::default(), text, &Limits::default());
+/// let tree = tree.ok_or("the manifest cannot be read")?;
+/// let (declared, findings) = parse(Form::Resource, &tree, Path::new("/opt/till.dsc.resource.yaml"));
+/// assert!(findings.is_empty(), "{findings:?}");
+/// let mut catalog = Catalog::default();
+/// for each in declared {
+///     if let Declaration::Resource(manifest) = each.declaration {
+///         assert!(manifest.capabilities.get && !manifest.capabilities.set);
+///         catalog.add(manifest.into());
+///     }
+/// }
+/// let error = catalog.find(&TypeName::parse("Shop/Til")?, None).unwrap_err();
+/// assert_eq!(error.help().as_deref(), Some("did you mean 'Shop/Till'?"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     by_type: BTreeMap<TypeName, Vec<Arc<Manifest>>>,

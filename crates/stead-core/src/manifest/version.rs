@@ -9,6 +9,18 @@ use semver::VersionReq;
 ///
 /// Invariants: every semantic version is greater than every date; of two versions that differ only in that one has a
 /// prerelease part, that one is the smaller.
+///
+/// # Examples
+/// ```
+/// use stead_core::manifest::Version;
+///
+/// assert!(Version::parse("2.0.0-rc.1")? < Version::parse("2.0.0")?);
+/// assert!(Version::parse("2024-11-01")? < Version::parse("0.1.0")?);
+/// // A text that nearly is one is completed in the message.
+/// assert_eq!(Version::parse("1.2").unwrap_err().suggestion.as_deref(), Some("1.2.0"));
+/// assert_eq!(Version::parse_module("1.2.3.4").map(|version| version.to_string()).as_deref(), Some("1.2.3+4"));
+/// # Ok::<(), stead_core::manifest::InvalidVersion>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Version {
     /// `YYYY-MM-DD` with an optional `-suffix`
@@ -129,6 +141,18 @@ fn completed(text: &str) -> Option<String> {
 /// Comparators such as `>=1.2`, all of which must hold, in the syntax of Cargo, with restrictions that DSC puts on
 /// it: each has an operator, `*` is the one wildcard and stands for a component behind the first, and there is no build
 /// metadata. Or a date, which must be equal.
+///
+/// # Examples
+/// ```
+/// use stead_core::manifest::{Version, VersionRequirement};
+///
+/// let rule = VersionRequirement::parse(">=1.2, <2")?;
+/// assert!(rule.matches(&Version::parse("1.9.0")?));
+/// // A prerelease must be asked for.
+/// assert!(!rule.matches(&Version::parse("1.9.0-rc.1")?));
+/// assert!(VersionRequirement::parse(">=1.9.0-rc.1")?.matches(&Version::parse("1.9.0-rc.1")?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VersionRequirement {
     text: String,

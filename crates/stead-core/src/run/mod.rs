@@ -179,6 +179,61 @@ pub struct KnownInstance {
 }
 
 /// A run over a graph.
+///
+/// # Examples
+/// ```
+/// # use std::sync::Arc;
+/// # use std::time::Duration;
+/// # use jiff::Timestamp;
+/// # use serde_json::json;
+/// use stead_core::call::{Outcome, Tested};
+/// use stead_core::event::{Mode, Status};
+/// use stead_core::graph::Graph;
+/// use stead_core::id::{NodeId, SecretName, TypeName};
+/// use stead_core::manifest::{Implementation, Manifest, Version};
+/// use stead_core::run::{Room, Run, Setup};
+/// use stead_core::text::Sources;
+/// use stead_core::value::{Seal, Value};
+///
+/// # struct NoSecrets;
+/// # impl Seal for NoSecrets {
+/// #     fn seal(&self, _: Value) -> SecretName {
+/// #         SecretName("none".into())
+/// #     }
+/// # }
+/// let mut manifest = Manifest::new(TypeName::parse("Shop/Till")?, Version::parse("1.0.0")?, Implementation::Engine);
+/// manifest.capabilities.get = true;
+/// let graph = Graph::of_instance(Arc::new(manifest), "front", json!({ "open": true }).into());
+/// let setup = Setup::new(Arc::new(graph), Arc::new(Sources::default()), Arc::new(NoSecrets), Mode::TEST);
+/// let mut run = Run::new(setup.clone());
+/// let mut journal = Vec::new();
+/// while !run.is_finished() {
+///     let next = run.next(Timestamp::UNIX_EPOCH, &Room::of(1));
+///     let started = next.calls.iter().map(|call| call.started());
+///     // A call is recorded before it is made.
+///     let mut events = run.stamp(Timestamp::UNIX_EPOCH, next.events.into_iter().chain(started).collect());
+///     for event in events.drain(..) {
+///         run.apply(&event)?;
+///         journal.push(event);
+///     }
+///     for call in &next.calls {
+///         let actual = Arc::clone(&call.desired);
+///         let tested = serde_json::from_value::<Tested>(json!({
+///             "actual": actual, "inDesiredState": true, "differing": [], "predicted": null,
+///         }))?;
+///         let ended = run.observe(call, stead_core::call::Response::of(Outcome::Tested(tested.into())), Duration::ZERO, None);
+///         for event in run.stamp(Timestamp::UNIX_EPOCH, vec![ended]) {
+///             run.apply(&event)?;
+///             journal.push(event);
+///         }
+///     }
+/// }
+/// assert_eq!(run.report().status(NodeId(0)), Some(&Status::InState));
+/// // Resuming is replaying: another process that has the events knows as much.
+/// let resumed = Run::resume(setup, &journal)?;
+/// assert_eq!(resumed.report().status(NodeId(0)), Some(&Status::InState));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Run {
     graph: Arc<Graph>,
     sources: Arc<Sources>,

@@ -12,6 +12,27 @@ use crate::wait::Wait;
 /// failed can heal. Its answer is recorded, so that a run that is resumed needs no policy to know what was decided.
 ///
 /// Assumptions: the answer depends on the arguments alone, or on a seed that the policy was made with.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_core::run::policy::{Attempt, Policy, Verdict};
+///
+/// /// Tries everything again once, after ten seconds.
+/// struct Once;
+///
+/// impl Policy for Once {
+///     fn after(&self, attempt: &Attempt<'_>) -> Verdict {
+///         match attempt.retries {
+///             0 => Verdict::RetryAfter(Duration::from_secs(10)),
+///             _ => Verdict::GiveUp,
+///         }
+///     }
+/// }
+///
+/// assert!(Once.reconciles());
+/// ```
 pub trait Policy: Send + Sync {
     /// Returns what follows.
     fn after(&self, attempt: &Attempt<'_>) -> Verdict;

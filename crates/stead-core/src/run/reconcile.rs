@@ -43,6 +43,34 @@ impl PendingRule for WhileProgress {
 }
 
 /// Runs again what is pending.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_core::call::{Failure, FailureKind};
+/// use stead_core::id::{NodeId, ResourceId};
+/// use stead_core::instance_path::InstancePath;
+/// use stead_core::run::policy::{Attempt, Policy, Verdict};
+/// use stead_core::run::reconcile::Reconciler;
+///
+/// let instance = InstancePath::new(None, ResourceId::parse("Stead/Service:web")?, NodeId(0));
+/// let response = Failure::new(FailureKind::System, "the port is in use").into();
+/// let attempt = |repeats| Attempt {
+///     instance: &instance,
+///     retries: repeats,
+///     repeats,
+///     re_runs: repeats,
+///     response: &response,
+///     stated_wait: Some("exponential:1,2".parse().unwrap_or_default()),
+///     usual_wait: None,
+/// };
+/// let policy = Reconciler::continuous(3);
+/// assert_eq!(policy.after(&attempt(1)), Verdict::RetryAfter(Duration::from_secs(2)));
+/// // Three runs in a row came to the same: there is no progress.
+/// assert_eq!(policy.after(&attempt(3)), Verdict::GiveUp);
+/// # Ok::<(), stead_core::id::InvalidResourceId>(())
+/// ```
 #[derive(Clone)]
 pub struct Reconciler {
     /// The pace: instances are run again one by one or all together.

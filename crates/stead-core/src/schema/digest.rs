@@ -5,6 +5,17 @@ use serde_json::Value as Json;
 use crate::digest::sha256;
 
 /// `sha256:` and the digest of a schema, as hexadecimal digits. The order of members and white space do not count.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::schema::digest;
+///
+/// let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+/// let other = json!({ "type": "object", "properties": { "path": { "type": "integer" } } });
+/// assert_eq!(digest(&schema), digest(&schema.clone()));
+/// assert_ne!(digest(&schema), digest(&other));
+/// ```
 pub fn digest(schema: &Json) -> String {
     let mut text = String::new();
     write_canonical(schema, &mut text);

@@ -109,6 +109,26 @@ impl Converted {
 ///
 /// Guarantees: it depends on nothing but its arguments. All that is wrong with the texts is found at once, and then all that is
 /// wrong between their states, in the order of the files. The document can be read without findings.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::sls::{Conversion, Layout, Sls, convert};
+/// use stead_core::text::{Source, Sources};
+///
+/// let mut sources = Sources::default();
+/// let id = sources.add(Source::new("web.sls", "include: [base]\nvm:\n  cloud.vm.present:\n  - size: small\n"));
+/// let web = Sls { reference: "web".to_owned(), layout: Layout::Single, text: Ok(id) };
+/// // Nothing is fetched: the caller reads what is included, and asks again.
+/// let Conversion::Needs(needed) = convert(&[web.clone()], &sources) else { return Err("it includes another") };
+/// assert!(needed.contains("base"));
+/// let id = sources.add(Source::new("base.sls", "{}\n"));
+/// let base = Sls { reference: "base".to_owned(), layout: Layout::Single, text: Ok(id) };
+/// let Conversion::Done { document: Some(document), .. } = convert(&[web, base], &sources) else { return Err("it is valid") };
+/// let instance = &document.value().to_redacted_json()["resources"][0];
+/// assert_eq!(instance["type"], json!("Idem.cloud/vm"));
+/// # Ok::<(), &str>(())
+/// ```
 pub fn convert(files: &[Sls], sources: &Sources) -> Conversion {
     let mut read = read::read(files, sources);
     let mut needed = BTreeSet::new();

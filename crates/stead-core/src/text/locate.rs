@@ -9,6 +9,21 @@ use super::{Sources, Span};
 /// Guarantees: the answer lies within `node_span` and on borders of characters. It is exact for plain and quoted
 /// scalars and for literal and folded ones, folding included; where the source is not what the span says, it is
 /// `node_span` itself.
+///
+/// # Examples
+/// ```
+/// use stead_core::text::{Limits, Source, Sources, Span, locate, read};
+///
+/// let text = r#"content: "a\tb""#;
+/// let mut sources = Sources::default();
+/// let id = sources.add(Source::new("main.yaml", text));
+/// let (tree, _) = read(id, text, &Limits::default());
+/// let scalar = tree.as_ref().and_then(|tree| tree.get("content")).ok_or("it has no content")?;
+/// // The third byte of the value is the `b`, which four characters of the text precede.
+/// let b = locate(&sources, scalar.span, 2..3);
+/// assert_eq!(sources.text(b), Some("b"));
+/// # Ok::<(), &str>(())
+/// ```
 pub fn locate(sources: &Sources, node_span: Span, range: Range<usize>) -> Span {
     match sources.get(node_span.source) {
         Some(source) => locate_in(&source.text, node_span, range),

@@ -17,6 +17,23 @@ use crate::diag::{Diagnostic, Findings};
 ///   characters, and the place of a value lies within that of the value around it, except for what an alias repeats,
 ///   which keeps the place where it was written.
 /// - Findings are in the order of the text.
+///
+/// # Examples
+/// ```
+/// use stead_core::text::{Limits, SourceId, read};
+/// use stead_core::value::Value;
+///
+/// let (tree, findings) = read(SourceId::default(), "port: 80\nenabled: yes\n", &Limits::default());
+/// let tree = tree.ok_or("the text cannot be read")?;
+/// assert!(findings.is_empty());
+/// assert_eq!(tree.get("port").map(|node| node.literal()), Some(Value::from(80)));
+/// // As in YAML 1.2, `yes` is text.
+/// assert_eq!(tree.get("enabled").and_then(|node| node.as_str()), Some("yes"));
+/// // Of what cannot be read there is no tree, but there is a place.
+/// let (tree, findings) = read(SourceId::default(), "port: [80\n", &Limits::default());
+/// assert!(tree.is_none() && findings[0].span.is_some());
+/// # Ok::<(), &str>(())
+/// ```
 pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec<Diagnostic>) {
     let mut text = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
     if text.len() > limits.bytes.min(u32::MAX as usize) {

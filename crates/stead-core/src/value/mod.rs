@@ -20,6 +20,19 @@ pub use self::sealed::{
 pub type Number = serde_json::Number;
 
 /// A JSON value in which any part may be sealed.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_core::id::SecretName;
+/// use stead_core::value::{Object, Value};
+///
+/// let password = Value::secret(SecretName("vault-1".into()));
+/// let user = Value::from(Object::from([("name".to_owned(), "ann".into()), ("password".to_owned(), password)]));
+/// assert!(user.has_sealed());
+/// assert_eq!(user.to_redacted_json(), json!({ "name": "ann", "password": "<secureValue>" }));
+/// assert_eq!(user.get("name").and_then(Value::as_str), Some("ann"));
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Value {
     /// `null`
@@ -217,6 +230,15 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
 /// Plaintext that must not be printed: no `Display`, no `Serialize`, and a `Debug` that says nothing.
 ///
 /// It is wiped from memory when dropped, as far as its type can be.
+///
+/// # Examples
+/// ```
+/// use stead_core::value::Sensitive;
+///
+/// let password = Sensitive::new("hunter2".to_owned());
+/// assert!(!format!("{password:?}").contains("hunter2"));
+/// assert_eq!(password.expose(), "hunter2");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sensitive<T: Zeroize>(T);
 

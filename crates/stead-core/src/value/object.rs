@@ -14,6 +14,20 @@ const SEARCHED: usize = 16;
 /// An object; members keep the order in which they were written, and no name occurs twice.
 ///
 /// Two objects are equal if they have the same members in whatever order.
+///
+/// # Examples
+/// ```
+/// use stead_core::value::{Object, Value};
+///
+/// let mut object = Object::from([("z".to_owned(), Value::from(1)), ("a".to_owned(), Value::from(2))]);
+/// // A member that is replaced keeps its place.
+/// object.insert("z".to_owned(), Value::from(3));
+/// object.insert("m".to_owned(), Value::Null);
+/// assert_eq!(object.keys().collect::<Vec<_>>(), ["z", "a", "m"]);
+/// // Order does not matter when objects are compared.
+/// let other = object.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect::<Object>();
+/// assert_eq!(object, other);
+/// ```
 #[derive(Clone, Default)]
 pub struct Object {
     members: Vec<(String, Value)>,

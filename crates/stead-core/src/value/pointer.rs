@@ -8,6 +8,15 @@ pub fn within(outer: &str, step: &str) -> String {
 }
 
 /// The names and numbers that a pointer leads through, the outermost first; none for the whole.
+///
+/// # Examples
+/// ```
+/// use stead_core::value::pointer::{steps, within};
+///
+/// let pointer = within(&within("", "files"), "/etc/motd");
+/// assert_eq!(pointer, "/files/~1etc~1motd");
+/// assert_eq!(steps(&pointer).collect::<Vec<_>>(), ["files", "/etc/motd"]);
+/// ```
 pub fn steps(pointer: &str) -> impl DoubleEndedIterator<Item = Cow<'_, str>> {
     let steps = pointer.strip_prefix('/').into_iter().flat_map(|steps| steps.split('/'));
     steps.map(|step| {

@@ -125,6 +125,16 @@ pub fn operation_name(operation: Operation) -> &'static str {
 }
 
 /// An ISO 8601 duration in seconds with up to nine decimals, such as `PT0.09S`.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_core::wire::results::duration;
+///
+/// assert_eq!(duration(Duration::from_millis(90)), "PT0.09S");
+/// assert_eq!(duration(Duration::from_secs(75)), "PT75S");
+/// ```
 pub fn duration(elapsed: Duration) -> String {
     let nanos = format!("{:09}", elapsed.subsec_nanos());
     match nanos.trim_end_matches('0') {

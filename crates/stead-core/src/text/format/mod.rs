@@ -48,6 +48,17 @@ pub enum FormatError {
 ///   and every comment, in the same order. This is checked each time, and a text that would not keep to it is not returned.
 /// - Formatting a formatted text changes nothing.
 /// - A byte order mark stays, and so do line ends, if all are as the first one is.
+///
+/// # Examples
+/// ```
+/// use stead_core::text::{Limits, format};
+///
+/// let text = "resources:\n   -   name: motd   # greeting\n       type:   Stead/File\n";
+/// let formatted = format(text, &Limits::default())?.text;
+/// assert!(formatted.contains("# greeting"));
+/// assert_eq!(format(&formatted, &Limits::default())?.text, formatted);
+/// # Ok::<(), stead_core::text::FormatError>(())
+/// ```
 pub fn format(text: &str, limits: &Limits) -> Result<Formatted, FormatError> {
     let (tree, findings) = read(SourceId::default(), text, limits);
     if tree.is_none() || any_error(&findings) {
