@@ -1,9 +1,11 @@
 //! The agent: keeps a machine in the state of the document that was delivered to it.
 //!
 //! ```text
-//!  control (Unix socket) ──▶ State::submit, remove, … ──▶ Store (one record, replaced as a whole)
-//!                                     │
-//!        time, boot ──▶ State::next ──▶ Begin ──▶ job: Session::prepare, run or resume, with a journal ──▶ State::end
+//!  control (Unix socket) ──▶ AgentState::submit, remove, … ──▶ Store (one record, replaced as a whole)
+//!                                          │
+//!                  time, boot ──▶ AgentState::next ──▶ Begin ──▶ job: Session::prepare, run or resume, with a journal
+//!                                          ▲                                        │
+//!                                          └──────────── AgentState::end ───────────┘
 //! ```
 //!
 //! [`AgentState`] decides and has no effects; everything else carries out.

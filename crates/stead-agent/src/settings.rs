@@ -14,6 +14,30 @@ pub use file::{InvalidSetting, codes};
 pub use table::{SETTINGS, Setting};
 
 /// The settings of the agent.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_agent::Settings;
+/// use stead_core::text::SourceId;
+///
+/// // What a file does not state has its default.
+/// let (settings, findings) = Settings::read(SourceId::default(), "RebootNodeIfNeeded: true\n");
+/// assert!(findings.is_empty());
+/// assert!(settings.reboot_node_if_needed);
+/// assert_eq!(settings.check_every, Duration::from_mins(15));
+///
+/// // One setting at a time, as `stead agent settings NAME=VALUE` has it.
+/// let settings = settings.with("maxrestarts", "2")?;
+/// assert_eq!(settings.max_restarts, 2);
+/// let error = settings.with("MaxRestart", "2").unwrap_err();
+/// assert!(error.help.unwrap_or_default().contains("MaxRestarts"));
+///
+/// // A file that is written is read as the same settings.
+/// assert_eq!(Settings::read(SourceId::default(), &settings.to_yaml()).0, settings);
+/// # Ok::<(), stead_agent::InvalidSetting>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
@@ -74,6 +98,16 @@ pub enum NewDocument {
 }
 
 /// Waits that become longer: `base`, then twice as long each time, at most `cap`.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use stead_agent::Backoff;
+///
+/// let backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_secs(100) };
+/// assert_eq!([0, 1, 2, 3, 99].map(|failures| backoff.after(failures).as_secs()), [0, 30, 60, 100, 100]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Backoff {
     /// The first wait.

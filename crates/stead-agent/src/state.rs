@@ -26,6 +26,55 @@ pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
 /// The record of the agent, which outlives it.
+///
+/// # Examples
+/// ```
+/// # use std::collections::BTreeSet;
+/// use jiff::tz::TimeZone;
+/// use stead_agent::{AgentState, BootId, Generation, Job, JobKind, Moment, Next, Stage, Submission, Waiting, Work};
+///
+/// let moment = Moment {
+///     now: "2026-01-02T03:04:05Z".parse()?,
+///     boot: BootId("first".to_owned()),
+///     zone: TimeZone::UTC,
+///     shutdown: None,
+/// };
+/// let mut state = AgentState::default();
+/// assert_eq!(state.next(&moment), Next::Wait { until: None, because: Waiting::Document });
+///
+/// // What is accepted is pending, and is worked on at once.
+/// let generation = Generation {
+///     content: "5f0c".to_owned(),
+///     origin: "web.yaml".to_owned(),
+///     identity: None,
+///     accepted: moment.now,
+///     user: 0,
+///     mode: None,
+///     instance_modes: BTreeSet::new(),
+///     converged: None,
+///     ended: None,
+/// };
+/// let number = state.submit(Submission { generation, force: false, publish: false })?;
+/// assert_eq!(state.staged(Stage::Pending).map(|(number, _)| number), Some(number));
+/// let Next::Begin { generation, kind: JobKind::Initial, work: Work::Apply } = state.next(&moment) else {
+///     return Err("it begins a job".into());
+/// };
+/// assert_eq!(generation, number);
+///
+/// // A process that is killed in the middle finds the job in the record, and goes on with it.
+/// let job = Job {
+///     id: "a".to_owned(),
+///     generation,
+///     kind: JobKind::Initial,
+///     work: Work::Apply,
+///     began: moment.now,
+///     boot: moment.boot.clone(),
+///     only: BTreeSet::new(),
+/// };
+/// state.begin(job);
+/// assert_eq!(state.next(&moment), Next::Resume);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 // A record of an older version lacks what was added since.
 #[serde(rename_all = "camelCase", default)]

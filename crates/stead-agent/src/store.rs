@@ -44,6 +44,23 @@ const MOMENT: Duration = Duration::from_millis(200);
 pub(crate) const LOCK: &str = "lock";
 
 /// The state directory, locked against other agents until this is dropped.
+///
+/// # Examples
+/// ```
+/// use stead_agent::{AgentState, Store};
+///
+/// let folder = tempfile::tempdir()?;
+/// let folder = folder.path().join("agent");
+/// let (mut store, state, repairs) = Store::open(&folder)?;
+/// assert_eq!(state, AgentState::default());
+/// assert!(repairs.is_empty());
+/// store.save(&AgentState { drift_found: true, ..state })?;
+/// drop(store);
+/// // The next process knows what was saved.
+/// let (_, state, _) = Store::open(&folder)?;
+/// assert!(state.drift_found);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Store {
     folder: Folder,
     documents: Arc<Documents>,

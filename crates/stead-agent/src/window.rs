@@ -10,6 +10,26 @@ use serde::{Deserialize, Serialize};
 ///
 /// Where clocks are put forward, a window that lies within the hour left out does not open on that day; where they are put
 /// back, one that lies within the hour repeated opens twice.
+///
+/// # Examples
+/// ```
+/// use jiff::Timestamp;
+/// use jiff::civil::time;
+/// use jiff::tz::TimeZone;
+/// use stead_agent::{Intent, Opening, Purpose, Window, opening};
+///
+/// // From Saturday at 22:00 to Sunday at 04:00.
+/// let window = Window { days: vec![6], from: time(22, 0, 0, 0), to: time(4, 0, 0, 0), purpose: Purpose::Set };
+/// let at = |now: &str, intent| {
+///     let now: Timestamp = now.parse()?;
+///     Ok::<_, jiff::Error>(opening(std::slice::from_ref(&window), intent, now, &TimeZone::UTC))
+/// };
+/// assert_eq!(at("2026-01-04T03:00:00Z", Intent::Set)?, Opening::Open);
+/// assert_eq!(at("2026-01-04T05:00:00Z", Intent::Set)?, Opening::Opens(Some("2026-01-10T22:00:00Z".parse()?)));
+/// // No window is for restarts, so they may happen at any time.
+/// assert_eq!(at("2026-01-04T05:00:00Z", Intent::Restart)?, Opening::Open);
+/// # Ok::<(), jiff::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
     /// The days on which it begins, Monday being 1; every day if there is none.

@@ -27,6 +27,16 @@ impl From<(u32, u32)> for LineColumn {
 }
 
 /// The text of a script or data file.
+///
+/// # Examples
+/// ```
+/// use stead_powershell::text::{LineColumn, Text};
+///
+/// // `ä` and a line end of Windows, as UTF-16 with a byte order mark.
+/// let text = Text::decode(&[0xFF, 0xFE, 0xE4, 0, 0x0D, 0, 0x0A, 0, 0x62, 0]);
+/// assert_eq!(text.as_str(), "ä\r\nb");
+/// assert_eq!(text.place(4), LineColumn { line: 2, column: 1 });
+/// ```
 #[derive(Clone, Debug)]
 pub struct Text {
     text: String,

@@ -90,6 +90,31 @@ const LONGEST_PATH: usize = 100;
 /// Guarantees: the same input gives the same files, in whatever order the resources are. Of several versions of a resource the
 /// highest has the plain name, the others have theirs with the version.
 ///
+/// # Examples
+/// ```
+/// use semver::Version;
+/// use serde_json::json;
+/// use stead_puppet::{ModuleOptions, ModuleVersion, ResourceToGenerate, generate, stale_files};
+///
+/// let schema = json!({
+///     "type": "object",
+///     "required": ["name"],
+///     "properties": { "name": { "type": "string" }, "open": { "type": "boolean" } },
+/// });
+/// let till = ResourceToGenerate {
+///     keys: vec!["name".to_owned()],
+///     ..ResourceToGenerate::new("Shop/Till", Version::new(1, 0, 0), schema)
+/// };
+/// let version = ModuleVersion::Own(Version::new(0, 1, 0));
+/// let options = ModuleOptions::new("shop", version, Version::new(0, 1, 0), Version::new(0, 1, 0));
+/// let module = generate(&[till], &options)?;
+/// let types: Vec<_> = module.files.keys().filter(|path| path.starts_with("lib/puppet/type/")).collect();
+/// assert_eq!(types.len(), 1);
+/// // What is written now is not stale.
+/// assert!(stale_files(&module.files, &module.files).is_empty());
+/// # Ok::<(), stead_puppet::Error>(())
+/// ```
+///
 /// # Errors
 /// When names or versions are not valid, or a resource is selected twice.
 pub fn generate(resources: &[ResourceToGenerate], options: &ModuleOptions) -> Result<Module, Error> {

@@ -236,6 +236,19 @@ impl Refused {
 }
 
 /// JSON that was made elsewhere, with the members of it that are read here. It is passed on with all that it has, in its order.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_agent::control::{Document, Stopping};
+///
+/// // A newer agent says more than this caller knows: it is passed on as it came.
+/// let answer = json!({ "job": "a", "generation": 3, "since": "yesterday" });
+/// let document = Document::<Stopping>::of(answer.clone())?;
+/// assert_eq!(document.read.generation, 3);
+/// assert_eq!(serde_json::to_value(&document)?, answer);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Document<T> {
     /// The content, as far as it is read.

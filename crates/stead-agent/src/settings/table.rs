@@ -12,6 +12,17 @@ use super::{ActionAfterReboot, NewDocument, Settings};
 use crate::window::{Purpose, Window};
 
 /// One setting.
+///
+/// # Examples
+/// ```
+/// use stead_agent::{Setting, Settings};
+///
+/// let setting = Setting::find("maxrestarts").ok_or("there is no such setting")?;
+/// assert_eq!(setting.name, "MaxRestarts");
+/// assert_eq!(setting.value(&Settings::default()), "5");
+/// assert!(setting.values().starts_with("a whole number from"));
+/// # Ok::<(), &str>(())
+/// ```
 pub struct Setting {
     /// Its name, in the case that it is printed in.
     pub name: &'static str,

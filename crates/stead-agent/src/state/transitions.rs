@@ -42,6 +42,34 @@ pub enum Refusal {
 }
 
 /// How a job ended.
+///
+/// # Examples
+/// ```
+/// # use std::collections::BTreeSet;
+/// # use stead_agent::{AgentState, BootId, Generation, Job, JobKind, Submission, Work};
+/// use stead_agent::{JobOutcome, JobResult, Spread, Stage};
+///
+/// # let now = "2026-01-02T03:04:05Z".parse()?;
+/// # let mut state = AgentState::default();
+/// # let (content, origin, instance_modes) = ("5f0c".to_owned(), "web.yaml".to_owned(), BTreeSet::new());
+/// # let (identity, mode, converged, ended) = (None, None, None, None);
+/// # let generation = Generation { content, origin, identity, accepted: now, user: 0, mode, instance_modes, converged, ended };
+/// # let generation = state.submit(Submission { generation, force: false, publish: false })?;
+/// # let (id, boot, only) = ("a".to_owned(), BootId("first".to_owned()), BTreeSet::new());
+/// # let job = Job { id, generation, kind: JobKind::Initial, work: Work::Apply, began: now, boot, only };
+/// state.begin(job.clone());
+/// state.end(JobOutcome::unusable("the document cannot be read".to_owned()), now, Spread::NONE);
+/// // A failure leaves the document pending, to be tried again later.
+/// assert!(state.staged(Stage::Pending).is_some());
+/// assert_eq!((state.progress.failures, state.progress.not_before > Some(now)), (1, true));
+///
+/// state.begin(job);
+/// let converged = JobOutcome { result: JobResult::Converged, ..JobOutcome::unusable(String::new()) };
+/// state.end(JobOutcome { error: None, ..converged }, now, Spread::NONE);
+/// // Success makes it the current one.
+/// assert_eq!((state.pending, state.current), (None, Some(generation)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobOutcome {
     /// Its outcome.

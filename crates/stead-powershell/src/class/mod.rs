@@ -85,6 +85,41 @@ pub struct Inherited<'t> {
 }
 
 /// Reads what a script declares.
+///
+/// # Examples
+/// ```
+/// use std::path::{Path, PathBuf};
+/// use std::sync::Arc;
+///
+/// use stead_powershell::class::{File, Modules, declared};
+/// use stead_powershell::schema::json_schema;
+///
+/// /// The script uses no other module.
+/// struct NoModules;
+///
+/// impl Modules for NoModules {
+///     fn using(&self, _: &Path, _: &str) -> Option<Arc<File>> {
+///         None
+///     }
+/// }
+///
+/// let script = "
+/// [DscResource()] class Website {
+///     [DscProperty(Key)] [string] $Name
+///     [DscProperty()] [ValidateRange(1, 65535)] [int] $Port
+///     [Website] Get() { return $this }
+///     [bool] Test() { return $true }
+///     [void] Set() { }
+/// }
+/// ";
+/// let file = File::read(Arc::new(PathBuf::from("Website.psm1")), script.as_bytes());
+/// let found = declared(&file, &NoModules);
+/// assert!(found.findings.is_empty());
+/// let schema = json_schema(&found.resources[0]);
+/// assert_eq!(schema["title"], "Website");
+/// assert_eq!(schema["properties"]["Port"]["maximum"], 65535);
+/// assert_eq!(schema["required"], serde_json::json!(["Name"]));
+/// ```
 pub fn declared(file: &File, modules: &dyn Modules) -> Declared {
     let types = Types::new(file, modules);
     let resources = file.script.types.iter().filter(|ty| attributes::is(&ty.attributes, "dscresource"));

@@ -10,6 +10,17 @@ use stead_core::value::Value;
 pub(super) const MOST_LEVELS: usize = 64;
 
 /// A JSON value as written: numbers are texts, and members that differ in case only are both there.
+///
+/// # Examples
+/// ```
+/// use stead_powershell::convert::Json;
+///
+/// // All digits of numbers, and all members of objects, are there to be judged.
+/// assert_eq!(Json::parse("0.10")?, Json::Number("0.10".to_owned()));
+/// let Json::Object(members) = Json::parse(r#"{"a": 1, "A": 2}"#)? else { return Ok(()) };
+/// assert_eq!(members.len(), 2);
+/// # Ok::<(), stead_powershell::convert::JsonError>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub enum Json {
     /// `null`

@@ -148,6 +148,43 @@ pub enum Purpose {
 ///
 /// Names are those of the declaration. A null is not assigned to what cannot hold it: the property keeps its default. What
 /// can only be read is left out, so that a state that was read can be given back.
+///
+/// # Examples
+/// ```
+/// use stead_powershell::convert::{Json, Mismatch, Purpose, Wire, properties};
+/// use stead_powershell::text::LineColumn;
+/// use stead_powershell::types::{Property, Type};
+///
+/// let property = |name: &str, ty| Property {
+///     name: name.to_owned(),
+///     written: None,
+///     ty,
+///     key: name == "Name",
+///     mandatory: false,
+///     read_only: false,
+///     rules: Vec::new(),
+///     description: None,
+///     default: None,
+///     declared_in: None,
+///     place: LineColumn { line: 1, column: 1 },
+/// };
+/// let declared = [property("Name", Type::String), property("Port", Type::Integer { bits: 16, signed: false })];
+/// let stated = |members: &[(&str, &str)]| {
+///     let each = members.iter().map(|(name, json)| Ok(((*name).to_owned(), Json::parse(json)?)));
+///     each.collect::<Result<Vec<_>, stead_powershell::convert::JsonError>>()
+/// };
+///
+/// // Names are those of the declaration, whatever the case they are stated in.
+/// let wires = properties(&declared, &stated(&[("name", "\"web\""), ("port", "80")])?, Purpose::Instance);
+/// let expected = [("Name", Wire::String("web".to_owned())), ("Port", Wire::Integer("80".to_owned()))];
+/// assert!(wires.is_ok_and(|wires| wires == expected.map(|(name, wire)| (name.to_owned(), wire))));
+///
+/// // All refusals at once: a number that does not fit, which PowerShell would refuse later, and a key that is missing.
+/// let refusals = properties(&declared, &stated(&[("Port", "70000")])?, Purpose::Instance).err().unwrap_or_default();
+/// assert_eq!(refusals.iter().map(|refusal| refusal.mismatch).collect::<Vec<_>>(), [Mismatch::Number, Mismatch::Missing]);
+/// assert_eq!(refusals[0].pointer, "/Port");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn properties(
     declared: &[Property],
     stated: &[(String, Json)],

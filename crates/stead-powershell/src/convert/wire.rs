@@ -11,6 +11,18 @@ use serde::ser::{SerializeMap, Serializer};
 /// says what is built: `{"decimal": "1.10"}`, `{"array": [..]}`, `{"hashtable": {name: value, ..}}`.
 ///
 /// Its `Debug` shows no value, as it may hold secrets.
+///
+/// # Examples
+/// ```
+/// use serde_json::json;
+/// use stead_powershell::convert::Wire;
+///
+/// let password = Wire::SecureString("hunter2".to_owned());
+/// assert!(!format!("{password:?}").contains("hunter2"));
+/// let price = Wire::Array(vec![Wire::Decimal("1.10".to_owned()), Wire::Null]);
+/// assert_eq!(serde_json::to_value(price)?, json!({ "array": [{ "decimal": "1.10" }, null] }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, PartialEq)]
 pub enum Wire {
     /// `$null`

@@ -32,6 +32,21 @@ pub struct Fault {
 /// Evaluates a manifest: exactly one table.
 ///
 /// Guarantees: nothing is run, whatever the text says; time and depth are bounded by the length of the text.
+///
+/// # Examples
+/// ```
+/// use stead_powershell::manifest::{Context, read};
+///
+/// let context = Context { folder: "/modules/Web", environment: &|_| None, variables: None };
+/// let text = "@{ ModuleVersion = '1.2'; RootModule = \"$PSScriptRoot/Web.psm1\"; Tags = 'a', 'b' }";
+/// let manifest = read(text, &context).map_err(|fault| fault.message)?;
+/// let text_of = |key: &str| manifest.get(key).and_then(|value| value.as_text());
+/// assert_eq!(text_of("moduleversion"), Some("1.2"));
+/// assert_eq!(text_of("RootModule"), Some("/modules/Web/Web.psm1"));
+/// // Nothing is run, whatever the text says.
+/// assert!(read("@{ ModuleVersion = (Get-Date) }", &context).is_err());
+/// # Ok::<(), String>(())
+/// ```
 pub fn read(text: &str, context: &Context<'_>) -> Result<Value, Fault> {
     let statements = expression::parse(text)?;
     let mut outputs = evaluate::outputs(&statements, context)?;

@@ -5,6 +5,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Two to four numbers. `1.0` is below `1.0.0`: what is not stated is below 0.
+///
+/// # Examples
+/// ```
+/// use stead_powershell::module::Version;
+///
+/// assert!(Version::parse("1.0") < Version::parse("1.0.0"));
+/// assert!(Version::parse("1.9") < Version::parse("1.10"));
+/// assert_eq!(Version::parse("1.0.0-beta"), None);
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Version(Vec<u32>);
 

@@ -38,6 +38,30 @@ pub struct Schema {
 ///
 /// Guarantees: bad input produces findings, never a panic; an error means that there is no resource. The implementation of
 /// the resource is the schema itself: who knows the folder replaces it.
+///
+/// # Examples
+/// ```
+/// use std::path::PathBuf;
+/// use std::sync::Arc;
+///
+/// use stead_powershell::mof::read;
+///
+/// let file = Arc::new(PathBuf::from("MSFT_Site.schema.mof"));
+/// let text = "
+/// [ClassVersion(\"1.0.0\"), FriendlyName(\"Site\")] class MSFT_Site : OMI_BaseResource {
+///     [Key] String Name;
+///     [Write, ValueMap{\"Present\", \"Absent\"}, Values{\"Present\", \"Absent\"}] String Ensure;
+///     [Read] UInt32 Sessions;
+/// };
+/// ";
+/// let schema = read(text.as_bytes(), &file);
+/// let site = &schema.resources[0];
+/// assert_eq!((site.name.as_str(), site.class_name.as_deref()), ("Site", Some("MSFT_Site")));
+/// let read_only: Vec<bool> = site.properties.iter().map(|property| property.read_only).collect();
+/// assert_eq!(read_only, [false, false, true]);
+/// // Bad input produces findings, never a panic.
+/// assert!(!read(b"class {", &file).findings.is_empty());
+/// ```
 pub fn read(bytes: &[u8], file: &Arc<PathBuf>) -> Schema {
     let text = match decode::decode(bytes) {
         Ok(text) => text,

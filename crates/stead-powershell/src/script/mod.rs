@@ -20,6 +20,21 @@ pub use problem::Problem;
 use crate::text::Text;
 
 /// The definitions in a script. Offsets are bytes of its [`Text`].
+///
+/// # Examples
+/// ```
+/// use stead_powershell::script::{Script, UsingKind};
+/// use stead_powershell::text::Text;
+///
+/// let text = Text::new("using module Base\nenum Level { Low; High }\nfunction Get-It { }\n".to_owned());
+/// let script = Script::read(&text);
+/// assert_eq!((script.usings[0].kind, script.usings[0].name.as_str()), (UsingKind::Module, "Base"));
+/// assert!(script.types[0].enumeration);
+/// assert!(script.problems.is_empty());
+/// // PowerShell loads no file with an error, which has a place here.
+/// let text = Text::new("class {".to_owned());
+/// assert_eq!(text.place(Script::read(&text).problems[0].at).line, 1);
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Script {
     /// The using statements at its start.
