@@ -1,9 +1,7 @@
 //! The log of the agent: JSON lines in a file, and in the journal of systemd where that runs.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,6 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 use stead_core::event::{Event, EventKind, SkipReason, Status};
 use stead_engine::json as printed;
+use stead_system::fs::{Status as FileStatus, append_private};
+use stead_system::socket::Messages;
 
 use crate::sink::{EndedJob, Sink};
 use crate::state::JobOutcome;
@@ -19,23 +19,19 @@ use crate::state::JobOutcome;
 pub(crate) struct Log {
     path: PathBuf,
     file: Mutex<Option<File>>,
-    journal: Option<UnixDatagram>,
+    journal: Option<Messages>,
 }
 
 /// A file that has grown to this many bytes is set aside and a new one begun; one such file is kept.
 const MOST_BYTES: u64 = 10 << 20;
 
-/// Where the journal of systemd takes messages.
-const JOURNAL: &str = "/run/systemd/journal/socket";
-
 impl Log {
     /// The log in a directory. `for_journal` says whether systemd started this process.
     pub(crate) fn open(directory: &Path, for_journal: bool) -> io::Result<Self> {
         let path = directory.join("log.jsonl");
-        let file = Some(append_to(&path)?);
-        let journal =
-            for_journal.then(|| UnixDatagram::unbound().and_then(|socket| socket.connect(JOURNAL).map(|()| socket)));
-        Ok(Self { path, file: Mutex::new(file), journal: journal.and_then(Result::ok) })
+        let file = Some(append_private(&path)?);
+        let journal = if for_journal { Messages::to_journal().ok() } else { None };
+        Ok(Self { path, file: Mutex::new(file), journal })
     }
 
     /// Records that something happened. What cannot be written is lost: it must not keep the machine from converging.
@@ -90,8 +86,9 @@ impl Log {
         }
         // It may have been taken away by others, too.
         let named = self.path.symlink_metadata().ok();
-        if open.map(|open| (open.dev(), open.ino())) != named.map(|named| (named.dev(), named.ino())) {
-            *file = append_to(&self.path).ok();
+        let inode = |metadata: Metadata| FileStatus::from(&metadata).identity.inode();
+        if open.map(inode) != named.map(inode) {
+            *file = append_private(&self.path).ok();
         }
         if let Some(file) = file.as_mut() {
             let _ = file.write_all(text.as_bytes());
@@ -105,11 +102,6 @@ impl Sink for Log {
         self.write("jobEnded", json!({ "job": job.id, "result": result, "notInDesiredState": not_in_state }));
         Ok(())
     }
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 /// An entry in the native protocol of the journal: a field in a line, since none of them holds a line break.

@@ -37,6 +37,7 @@ use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
 use feed::Feed;
 use running::Running;
+use stead_system::socket::Messages;
 use stead_system::watch::Watcher;
 use stead_system::zone::LocalZone;
 use upkeep::{Program, Upkeep, WallClock, Why};
@@ -442,10 +443,8 @@ impl Inner {
 
 /// Reports a change of the service to systemd, if that started it and asks for it.
 fn notify_systemd(text: &str) {
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let sent = std::os::unix::net::UnixDatagram::unbound()
-        .and_then(|socket| socket.send_to(text.as_bytes(), Path::new(&path)));
-    if let Err(error) = sent {
+    let Some(manager) = Messages::to_service_manager() else { return };
+    if let Err(error) = manager.and_then(|manager| manager.send(text.as_bytes())) {
         tracing::debug!("cannot notify systemd: {error}");
     }
 }

@@ -25,7 +25,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +32,7 @@ use std::time::Duration;
 use stead_host::store::record::{self, Found, Undecodable};
 use stead_host::store::{self, Keys, LostKey, Purpose};
 use stead_system::folder::{Folder, FolderError};
+use stead_system::fs::Status;
 
 use crate::state::AgentState;
 pub use delivered::Delivered;
@@ -289,9 +289,8 @@ impl Store {
     /// there.
     pub fn is_in_place(&self) -> bool {
         let named = self.folder.path().join(LOCK).symlink_metadata();
-        let same = |named: &Metadata| {
-            self.lock.metadata().is_ok_and(|held| (held.dev(), held.ino()) == (named.dev(), named.ino()))
-        };
+        let inode = |metadata: &Metadata| Status::from(metadata).identity.inode();
+        let same = |named: &Metadata| self.lock.metadata().is_ok_and(|held| inode(&held) == inode(named));
         match named {
             Ok(named) => same(&named),
             // Other errors say nothing about it.

@@ -1,17 +1,16 @@
 //! Caches: files that may be deleted at any time, and what tells that they still hold.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 
-use stead_system::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, Status, TrustedDirectory, User, read_exact_at};
 
 /// Identity and times of a file or directory.
 ///
@@ -49,13 +48,9 @@ const STEP: Duration = Duration::from_secs(2);
 impl Stamp {
     /// The stamp of what the system says about a file.
     pub fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+        let Status { size, identity, .. } = Status::from(metadata);
+        let ((device, inode), (modified, changed)) = (identity.inode(), identity.times());
+        Self { device, inode, size, modified, changed }
     }
 
     /// What tells a directory from every other, whatever its content.
@@ -125,11 +120,14 @@ impl CacheFile {
     fn write_pieces(&self, cache: &Path, user: User, pieces: &[&[u8]]) -> Result<(), Unusable> {
         let directory = TrustedDirectory::create(cache, user.trust())?;
         let temporary = format!("{}.{}", self.name, std::process::id());
-        let mut file = create(&directory, &temporary)?;
+        let (temporary, name) = (OsStr::new(&temporary), OsStr::new(self.name));
+        // Left behind by a process of that number that ended in the middle.
+        let _ = directory.remove_file(temporary);
+        let mut file = directory.create_file(temporary)?;
         let written = pieces.iter().try_for_each(|piece| file.write_all(piece));
-        let renamed = written.and_then(|()| Ok(renameat(&directory, &temporary, &directory, self.name)?));
+        let renamed = written.and_then(|()| directory.rename(temporary, name));
         if renamed.is_err() {
-            let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+            let _ = directory.remove_file(temporary);
         }
         Ok(renamed?)
     }
@@ -146,7 +144,7 @@ impl CacheFile {
     pub fn open(&self, cache: &Path, user: User) -> Result<Parted, Unusable> {
         let (file, size) = self.open_private(cache, user)?;
         let mut start = vec![0; size.min(self.header.len() + LONGEST_HEADER)];
-        file.read_exact_at(&mut start, 0)?;
+        read_exact_at(&file, &mut start, 0)?;
         let rest = start.strip_prefix(self.header.as_bytes()).ok_or(Unusable::Damaged)?;
         let end = rest.iter().position(|byte| *byte == b'\n').ok_or(Unusable::Damaged)?;
         let line = rest.get(..end).and_then(|line| std::str::from_utf8(line).ok()).ok_or(Unusable::Damaged)?;
@@ -154,7 +152,7 @@ impl CacheFile {
         let length: usize = length.parse().ok().filter(|length| *length <= size).ok_or(Unusable::Damaged)?;
         let table_at = self.header.len() + end + 1;
         let mut table = vec![0; length];
-        file.read_exact_at(&mut table, table_at as u64)?;
+        read_exact_at(&file, &mut table, table_at as u64)?;
         if checksum(&table).to_string() != expected {
             return Err(Unusable::Damaged);
         }
@@ -165,14 +163,13 @@ impl CacheFile {
     fn open_private(&self, cache: &Path, user: User) -> Result<(File, usize), Unusable> {
         let directory = TrustedDirectory::open(cache, user.trust())?;
         private(user, directory.metadata())?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(&directory, self.name, flags, Mode::empty()).map_err(io::Error::from)?);
+        let file = directory.open_file(OsStr::new(self.name))?;
         let metadata = file.metadata()?;
         private(user, &metadata)?;
-        if !metadata.is_file() || metadata.size() > LARGEST {
+        if !metadata.is_file() || metadata.len() > LARGEST {
             return Err(Unusable::Size);
         }
-        Ok((file, usize::try_from(metadata.size()).map_err(|_| Unusable::Size)?))
+        Ok((file, usize::try_from(metadata.len()).map_err(|_| Unusable::Size)?))
     }
 
     /// What was written, given the whole file; `None` if that is damaged or from another version.
@@ -223,7 +220,7 @@ impl Parted {
     /// A part; `None` if it is damaged.
     pub fn part(&self, Part(start, length, expected): &Part) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(*length).ok().filter(|length| *length as u64 <= LARGEST)?];
-        self.file.read_exact_at(&mut bytes, self.parts_at.checked_add(*start)?).ok()?;
+        read_exact_at(&self.file, &mut bytes, self.parts_at.checked_add(*start)?).ok()?;
         (checksum(&bytes) == *expected).then_some(bytes)
     }
 }
@@ -236,14 +233,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A new file that nobody else can write or read.
-fn create(directory: &TrustedDirectory, name: &str) -> io::Result<File> {
-    // Left behind by a process of that number that ended in the middle.
-    let _ = unlinkat(directory, name, AtFlags::empty());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
-}
-
 fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
-    if metadata.uid() == user.id && metadata.mode() & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
+    let status = Status::from(metadata);
+    if status.uid == user.id && status.mode & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
 }

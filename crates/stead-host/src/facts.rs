@@ -5,9 +5,8 @@ mod system;
 pub use system::machine_identity;
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +15,8 @@ use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
 use crate::bundle::Files;
-use stead_system::fs::SystemRoot;
+use stead_system::fs::{Status, SystemRoot, open_followed};
+use stead_system::user;
 
 /// The largest document that can be included. A document is written by users; what is larger is something else.
 const LARGEST_DOCUMENT: u64 = 16 * 1024 * 1024;
@@ -64,7 +64,7 @@ impl Machine {
             root,
             files: None,
             system_root: PathBuf::from("/"),
-            elevated: rustix::process::geteuid().is_root(),
+            elevated: user::is_root(),
             find_secret: no_secrets(),
             now: OnceLock::new(),
             facts: OnceLock::new(),
@@ -164,8 +164,7 @@ fn document_text(path: &str, bytes: Vec<u8>) -> Result<String, String> {
 
 /// Opens a file without waiting for anybody, such as the writer of a FIFO.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(nonblocking).open(path)
+    open_followed(path)
 }
 
 /// The text of a small file of the system; `None` where there is none that can be read.
@@ -181,7 +180,7 @@ fn limited(file: File) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && Status::from(&metadata).mode & 0o111 != 0)
 }
 
 fn text_or_null(text: Option<String>) -> Value {

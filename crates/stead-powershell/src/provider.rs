@@ -116,7 +116,7 @@ impl Opened<'_> {
             Err(failure) => (Value::Object(Object::new()), Some(failure)),
         };
         if let (true, Value::Object(members)) = (reboot, &mut state) {
-            let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            let name = stead_system::kernel::host_name();
             members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
         }
         SetReply { after: Some(Plain::new(state)), unread, ..SetReply::default() }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::time::{ClockId, clock_gettime};
+use stead_system::clock;
 use stead_system::fs::{Identity, SystemPath};
 
 /// What was last read, and from which files.
@@ -29,7 +29,7 @@ impl<T> Known<T> {
             (path, identity)
         };
         let stamp: Stamp = files.into_iter().map(with_identity).collect();
-        let clock = clock_gettime(ClockId::Realtime);
+        let began = clock::now();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, content)) = last.as_ref()
             && *known == stamp
@@ -39,7 +39,7 @@ impl<T> Known<T> {
         let content = Arc::new(read()?);
         // A change after it was read could leave what is fresh as it is.
         let mut identities = stamp.iter().filter_map(|(_, identity)| identity.as_ref());
-        let is_fresh = identities.any(|identity| identity.is_fresh((clock.tv_sec, clock.tv_nsec)));
+        let is_fresh = identities.any(|identity| identity.is_fresh(began));
         *last = (!is_fresh).then(|| (stamp, Arc::clone(&content)));
         Ok(content)
     }

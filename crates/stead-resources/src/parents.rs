@@ -1,8 +1,8 @@
 //! Directories above what is created that do not exist either, where they are to be created with it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind, Listing};
 use stead_system::fs::{self, FsError, Ownership, Place, SystemPath, Writes};
@@ -49,7 +49,7 @@ impl Parents {
         for (path, _) in &self.0 {
             let place = Place::find(path, writes)?.ok_or_else(|| pending::no_directory(path))?;
             match place.make_directory_with(MODE, Ownership::default()) {
-                Err(FsError::System { source, .. }) if source.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {}
+                Err(FsError::System { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
                 made => drop(made?),
             }
         }

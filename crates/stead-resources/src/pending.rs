@@ -1,12 +1,10 @@
 //! In what-if: what a set would fail for as things are. An instance before it may still change that.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{IFlags, OFlags, ioctl_getflags};
-use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
-use stead_system::fs::{self, FsError, Ownership, Place, Status, SystemPath, Writes};
+use stead_system::fs::{self, AsHandle, FsError, Handle, How, Ownership, Place, Status, SystemPath, Writes};
+use stead_system::user;
 
 use crate::input::{blocked, cannot, impossible};
 
@@ -31,7 +29,7 @@ pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
 
 /// That a flag of the file system protects what is there, or its directory.
 fn protected(place: &Place) -> Option<Failure> {
-    let directory = || place.path().parent().filter(|_| is_immutable(&place.directory()));
+    let directory = || place.path().parent().filter(|_| fs::is_immutable(&place.directory()));
     let path = if entry_is_immutable(place) { Some(place.path()) } else { directory() };
     path.map(immutable)
 }
@@ -67,27 +65,20 @@ pub(crate) fn not_owner(path: &Path, ownership: Ownership) -> Option<Presumed> {
 }
 
 /// That the owner, or else the mode, of what belongs to somebody else, or is immutable, cannot be changed.
-pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd, ownership: Ownership) -> Option<Presumed> {
-    let user = rustix::process::geteuid();
-    let foreign = !user.is_root() && status.uid != user.as_raw();
+pub(crate) fn not_changeable(
+    path: &Path,
+    status: &Status,
+    fd: &impl AsHandle,
+    ownership: Ownership,
+) -> Option<Presumed> {
+    let foreign = !user::is_root() && status.uid != user::own();
     let doing = if ownership.is_none() { "change the mode of" } else { "change the owner of" };
-    let failure = || cannot(doing, path, Errno::PERM);
-    let failure = if is_immutable(fd) { Some(immutable(path)) } else { foreign.then(failure) };
+    let failure = || cannot(doing, path, fs::not_permitted());
+    let failure = if fs::is_immutable(fd) { Some(immutable(path)) } else { foreign.then(failure) };
     failure.map(|failure| Presumed { failure, paths: Vec::new() })
 }
 
 fn entry_is_immutable(place: &Place) -> bool {
-    let opened: Option<OwnedFd> = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok().flatten();
-    opened.is_some_and(|file| is_immutable(&file))
-}
-
-/// Whether a flag of the file system protects it even from root. Not every file system has flags.
-fn is_immutable(fd: &impl AsFd) -> bool {
-    // What was opened for a look only does not tell; "." of it is the same directory, opened for more.
-    let directory = || {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        ioctl_getflags(rustix::fs::openat(fd, ".", flags, rustix::fs::Mode::empty())?)
-    };
-    let flags = ioctl_getflags(fd).or_else(|_| directory());
-    flags.is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+    let opened: Option<Handle> = place.open(How::Read).ok().flatten();
+    opened.is_some_and(|file| fs::is_immutable(&file))
 }

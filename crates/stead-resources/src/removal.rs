@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use stead_core::call::Failure;
 use stead_core::destruction::{Entries, Item, ItemKind};
-use stead_system::fs::{self, Coverage, FsError, Kind, Patience, Place};
+use stead_system::fs::{self, AsHandle, Coverage, FsError, Handle, How, Kind, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
 ///
@@ -43,7 +41,7 @@ fn entries(place: &Place, patience: &Patience) -> Result<Entries, FsError> {
 }
 
 /// What is below an open directory.
-pub(crate) fn below(directory: &impl AsFd, patience: &Patience) -> Result<Entries, FsError> {
+pub(crate) fn below(directory: &impl AsHandle, patience: &Patience) -> Result<Entries, FsError> {
     let mut walk = Walk { patience, room: MAX_ENTRIES, found: Entries::default() };
     walk.descend(directory, OsStr::new("."), Path::new(""), MAX_DEPTH)?;
     Ok(walk.found)
@@ -59,7 +57,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Notes what is in the directory of that name, whose path is `below` the top.
-    fn descend(&mut self, parent: &impl AsFd, name: &OsStr, below: &Path, depth: usize) -> Result<(), FsError> {
+    fn descend(&mut self, parent: &impl AsHandle, name: &OsStr, below: &Path, depth: usize) -> Result<(), FsError> {
         self.patience.check()?;
         let directory = match fs::open_below(parent, name, below) {
             Ok(Some(directory)) => directory,
@@ -86,7 +84,7 @@ impl Walk<'_> {
 
     fn note(
         &mut self,
-        directory: &OwnedFd,
+        directory: &Handle,
         entries: BTreeMap<OsString, Kind>,
         below: &Path,
         depth: usize,
@@ -108,7 +106,7 @@ impl Walk<'_> {
 
 /// Whether a directory holds anything.
 pub(crate) fn is_filled(place: &Place) -> Result<bool, FsError> {
-    let opened = place.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let opened = place.open(How::Directory)?;
     let entries = opened.map(|directory| fs::entries(&directory, place.path())).transpose()?;
     Ok(entries.is_some_and(|entries| !entries.is_empty()))
 }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -67,7 +66,7 @@ fn each_change_of_a_name_flushes_the_directory() {
     assert!(!place("link").remove().unwrap());
     assert_eq!(taken(&asked), [], "nothing was there");
     let file = std::fs::File::open(directory.path().join("f")).unwrap();
-    writes.changed(&file, Path::new("f")).unwrap();
+    writes.change(&file, Path::new("f"), Ownership::default(), None).unwrap();
     assert_eq!(taken(&asked), [FlushTarget::File]);
 }
 
@@ -135,7 +134,7 @@ fn the_system_can_flush_what_is_given_to_it() {
         write(directory.path(), "f", &writes);
         // Opened only to be looked up in, and without the right to read it.
         let opened = stead_system::fs::open_directory(&SystemPath::here(directory.path())).unwrap().unwrap();
-        writes.changed(&opened.as_fd(), directory.path()).unwrap();
+        writes.change(&opened, directory.path(), Ownership::default(), None).unwrap();
         writes.flush().unwrap();
     }
 }

@@ -1,12 +1,13 @@
 //! Programs that are talked to over a socket.
 
 use std::ops::ControlFlow;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use stead_system::Cancel;
 use stead_system::process::{ConversationError, Environment, Executable, Exit, Heard, Program, Session};
+use stead_system::socket::Listener;
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -17,7 +18,7 @@ fn shell() -> Executable {
 #[test]
 fn a_process_that_does_not_belong_to_the_program_is_turned_away() {
     let folder = tempfile::tempdir().unwrap();
-    let listener = UnixListener::bind(folder.path().join("s")).unwrap();
+    let listener = Listener::bind(&folder.path().join("s")).unwrap();
     let stranger = UnixStream::connect(folder.path().join("s")).unwrap();
     let program = Program {
         executable: &shell(),

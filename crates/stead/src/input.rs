@@ -1,14 +1,12 @@
 //! Reading what the command line names: documents, parameters, standard input.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use stead_core::bundle::{self, Bundle, BundleError, Reach};
 use stead_core::diag::{Diagnostic, any_error, nearest};
 use stead_core::identity::DocumentIdentity;
@@ -16,6 +14,8 @@ use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
 use stead_system::Cancel;
+use stead_system::fs::{is_endless, open_followed};
+use stead_system::terminal::{Input, wait_for_input};
 
 use crate::args;
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
@@ -256,16 +256,15 @@ pub(crate) fn is_terminal() -> bool {
 /// The line that somebody types; `None` when the session is cancelled first, or nothing more comes.
 pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
     // A signal may come between the look at `cancel` and the wait for input.
-    const CANCEL_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    const CANCEL_POLL: Duration = Duration::from_millis(50);
     let stdin = io::stdin();
     let typed = loop {
         if cancel.is_cancelled() {
             break false;
         }
-        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&CANCEL_POLL)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => break true,
-            Err(_) => break false,
+        match wait_for_input(&stdin, CANCEL_POLL) {
+            Input::Nothing => {}
+            found => break found == Input::Ready,
         }
     };
     let mut line = String::new();
@@ -282,12 +281,13 @@ pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
     if inherited {
         return File::open(path).map_err(failed);
     }
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?.file_type();
+    let file = open_followed(path).map_err(failed)?;
     // Reading a directory fails with a reason that says so.
-    let endless = kind.is_fifo() || kind.is_char_device() && path != Path::new("/dev/null") || kind.is_socket();
-    if endless { Err(Unreadable::NotAFile { path: path.to_path_buf() }) } else { Ok(file) }
+    if is_endless(&file.metadata().map_err(failed)?) && path != Path::new("/dev/null") {
+        Err(Unreadable::NotAFile { path: path.to_path_buf() })
+    } else {
+        Ok(file)
+    }
 }
 
 /// What stands on the command line itself.

@@ -1,18 +1,12 @@
 //! Signals, and what else may end this process early.
 
-use std::ffi::c_int;
-use std::fs;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use stead_system::Cancel;
+use stead_system::interrupt::{self, Notice, Runs};
 use stead_system::process::{self, Supervision};
 
 use crate::exit::Exit;
@@ -26,8 +20,7 @@ pub(crate) const SUPERVISE: &str = "__supervise";
 pub(crate) fn prepare() -> Supervision {
     // The limit that is the last resort can always be lowered.
     let _ = process::forbid_core_dumps();
-    // A handler is enough; programs would inherit an ignored signal, but not a handler.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    interrupt::survive_file_limits();
     process::start_supervision(Path::new("/proc/self/exe"), &[SUPERVISE])
 }
 
@@ -43,65 +36,18 @@ pub(crate) fn catch(session: &Session) {
 
 /// The same for what has no session of its own.
 pub(crate) fn catch_with(cancel: &Cancel) {
-    let flag = cancel.flag();
-    for signal in signals() {
-        // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, CODE, flag.clone());
-        let _ = signal_hook::flag::register(signal, flag.clone());
-    }
+    interrupt::catch(cancel, CODE);
 }
 
-/// For the agent. A request to end is one however often it comes; only Ctrl-C ends it at once when it is repeated. Signals by which
-/// agents are asked elsewhere to look at everything have it do that. To a service the end of a terminal is such a signal, since it has
-/// none: services are asked so to reload.
+/// For the agent; [`interrupt::catch_for_agent`] says what is otherwise.
 pub(crate) fn catch_for_agent(stop: &Cancel, look: &Arc<AtomicBool>, is_service: bool) {
-    let ignored = ignored();
-    let flag = stop.flag();
-    let heeded = |signal: &c_int| !is_in(ignored, *signal);
-    if heeded(&SIGINT) {
-        let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, CODE, flag.clone());
-    }
-    let is_reload = |signal: &c_int| *signal == SIGHUP && is_service;
-    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded).filter(|signal| !is_reload(signal)) {
-        let _ = signal_hook::flag::register(signal, flag.clone());
-    }
-    let others = [SIGHUP].into_iter().filter(is_reload);
-    for signal in [SIGUSR1, SIGUSR2, SIGALRM].into_iter().chain(others).filter(heeded) {
-        let _ = signal_hook::flag::register(signal, Arc::clone(look));
-    }
+    let runs = if is_service { Runs::AsService } else { Runs::AtTerminal };
+    interrupt::catch_for_agent(stop, look, runs, CODE);
 }
 
-/// Like [`catch_with`], and a stream that becomes readable when this process is to end early.
-pub(crate) fn notice(cancel: &Cancel) -> io::Result<UnixStream> {
-    catch_with(cancel);
-    let (noticed, mut by_handler) = UnixStream::pair()?;
-    for signal in signals() {
-        signal_hook::low_level::pipe::register(signal, by_handler.try_clone()?)?;
-    }
-    // A signal may have come between the two.
-    if cancel.is_cancelled() {
-        by_handler.write_all(&[0])?;
-    }
-    Ok(noticed)
-}
-
-/// Waits until one of these can be read; whether that is the notice that this process is to end.
-pub(crate) fn ends_before_input(notice: &UnixStream, input: Option<&dyn AsFd>) -> bool {
-    loop {
-        let mut awaited: Vec<_> = [
-            Some(PollFd::new(notice, PollFlags::IN)),
-            input.map(|input| PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN)),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        match poll(&mut awaited, None) {
-            Err(Errno::INTR) => {}
-            // What cannot be waited for is read, which says why.
-            Err(_) => return input.is_none(),
-            Ok(_) => return awaited.first().is_some_and(|notice| !notice.revents().is_empty()),
-        }
-    }
+/// Like [`catch_with`], with a notice that can be waited for.
+pub(crate) fn notice(cancel: &Cancel) -> io::Result<Notice> {
+    Notice::catch(cancel, CODE)
 }
 
 /// The exit code after an early end.
@@ -110,21 +56,4 @@ const CODE: i32 = 6;
 /// What a command ends with, unless it was to end early.
 pub(crate) fn exit(cancel: &Cancel, exit: Exit) -> Exit {
     if cancel.is_cancelled() { Exit::Cancelled } else { exit }
-}
-
-/// The signals that end this process early.
-fn signals() -> impl Iterator<Item = i32> {
-    let ignored = ignored();
-    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |signal| !is_in(ignored, *signal))
-}
-
-/// The signals that are ignored, a bit each; none where that is not known.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
-}
-
-fn is_in(signals: u64, signal: i32) -> bool {
-    u32::try_from(signal - 1).is_ok_and(|bit| signals.checked_shr(bit).unwrap_or_default() & 1 == 1)
 }

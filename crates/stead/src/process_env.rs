@@ -49,7 +49,7 @@ impl ProcessEnv {
         let search = search(&settings, directory);
         let options = HostOptions {
             search: search.clone(),
-            elevated: rustix::process::geteuid().is_root(),
+            elevated: stead_system::user::is_root(),
             trace_level: settings.trace_level,
             environment: settings.environment.iter().chain(&arguments.environment).cloned().collect(),
             deadline: arguments.command.deadline(),

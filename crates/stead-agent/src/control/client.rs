@@ -2,13 +2,14 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 use stead_system::fs::{OpenError, TrustedDirectory, User};
+use stead_system::socket::Stream;
+use stead_system::user;
 
 use super::{Ask, Refused, Request, Response, SOCKET};
 use crate::store::LOCK;
@@ -61,8 +62,7 @@ impl CallError {
 /// Advice for a caller that found no agent: that of the machine answers only root.
 fn way_out(directory: &Path) -> String {
     let service = Path::new(SERVICE_STATE);
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root && directory != service && service.symlink_metadata().is_ok() {
+    if !user::is_root() && directory != service && service.symlink_metadata().is_ok() {
         format!("that of this machine keeps its state in '{SERVICE_STATE}' and answers root: try 'sudo stead agent'")
     } else {
         "'stead agent run' starts one".to_owned()
@@ -124,7 +124,7 @@ fn send(directory: &Path, request: &Request) -> Result<Response, CallError> {
 }
 
 fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> {
-    let mut stream = UnixStream::connect(directory.through_descriptor(SOCKET.as_ref()))?;
+    let mut stream = Stream::connect(directory, SOCKET)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(request.patience())?;
     let mut line = serde_json::to_vec(request)?;

@@ -1,19 +1,15 @@
 //! The side of the agent.
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
 use stead_system::fs::{TrustedDirectory, User};
+use stead_system::socket::{PrivateListener, Stream};
+use stead_system::user;
 
 use super::{MOST_BYTES, Refused, Request, Response, SOCKET};
 
@@ -21,12 +17,7 @@ use super::{MOST_BYTES, Refused, Request, Response, SOCKET};
 pub(crate) type Answer = dyn Fn(Request, u32) -> Response + Send + Sync;
 
 /// The socket. It is removed when this is dropped, unless another one took its place.
-pub(crate) struct Listener {
-    socket: UnixListener,
-    directory: TrustedDirectory,
-    /// Its device and inode.
-    identity: (u64, u64),
-}
+pub(crate) struct Listener(PrivateListener);
 
 /// Limit of callers that have not sent their request yet; beyond it the oldest is disconnected.
 const MOST_SENDING: usize = 64;
@@ -41,52 +32,27 @@ impl Listener {
     /// Listens in a directory whose lock the caller holds, so that a socket that is there belongs to nobody.
     pub(crate) fn bind(directory: &Path) -> io::Result<Self> {
         let directory = TrustedDirectory::open(directory, User::current().trust()).map_err(io::Error::other)?;
-        let path = directory.through_descriptor(SOCKET.as_ref());
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let socket = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let identity = identity(&path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(Self { socket, directory, identity })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.through_descriptor(SOCKET.as_ref())
+        PrivateListener::bind(directory, SOCKET).map(Self)
     }
 
     /// Returns whether callers find this socket at its path.
     pub(crate) fn is_in_place(&self) -> bool {
-        identity(&self.path()) == Some(self.identity)
+        self.0.is_in_place()
     }
 
     /// Makes [`serve`] return; callers no longer find the socket.
     pub(crate) fn end(&self) {
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-        if self.is_in_place() {
-            let _ = std::fs::remove_file(self.path());
-        }
-    }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.end();
+        self.0.end();
     }
 }
 
 /// Answers every permitted caller, each on its own thread. Returns when the socket is closed.
 pub(crate) fn serve(listener: &Listener, answer: &Arc<Answer>) {
     let callers = Arc::new(Callers::default());
-    for stream in listener.socket.incoming() {
-        let stream = match stream {
-            Ok(stream) => stream,
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
+    loop {
+        let stream = match listener.0.next_connection() {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return,
             // Out of descriptors: some come back when callers are answered.
             Err(_) => {
                 thread::sleep(Duration::from_millis(50));
@@ -111,7 +77,7 @@ struct Callers(Mutex<Connections>);
 struct Connections {
     last: u64,
     /// Those that have not sent their requests, the first one first.
-    sending: BTreeMap<u64, UnixStream>,
+    sending: BTreeMap<u64, Stream>,
     answered: usize,
 }
 
@@ -129,7 +95,7 @@ struct Caller {
 }
 
 impl Caller {
-    fn of(callers: &Arc<Callers>, stream: &UnixStream) -> io::Result<Self> {
+    fn of(callers: &Arc<Callers>, stream: &Stream) -> io::Result<Self> {
         let mut all = callers.lock();
         all.last += 1;
         let number = all.last;
@@ -137,7 +103,7 @@ impl Caller {
         if all.sending.len() > MOST_SENDING
             && let Some((_, first)) = all.sending.pop_first()
         {
-            let _ = first.shutdown(Shutdown::Both);
+            let _ = first.end();
         }
         Ok(Self { callers: Arc::clone(callers), number, is_answered: false })
     }
@@ -151,16 +117,16 @@ impl Caller {
         self.is_answered
     }
 
-    fn attend(mut self, mut stream: UnixStream, answer: &Answer) -> io::Result<()> {
-        let user = socket_peercred(&stream)?.uid;
+    fn attend(mut self, mut stream: Stream, answer: &Answer) -> io::Result<()> {
+        let caller = stream.user()?;
         stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-        let response = if user.is_root() || user == geteuid() {
+        let response = if caller == 0 || caller == user::own() {
             let deadline = Instant::now() + REQUEST_TIMEOUT;
             let mut line = String::new();
             BufReader::new(Until { stream: &stream, deadline }).take(MOST_BYTES).read_line(&mut line)?;
             match serde_json::from_str(&line) {
                 _ if !self.has_sent() => refused("the agent is busy with other requests; try again"),
-                Ok(request) => answer(request, user.as_raw()),
+                Ok(request) => answer(request, caller),
                 // The text may hold secrets; where it is wrong is enough.
                 Err(error) => refused(format!("the request is not understood (column {})", error.column())),
             }
@@ -187,7 +153,7 @@ impl Drop for Caller {
 
 /// Reads until an instant, however little comes at a time.
 struct Until<'s> {
-    stream: &'s UnixStream,
+    stream: &'s Stream,
     deadline: Instant,
 }
 

@@ -1,7 +1,6 @@
 //! Checks of the things that the agent itself needs, any of which can disappear while it runs: folder, socket,
 //! program, clock.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -137,7 +136,7 @@ impl Program {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.metadata().ok().map(|found| (found.dev(), found.ino()))
+    path.metadata().ok().map(|found| stead_system::fs::Status::from(&found).identity.inode())
 }
 
 /// A clock that may be wrong, and be put right.

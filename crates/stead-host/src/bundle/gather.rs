@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use stead_core::bundle::path::normal;
 use stead_core::bundle::{Entry, MOST_BYTES, MOST_ENTRIES};
 
 use crate::facts::open;
-use stead_system::fs::reason;
+use stead_system::fs::{Status, reason};
 
 /// The files and folders of a bundle, as they are read.
 #[derive(Default)]
@@ -67,7 +66,7 @@ impl Gathering {
                 _ => Missing::Unfit(reason(&error)),
             })?;
             let metadata = file.metadata().map_err(|error| Missing::Unfit(reason(&error)))?;
-            let mode = metadata.permissions().mode() & 0o777;
+            let mode = Status::from(&metadata).mode & 0o777;
             let entry = if metadata.is_dir() {
                 open_ones.extend(listed(&path, &at)?);
                 Entry::Folder { mode }

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::{Diagnostic, Severity, any_error};
 use stead_core::id::TypeName;
 use stead_core::text::{Limits, Node, Source, SourceId, Sources, Span, read};
 
-use stead_system::fs::Untrusted;
+use stead_system::fs::{Status, Untrusted};
 
 /// Something that was left out of the catalog, or is suspicious, and why.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ impl Problem {
     /// That root does not search a directory that is relative; `None` where there is none.
     pub fn relative(path: &Path) -> Option<Self> {
         let means = std::path::absolute(path).ok()?.canonicalize().ok()?;
-        let owner = means.metadata().ok().filter(Metadata::is_dir)?.uid();
+        let owner = Status::from(&means.metadata().ok().filter(Metadata::is_dir)?).uid;
         Some(Self::new(path, Reason::Relative(means, owner)))
     }
 

@@ -34,7 +34,7 @@ impl Settings {
     /// What may be handed on of the environment of this process, and the usual patience.
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
-        let elevated = rustix::process::geteuid().is_root();
+        let elevated = stead_system::user::is_root();
         Self { environment: Environment::of_this_process(&[]), grace, settle, elevated }
     }
 }

@@ -4,24 +4,21 @@
 //! that uses them is not different each time. What cannot be found out is left out.
 
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
 use std::path::Path;
 
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::sys::socket::{LinkAddr, SockaddrIn, SockaddrIn6};
-use stead_core::digest::sha256;
 use stead_core::value::{Object, Value};
 
 use super::{release_field, text_of};
 use stead_system::fs::SystemRoot;
+use stead_system::machine::{self, Processors};
+use stead_system::network::{self, Address, Interface};
 use stead_system::user::{Names, Subject};
+use stead_system::{kernel, user};
 
 /// Returns what distinguishes this machine from others: a digest of its id, which is itself confidential (machine-id(5)). `None`
 /// if it has no id.
 pub fn machine_identity() -> Option<String> {
-    let id = std::fs::read_to_string("/etc/machine-id").ok()?;
-    let is_set = id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()) && !id.trim().is_empty();
-    is_set.then(|| sha256(format!("stead: machine {}", id.trim())))
+    machine::id().map(|id| stead_core::digest::sha256(format!("stead: machine {id}")))
 }
 
 /// The names of distributions that are written otherwise than in `ID` of os-release.
@@ -70,37 +67,23 @@ const PACKAGE_PROVIDERS: &[(&str, &str)] = &[
     ("apk", "sbin/apk"),
 ];
 
-/// What the vendor or the product of a virtual machine is called, and what that is.
-const HYPERVISORS: &[(&str, &str)] = &[
-    ("Amazon EC2", "kvm"),
-    ("Google Compute Engine", "gce"),
-    ("KVM", "kvm"),
-    ("Virtual Machine", "hyperv"),
-    ("OpenStack", "kvm"),
-    ("QEMU", "kvm"),
-    ("VMware", "vmware"),
-    ("VirtualBox", "virtualbox"),
-    ("Xen", "xen"),
-];
-
 /// The facts of the running machine, and of the system below a root.
 pub(super) fn facts(root: &Path) -> Value {
     let root = &SystemRoot::below(root);
     let system = System { root };
     let release = system.text("etc/os-release").or_else(|| system.text("usr/lib/os-release")).unwrap_or_default();
-    let kernel = rustix::system::uname();
-    let kernel_release = kernel.release().to_string_lossy().into_owned();
-    let virtualization = virtualization();
+    let kernel_release = kernel::release();
+    let virtualization = machine::virtualization();
     let version: String = kernel_release.chars().take_while(|char| char.is_ascii_digit() || *char == '.').collect();
     object([
-        ("os", system.operating_system(&release, &kernel.machine().to_string_lossy())),
-        ("kernel", Some(kernel.sysname().to_string_lossy().into_owned().into())),
+        ("os", system.operating_system(&release, &kernel::hardware())),
+        ("kernel", Some(kernel::name().into())),
         ("kernelmajversion", Some(version.split('.').take(2).collect::<Vec<_>>().join(".").into())),
         ("kernelversion", Some(version.into())),
         ("kernelrelease", Some(kernel_release.into())),
         ("processors", processors()),
         ("memory", memory()),
-        ("networking", system.networking(&kernel.nodename().to_string_lossy())),
+        ("networking", system.networking(&kernel::host_name())),
         ("timezone", system.timezone().map(Value::from)),
         ("dmi", dmi()),
         ("is_virtual", Some((virtualization != "physical").into())),
@@ -183,7 +166,7 @@ impl System<'_> {
         };
         let fqdn = domain.as_ref().map_or_else(|| hostname.clone(), |domain| format!("{hostname}.{domain}"));
         let interfaces = if self.is_running() { interfaces() } else { BTreeMap::new() };
-        let primary = primary().filter(|name| interfaces.contains_key(name));
+        let primary = network::primary().filter(|name| interfaces.contains_key(name));
         let own = |member: &str| interfaces.get(primary.as_ref()?)?.get(member).cloned();
         let (ip, ip6, mac) = (own("ip"), own("ip6"), own("mac"));
         object([
@@ -244,106 +227,46 @@ fn debian_architecture(hardware: &str) -> &str {
 }
 
 fn processors() -> Option<Value> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let values = |name: &str| {
-        let lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines.filter(|(key, _)| key.trim_end() == name).map(|(_, value)| value.trim()).collect::<Vec<_>>()
-    };
-    let models: Vec<Value> = values("model name").into_iter().map(Value::from).collect();
-    let count = i64::try_from(values("processor").len()).ok().filter(|count| *count > 0);
+    let Processors { count, models } = machine::processors()?;
+    let count = i64::try_from(count).ok().filter(|count| *count > 0);
+    let models: Vec<Value> = models.into_iter().map(Value::from).collect();
     object([("count", count.map(Value::from)), ("models", (!models.is_empty()).then(|| Value::Array(models)))])
 }
 
 fn memory() -> Option<Value> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = |name: &str| {
-        let number = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())?;
-        let bytes = number.parse::<i64>().ok()?.checked_mul(1024)?;
-        object([("total_bytes", Some(bytes.into()))])
-    };
-    object([("system", total("MemTotal:")), ("swap", total("SwapTotal:"))])
+    let memory = machine::memory()?;
+    let total = |bytes: Option<u64>| object([("total_bytes", Some(i64::try_from(bytes?).ok()?.into()))]);
+    object([("system", total(memory.total)), ("swap", total(memory.swap))])
 }
 
 /// The interfaces by name, each with the first of its addresses of each kind.
 fn interfaces() -> BTreeMap<String, Value> {
-    let mut found: BTreeMap<String, Object> = BTreeMap::new();
-    for each in getifaddrs().into_iter().flatten() {
-        let members = found.entry(each.interface_name.clone()).or_default();
-        for (name, value) in address(&each) {
-            if members.get(name).is_none() {
-                members.insert(name.to_owned(), value.into());
-            }
+    let members = |address: &Address| match address {
+        Address::Ip4(ip, mask) => {
+            std::iter::once(("ip", ip.to_string())).chain(mask.map(|mask| ("netmask", mask.to_string()))).collect()
         }
-    }
-    found.into_iter().map(|(name, members)| (name, Value::Object(members))).collect()
-}
-
-fn address(of: &InterfaceAddress) -> Vec<(&'static str, String)> {
-    let Some(address) = &of.address else { return Vec::new() };
-    if let Some(ip) = address.as_sockaddr_in().map(SockaddrIn::ip) {
-        let mask = of.netmask.as_ref().and_then(|mask| mask.as_sockaddr_in().map(SockaddrIn::ip));
-        return std::iter::once(("ip", ip.to_string())).chain(mask.map(|mask| ("netmask", mask.to_string()))).collect();
-    }
-    // Addresses of the link itself are of no use elsewhere.
-    if let Some(ip) = address.as_sockaddr_in6().map(SockaddrIn6::ip) {
-        let is_of_the_link = |ip: &Ipv6Addr| ip.segments()[0] & 0xffc0 == 0xfe80;
-        return Some(ip).filter(|ip| !is_of_the_link(ip)).map(|ip| ("ip6", ip.to_string())).into_iter().collect();
-    }
-    let mac = address.as_link_addr().and_then(LinkAddr::addr).filter(|mac| *mac != [0; 6]);
-    let text = mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
-    text.map(|text| ("mac", text)).into_iter().collect()
-}
-
-/// The interface of the default route with the lowest metric.
-fn primary() -> Option<String> {
-    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
-    let fields = routes.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let defaults = fields.filter_map(|fields| match fields.as_slice() {
-        [name, "00000000", _, _, _, _, metric, "00000000", ..] => {
-            Some((metric.parse::<u32>().ok()?, (*name).to_owned()))
-        }
-        _ => None,
-    });
-    defaults.min().map(|(_, name)| name)
-}
-
-fn dmi_text(name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(Path::new("/sys/class/dmi/id").join(name)).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        Address::Ip6(ip) => vec![("ip6", ip.to_string())],
+        Address::Hardware(bytes) => vec![("mac", bytes.map(|byte| format!("{byte:02x}")).join(":"))],
+    };
+    let described = |interface: &Interface| {
+        let members = interface.addresses.iter().flat_map(members);
+        Value::Object(members.map(|(name, text)| (name.to_owned(), text.into())).collect())
+    };
+    network::interfaces().iter().map(|(name, interface)| (name.clone(), described(interface))).collect()
 }
 
 fn dmi() -> Option<Value> {
-    let product = object([("name", dmi_text("product_name").map(Value::from))]);
-    object([("manufacturer", dmi_text("sys_vendor").map(Value::from)), ("product", product)])
-}
-
-/// What the machine runs in: a container, a hypervisor, or `physical`.
-fn virtualization() -> String {
-    let stated = text_of(&SystemRoot::running(), "run/systemd/container").map(|text| text.trim().to_owned());
-    let container = stated.filter(|name| !name.is_empty());
-    let container = container.or_else(|| Path::new("/.dockerenv").exists().then(|| "docker".to_owned()));
-    let container = container.or_else(|| Path::new("/run/.containerenv").exists().then(|| "podman".to_owned()));
-    let names = [dmi_text("product_name"), dmi_text("sys_vendor")];
-    let known = |text: &String| HYPERVISORS.iter().find(|(part, _)| text.contains(part)).map(|(_, kind)| *kind);
-    // A vendor of virtual machines makes others, too: where the processor can tell, it decides.
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = text.lines().find(|line| line.starts_with("flags"));
-    let is_guest = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    let hypervisor = match is_guest {
-        Some(false) => None,
-        Some(true) => Some(names.iter().flatten().find_map(known).unwrap_or("unknown")),
-        None => names.iter().flatten().find_map(known),
-    };
-    container.or_else(|| hypervisor.map(str::to_owned)).unwrap_or_else(|| "physical".to_owned())
+    let product = object([("name", machine::product().map(Value::from))]);
+    object([("manufacturer", machine::vendor().map(Value::from)), ("product", product)])
 }
 
 fn identity() -> Option<Value> {
-    let (uid, gid, names) = (rustix::process::geteuid(), rustix::process::getegid(), Names::default());
+    let (uid, gid, names) = (user::own(), user::own_group(), Names::default());
     object([
-        ("user", Some(names.name(Subject::User, uid.as_raw()).into())),
-        ("uid", Some(i64::from(uid.as_raw()).into())),
-        ("group", Some(names.name(Subject::Group, gid.as_raw()).into())),
-        ("gid", Some(i64::from(gid.as_raw()).into())),
-        ("privileged", Some(uid.is_root().into())),
+        ("user", Some(names.name(Subject::User, uid).into())),
+        ("uid", Some(i64::from(uid).into())),
+        ("group", Some(names.name(Subject::Group, gid).into())),
+        ("gid", Some(i64::from(gid).into())),
+        ("privileged", Some(user::is_root().into())),
     ])
 }

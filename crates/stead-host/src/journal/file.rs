@@ -1,17 +1,15 @@
 //! A journal in a file.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use stead_core::event::Event;
 
 use super::format::{Chain, Contents, ReadError, contents};
 use super::{Journal, JournalError};
-use stead_system::fs::{OpenError, TrustedDirectory, User};
+use stead_system::fs::{OpenError, Presence, TrustedDirectory, User};
 
 /// A journal in a file that one process at a time writes to.
 ///
@@ -86,7 +84,7 @@ impl FileJournal {
     /// Opens a journal to go on with it, and returns the events that it holds. An incomplete last record is removed: what it
     /// announces was not done.
     pub fn resume(path: &Path) -> Result<(Self, Vec<Event>), OpenJournalError> {
-        let mut file = open(&directory_of(path)?, path, &mut OpenOptions::new())?;
+        let mut file = open(&directory_of(path)?, path, Presence::Existing)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|source| system("read", path, source))?;
         let Contents { events, chain, length } = match contents(&bytes) {
@@ -127,7 +125,7 @@ impl Journal for FileJournal {
 /// A new file that only its owner can read, and the directory that it is in.
 fn created(path: &Path) -> Result<(File, TrustedDirectory), OpenJournalError> {
     let directory = directory_of(path)?;
-    let file = open(&directory, path, OpenOptions::new().create_new(true).mode(0o600))?;
+    let file = open(&directory, path, Presence::New)?;
     Ok((file, directory))
 }
 
@@ -138,11 +136,9 @@ fn directory_of(path: &Path) -> Result<TrustedDirectory, OpenJournalError> {
 }
 
 /// Opens the journal for appending, and locks it.
-fn open(directory: &TrustedDirectory, path: &Path, options: &mut OpenOptions) -> Result<File, OpenJournalError> {
+fn open(directory: &TrustedDirectory, path: &Path, presence: Presence) -> Result<File, OpenJournalError> {
     let name = path.file_name().unwrap_or(OsStr::new("."));
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let options = options.read(true).append(true).custom_flags(flags.bits().cast_signed());
-    let file = options.open(directory.through_descriptor(name)).map_err(|source| system("open", path, source))?;
+    let file = directory.append(name, presence).map_err(|source| system("open", path, source))?;
     let metadata = file.metadata().map_err(|source| system("examine", path, source))?;
     if !metadata.is_file() {
         return Err(system("open", path, io::Error::other("not a regular file")));

@@ -2,15 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rustix::fs::{AtFlags, OFlags, unlinkat};
 use stead_core::event::Event;
 
 use super::file::{FileJournal, OpenJournalError, system};
@@ -123,30 +121,24 @@ impl RecordedRuns {
         let is_over =
             |id: &&RunId| self.file(id).is_ok_and(|file| is_locked(&file, directory).is_ok_and(|locked| !locked));
         for id in ids.iter().filter(is_over).take(count) {
-            if let Err(errno) = unlinkat(&self.directory, id.as_str(), AtFlags::empty()) {
-                tracing::warn!("cannot remove the recorded run {id}: {}", io::Error::from(errno));
+            if let Err(error) = self.directory.remove_file(OsStr::new(id.as_str())) {
+                tracing::warn!("cannot remove the recorded run {id}: {error}");
             }
         }
     }
 
     /// Opens a journal for reading. Nothing that is not a regular file is waited for.
     fn file(&self, id: &RunId) -> Result<File, OpenJournalError> {
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let opened = OpenOptions::new().read(true).custom_flags(flags).open(self.through_descriptor(id.as_str()));
         let failed = |source| system("open", &self.path_of(id), source);
-        let file = opened.map_err(failed)?;
+        let file = self.directory.open_file(OsStr::new(id.as_str())).map_err(failed)?;
         let is_file = file.metadata().map_err(failed)?.is_file();
         if is_file { Ok(file) } else { Err(failed(io::Error::other("not a regular file"))) }
     }
 
     fn lock(&self) -> Result<File, OpenJournalError> {
-        let opened = File::open(self.through_descriptor("."));
+        let opened = self.directory.listable().map(File::from);
         let locked = opened.and_then(|file| file.lock().map(|()| file));
         locked.map_err(|source| system("lock the directory of", self.directory.path(), source))
-    }
-
-    fn through_descriptor(&self, name: &str) -> PathBuf {
-        self.directory.through_descriptor(OsStr::new(name))
     }
 
     fn path_of(&self, id: &RunId) -> PathBuf {

@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::io::{self, Read as _};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::buffer::spare_capacity;
-use rustix::fs::{FileType, RawDir};
 use stead_host::cache::Stamp;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory};
+use stead_system::fs::{Handle, Kind, OpenError, Trust, TrustedDirectory, for_each_name, read_once};
 
 /// The names in a directory, and for each whether it may be that of a directory or of a file.
 pub type Names = BTreeMap<String, Entry>;
@@ -55,9 +51,6 @@ pub type Stamped<T> = (T, Option<Stamp>);
 
 /// Larger files are not read: the largest script of a known module has 3 MB.
 const LARGEST: u64 = 64 << 20;
-
-/// So many bytes of names are read at a time; one name takes at most a few hundred.
-const NAMES: usize = 16 << 10;
 
 /// The files of this machine.
 ///
@@ -112,7 +105,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Opens a directory for reading the names in it. The last one on the way is opened for that alone.
-    fn listable(&self, path: &Path) -> Result<(OwnedFd, Metadata), OpenError> {
+    fn listable(&self, path: &Path) -> Result<(Handle, Metadata), OpenError> {
         match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) if self.root(path) != path => {
                 self.within(parent, |parent| parent.listable_below(name))
@@ -133,20 +126,18 @@ impl Files for Disk<'_> {
     fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError> {
         let (opened, metadata) = self.listable(directory)?;
         let mut names = Names::new();
-        let mut buffer = [MaybeUninit::uninit(); NAMES];
-        let mut entries = RawDir::new(opened, &mut buffer);
-        while let Some(entry) = entries.next() {
-            let entry = entry.map_err(|errno| failed(directory, errno.into()))?;
-            let kind = match entry.file_type() {
-                FileType::Directory => Entry::Directory,
-                FileType::RegularFile => Entry::File,
-                FileType::Symlink | FileType::Unknown => Entry::Link,
-                _ => continue,
+        let listed = for_each_name(opened, |name, kind| {
+            let kind = match kind {
+                Some(Kind::Directory) => Entry::Directory,
+                Some(Kind::File) => Entry::File,
+                Some(Kind::Symlink) | None => Entry::Link,
+                Some(Kind::Special) => return,
             };
-            if let Some(name) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
+            if let Some(name) = name.to_str() {
                 names.insert(name.to_owned(), kind);
             }
-        }
+        });
+        listed.map_err(|source| failed(directory, source))?;
         Ok((Arc::new(names), Some(Stamp::of(&metadata))))
     }
 
@@ -157,8 +148,7 @@ impl Files for Disk<'_> {
         let size = usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0);
         let mut bytes = Vec::with_capacity(size + 1);
         // Of a file that has the size it had, one call returns all: only a larger one fills the buffer.
-        let first =
-            rustix::io::read(&opened, spare_capacity(&mut bytes)).map_err(|errno| failed(file, errno.into()))?;
+        let first = read_once(&opened, &mut bytes).map_err(|source| failed(file, source))?;
         if first != size {
             let read = opened.take(LARGEST + 1 - first as u64).read_to_end(&mut bytes);
             read.map_err(|source| failed(file, source))?;

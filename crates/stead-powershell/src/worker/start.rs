@@ -5,19 +5,17 @@
 //! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User, make_private_directory};
 use stead_system::process::{ConversationError, Executable, Heard, Program, Refused, Session};
+use stead_system::socket::Listener;
 
 use super::printed::Printed;
 use super::protocol::{Line, Message, VERSION};
@@ -162,7 +160,7 @@ fn trusted_modules(settings: &Settings) -> Option<OsString> {
 
 /// A socket in a directory that nobody else can enter. Both are gone when this is dropped; a connection stays.
 struct Socket {
-    listener: UnixListener,
+    listener: Listener,
     folder: PathBuf,
 }
 
@@ -178,7 +176,7 @@ impl Socket {
         let failed = |source| StartError::Socket { folder: parent.clone(), source };
         let create = || {
             let folder = parent.join(unique());
-            DirBuilder::new().mode(0o700).create(&folder).map(|()| folder)
+            make_private_directory(&folder).map(|()| folder)
         };
         // What is there already is somebody else's.
         let is_taken = |created: &io::Result<PathBuf>| {
@@ -186,7 +184,7 @@ impl Socket {
         };
         let created = std::iter::repeat_with(create).take(16).find(|created| !is_taken(created));
         let folder = created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into())).map_err(failed)?;
-        match UnixListener::bind(folder.join("s")) {
+        match Listener::bind(&folder.join("s")) {
             Ok(listener) => Ok(Self { listener, folder }),
             Err(error) => {
                 drop(std::fs::remove_dir(&folder));

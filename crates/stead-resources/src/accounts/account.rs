@@ -1,9 +1,9 @@
 //! Users of the system that is managed.
 
-use nix::unistd::User;
 use stead_core::call::Failure;
 use stead_host::provider::Context;
 use stead_system::fs::{self, Ownership};
+use stead_system::user;
 
 use super::{Databases, Table};
 use crate::input::{blocked, transient};
@@ -35,12 +35,9 @@ impl Account {
 }
 
 fn of_this_system(name: &str, property: &str) -> Result<Option<Account>, Failure> {
-    let failed = |errno: nix::errno::Errno| {
-        transient(property, format!("cannot look up the user: {}", fs::reason(&errno.into())))
-    };
-    let user = User::from_name(name).map_err(failed)?;
-    let home = |user: &User| user.dir.to_str().map(str::to_owned);
-    Ok(user.and_then(|user| Some(Account { home: home(&user)?, uid: user.uid.as_raw(), gid: user.gid.as_raw() })))
+    let user = user::find(name)
+        .map_err(|error| transient(property, format!("cannot look up the user: {}", fs::reason(&error))))?;
+    Ok(user.and_then(|user| Some(Account { home: user.home.to_str()?.to_owned(), uid: user.uid, gid: user.gid })))
 }
 
 fn in_table(table: &Table, name: &str) -> Option<Account> {

@@ -1,18 +1,17 @@
 //! The databases of users and groups: passwd(5), shadow(5), group(5) and gshadow(5), under the lock of shadow-utils.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
-use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::provider::Context;
-use stead_system::fs::{self, Former, FsError, Ownership, Place, Replacement, SystemPath};
+use stead_system::fs::{self, Former, FsError, How, Ownership, Place, Replacement, SystemPath};
+use stead_system::lock::ProgramLock;
+use stead_system::user;
 
 use crate::edit::{Cache, Content, Text};
 use crate::input::{blocked, cannot};
@@ -61,7 +60,7 @@ impl Content for Arc<Table> {
 
 /// Returns whether this user is denied read access to a path.
 fn is_closed(path: &SystemPath) -> bool {
-    let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+    let opened = fs::open(path, How::Read);
     matches!(opened, Err(FsError::System { source, .. }) if source.kind() == ErrorKind::PermissionDenied)
 }
 
@@ -76,7 +75,7 @@ impl Database {
     /// What does not exist is empty; so is what this user may not read if `is_secret`.
     fn read(cx: &Context, file: &str, is_secret: bool) -> Result<Self, Failure> {
         let path = path(cx, file);
-        let may_be_hidden = is_secret && !rustix::process::geteuid().is_root();
+        let may_be_hidden = is_secret && !user::is_root();
         let former = match TABLES.look(&path) {
             Err(_) if may_be_hidden && is_closed(&path) => None,
             looked => looked?,
@@ -99,7 +98,7 @@ impl Database {
         let status = &former.status;
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(false) };
         let mut replacement = Replacement::begin(&place, Former::Unchanged(status))?;
-        if let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
+        if let Some(file) = place.open(How::Read)? {
             replacement.keep_attributes(&file.into())?;
         }
         replacement.write(&self.table.bytes())?;
@@ -204,10 +203,9 @@ impl Databases {
                 return Err(blocked("", format!("there is no '{}'", database.path.display())));
             }
         }
-        let user = rustix::process::geteuid();
-        let foreign = self.passwd.former.as_ref().is_some_and(|former| former.status.uid != user.as_raw());
-        if foreign && !user.is_root() {
-            return Err(cannot("write", &self.passwd.path, Errno::ACCESS));
+        let foreign = self.passwd.former.as_ref().is_some_and(|former| former.status.uid != user::own());
+        if foreign && !user::is_root() {
+            return Err(cannot("write", &self.passwd.path, fs::access_denied()));
         }
         Ok(())
     }
@@ -246,7 +244,7 @@ impl Databases {
 pub(crate) struct AccountLock(Arc<Mutex<()>>);
 
 /// The lock of lckpwdf(3), which shadow-utils and systemd take as well; released when dropped.
-struct Held(#[expect(dead_code, reason = "closing it releases the lock")] File);
+struct Held(#[expect(dead_code, reason = "closing it releases the lock")] ProgramLock);
 
 impl AccountLock {
     /// Changes the databases: `change` says what becomes of them, and is asked again when somebody who does not lock changed
@@ -279,17 +277,10 @@ impl AccountLock {
 impl Held {
     fn take(cx: &Context, until: Option<Instant>) -> Result<Self, Failure> {
         let path = path(cx, "etc/.pwd.lock");
-        let failed = |errno: Errno| cannot("lock", &path, errno);
-        let Some(place) = Place::find(&path, &cx.writes)? else { return Err(failed(Errno::NOENT)) };
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let fd = openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        wait(cx, until, || match fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(())),
-            Err(Errno::ACCESS | Errno::AGAIN) => Ok(None),
-            Err(errno) => Err(failed(errno)),
-        })?;
-        Ok(Self(File::from(fd)))
+        let Some(place) = Place::find(&path, &cx.writes)? else { return Err(cannot("lock", &path, fs::not_found())) };
+        let lock = ProgramLock::open(&place)?;
+        wait(cx, until, || Ok(lock.try_lock()?.then_some(())))?;
+        Ok(Self(lock))
     }
 }
 

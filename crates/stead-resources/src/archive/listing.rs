@@ -1,15 +1,14 @@
 //! What an archive puts where: its entries by their paths, checked before any of them is unpacked.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::Sha256;
 use stead_core::call::Failure;
-use stead_system::fs::Patience;
+use stead_system::fs::{Patience, os_string, os_text};
 
 use super::format::{self, MAX_ENTRIES, RawEntry, RawKind, Source, not_unpacked, too_many};
 use super::reading::unreadable;
@@ -115,7 +114,7 @@ impl Listing {
             self.leaves_out |= raw.name.iter().any(|byte| !matches!(byte, b'.' | b'/'));
             return Ok(());
         };
-        if has_control(path.as_os_str().as_bytes()) {
+        if has_control(path.as_os_str().as_encoded_bytes()) {
             return Err(about(&path, "has a control character in its name"));
         }
         let entry = match raw.kind {
@@ -187,7 +186,7 @@ impl Listing {
 
 /// The failure that an entry is not unpacked.
 fn about(path: &Path, problem: &str) -> Failure {
-    not_unpacked(path.as_os_str().as_bytes(), problem)
+    not_unpacked(path.as_os_str().as_encoded_bytes(), problem)
 }
 
 /// Whether a terminal would do something else with it than show it. NUL is such a character, too.
@@ -199,7 +198,7 @@ fn has_control(bytes: &[u8]) -> bool {
 ///
 /// `..` may only come first: behind a name it would depend on where a link of that name leads.
 fn inner_target(path: &Path, target: Vec<u8>) -> Result<OsString, Failure> {
-    let target = OsString::from_vec(target);
+    let target = os_string(target);
     let depth = path.components().count().saturating_sub(1);
     let (mut up, mut named) = (0, false);
     let leaves = || about(path, "is a link that leads out of 'path'");
@@ -212,7 +211,7 @@ fn inner_target(path: &Path, target: Vec<u8>) -> Result<OsString, Failure> {
             std::path::Component::RootDir | std::path::Component::Prefix(_) => return Err(leaves()),
         }
     }
-    match target.as_bytes() {
+    match target.as_encoded_bytes() {
         b"" => Err(about(path, "is a link without a target")),
         _ if up > depth => Err(leaves()),
         bytes if bytes.len() > MAX_TARGET => Err(about(path, "is a link with too long a target")),
@@ -256,7 +255,7 @@ impl Filter {
             return Err(unsafe_name("has a name that is too long"));
         }
         let left = names.get(self.strip..).unwrap_or_default();
-        Ok((!left.is_empty()).then(|| left.iter().map(|name| OsStr::from_bytes(name)).collect()))
+        Ok((!left.is_empty()).then(|| left.iter().map(|name| os_text(name)).collect()))
     }
 
     /// Whether an entry, or a directory above it, is selected.

@@ -4,11 +4,9 @@
 //! modes and digests.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{OFlags, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
@@ -16,13 +14,14 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, FsError, Identity, Kind, Ownership, Patience, Place, Status, SystemPath};
+use stead_system::clock;
+use stead_system::fs::{self, FsError, Handle, How, Identity, Kind, Ownership, Patience, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::checksum::Checksum;
 use crate::directory::Drift;
 use crate::file::content::open_source;
-use crate::input::{ChecksumText, PathText, ReadOnly, blocked, cannot, impossible, invalid, read, required};
+use crate::input::{ChecksumText, PathText, ReadOnly, blocked, impossible, invalid, read, required};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
@@ -229,7 +228,7 @@ impl Archives {
 /// What was found.
 struct Look {
     /// The directory, if it exists.
-    top: Option<OwnedFd>,
+    top: Option<Handle>,
     /// How it compares with the archive; `None` where nothing is to be compared, because of 'creates' or because nothing is
     /// there to be removed.
     unpacked: Option<Unpacked>,
@@ -287,8 +286,8 @@ impl<'a> Desired<'a> {
         Tree { cx, listing, ownership, stated: self.path_text, path: &self.path }
     }
 
-    fn open_top(&self) -> Result<Option<OwnedFd>, Failure> {
-        match fs::open(&self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK) {
+    fn open_top(&self) -> Result<Option<Handle>, Failure> {
+        match fs::open(&self.path, How::Directory) {
             Err(FsError::WrongKind { found, .. }) => Err(not_a_directory(found)),
             Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
                 Err(not_a_directory(Kind::File))
@@ -361,7 +360,7 @@ impl<'a> Desired<'a> {
     }
 
     /// What does not exist yet and is required to reach it.
-    fn presumed(&self, top: Option<&OwnedFd>, cx: &Context) -> Result<Option<Presumed>, Failure> {
+    fn presumed(&self, top: Option<&Handle>, cx: &Context) -> Result<Option<Presumed>, Failure> {
         if let Some(missing) = self.permissions.presumed().filter(|_| self.exist) {
             return Ok(Some(missing));
         }
@@ -392,7 +391,7 @@ impl<'a> Desired<'a> {
         Ok(comparison.drift)
     }
 
-    fn make_top(&self, cx: &Context, ownership: Ownership) -> Result<OwnedFd, Failure> {
+    fn make_top(&self, cx: &Context, ownership: Ownership) -> Result<Handle, Failure> {
         let place = Place::find(&self.path, &cx.writes)?.ok_or_else(|| pending::no_directory(&self.path))?;
         Ok(place.make_directory_with(TOP_MODE, ownership)?)
     }
@@ -408,7 +407,7 @@ impl<'a> Desired<'a> {
     }
 
     /// Whether nothing can be removed, whatever the archive lists.
-    fn is_nothing_in(&self, top: Option<&OwnedFd>) -> Result<bool, Failure> {
+    fn is_nothing_in(&self, top: Option<&Handle>) -> Result<bool, Failure> {
         let Some(top) = top else { return Ok(true) };
         Ok(fs::entries_up_to(top, &self.path, 1)?.0.is_empty())
     }
@@ -467,12 +466,11 @@ impl Listings {
             return Ok(Arc::clone(&known.listing));
         }
         let listing = Arc::new(desired.read_listing(archive, &cx.patience())?);
-        let now = fstat(archive).map(Status::from).map_err(|errno| cannot("examine", &desired.source, errno))?;
+        let now = fs::status_of(archive, &desired.source)?;
         if now.identity != identity {
             return Err(changed_meanwhile());
         }
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        if !identity.is_fresh((time.tv_sec, time.tv_nsec)) {
+        if !identity.is_fresh(clock::now()) {
             let mut kept = kept();
             kept.truncate(Self::KEPT - 1);
             let (selection, checksum) = (selection.clone(), checksum.cloned());

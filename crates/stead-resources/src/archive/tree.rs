@@ -4,23 +4,21 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write as _};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, fstat};
 use sha2::Sha256;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Entries, Item, ItemKind};
 use stead_core::digest::hex;
 use stead_host::provider::Context;
-use stead_system::fs::{self, Former, Kind, Ownership, Place, Replacement, Status, Writes};
+use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, Status, Writes};
 
 use super::format;
 use super::listing::{Content, Entry, Listing};
 use super::reading::unreadable;
 use crate::checksum::digest;
 use crate::directory::{Difference, Drift};
-use crate::file::{content, set_mode};
+use crate::file::content;
 use crate::input::{blocked, cannot, transient};
 use crate::removal;
 
@@ -60,17 +58,17 @@ impl Comparison {
 /// An open directory of the tree; without a descriptor where it does not exist.
 struct Level<'l> {
     below: &'l Path,
-    directory: Option<OwnedFd>,
+    directory: Option<Handle>,
 }
 
 impl Tree<'_> {
     /// Compares, and with [`Execution::Actual`] makes directories and links; the files are left to [`Tree::write_files`].
     ///
     /// A directory gets its mode and owner as it is made: one that is there is never touched again.
-    pub(super) fn compare(&self, top: Option<&OwnedFd>, execution: Execution) -> Result<Comparison, Failure> {
+    pub(super) fn compare(&self, top: Option<&Handle>, execution: Execution) -> Result<Comparison, Failure> {
         let mut comparison = Comparison::default();
         let patience = self.cx.patience();
-        let top = top.map(OwnedFd::try_clone).transpose().map_err(|error| cannot("open", self.path, error))?;
+        let top = top.map(Handle::try_clone).transpose().map_err(|error| cannot("open", self.path, error))?;
         let mut levels = vec![Level { below: Path::new(""), directory: top }];
         for (below, entry) in self.listing.iter() {
             patience.check()?;
@@ -91,7 +89,7 @@ impl Tree<'_> {
         Ok(comparison)
     }
 
-    fn spot<'s>(&self, parent: Option<&OwnedFd>, below: &'s Path) -> Result<Spot<'s>, Failure> {
+    fn spot<'s>(&self, parent: Option<&Handle>, below: &'s Path) -> Result<Spot<'s>, Failure> {
         let name = below.file_name().unwrap_or_default();
         let within = |parent| Place::within(parent, name, self.path.join(below), &self.cx.writes);
         let place = parent.map(within).transpose()?;
@@ -109,7 +107,7 @@ impl Tree<'_> {
         mode: u32,
         execution: Execution,
         comparison: &mut Comparison,
-    ) -> Result<Option<OwnedFd>, Failure> {
+    ) -> Result<Option<Handle>, Failure> {
         match (&spot.found, &spot.place) {
             // It may hold more than the archive, or be part of the system: its mode and owner are not the archive's.
             (Some(found), Some(place)) if found.kind == Kind::Directory => {
@@ -183,13 +181,12 @@ impl Tree<'_> {
         execution: Execution,
         comparison: &mut Comparison,
     ) -> Result<(), Failure> {
-        use std::os::unix::ffi::OsStrExt;
         comparison.has_any |= spot.found.is_some();
         match (&spot.found, &spot.place) {
             (Some(found), Some(place))
                 if found.kind == Kind::Symlink
                     && self.ownership.beyond(found).is_none()
-                    && place.read_link()? == target.as_bytes() =>
+                    && place.read_link()? == target.as_encoded_bytes() =>
             {
                 return Ok(());
             }
@@ -208,12 +205,7 @@ impl Tree<'_> {
     }
 
     /// Writes the files that differ, and closes the directories that are to be closed.
-    pub(super) fn write_files(
-        &self,
-        archive: &File,
-        top: &OwnedFd,
-        comparison: &mut Comparison,
-    ) -> Result<(), Failure> {
+    pub(super) fn write_files(&self, archive: &File, top: &Handle, comparison: &mut Comparison) -> Result<(), Failure> {
         let mut files = std::mem::take(&mut comparison.files);
         if !files.is_empty() {
             format::for_each(&mut &*archive, &self.cx.patience(), &mut |number, _, content| {
@@ -225,14 +217,13 @@ impl Tree<'_> {
             return Err(changed_meanwhile());
         }
         for (below, mode) in comparison.closed.iter().rev() {
-            let (directory, path) = (File::from(self.descend(top, below)?), self.path.join(below));
-            set_mode(&directory, *mode).map_err(|error| cannot("change the mode of", &path, error))?;
-            self.cx.writes.changed(&directory, &path)?;
+            let (directory, path) = (self.descend(top, below)?, self.path.join(below));
+            self.cx.writes.change(&directory, &path, Ownership::default(), Some(*mode))?;
         }
         Ok(())
     }
 
-    fn write(&self, top: &OwnedFd, paths: &[PathBuf], content: &mut dyn Read) -> Result<(), Failure> {
+    fn write(&self, top: &Handle, paths: &[PathBuf], content: &mut dyn Read) -> Result<(), Failure> {
         let mut first: Option<File> = None;
         for below in paths {
             let Some(Entry::File(wanted)) = self.listing.get(below) else { continue };
@@ -251,7 +242,7 @@ impl Tree<'_> {
     }
 
     /// Opens a directory of the listing, which exists by now.
-    fn descend(&self, top: &OwnedFd, below: &Path) -> Result<OwnedFd, Failure> {
+    fn descend(&self, top: &Handle, below: &Path) -> Result<Handle, Failure> {
         let mut at = top.try_clone().map_err(|error| cannot("open", self.path, error))?;
         let mut path = self.path.to_owned();
         for name in below {
@@ -263,7 +254,7 @@ impl Tree<'_> {
     }
 
     /// Removes the files and links of the archive, and its directories where nothing else is in them.
-    pub(super) fn remove(&self, top: &OwnedFd, execution: Execution) -> Result<Drift, Failure> {
+    pub(super) fn remove(&self, top: &Handle, execution: Execution) -> Result<Drift, Failure> {
         let mut drift = Drift::default();
         if execution == Execution::Actual && !fs::mounts_below(top).is_empty() {
             self.remove_below(top, Path::new(""), Execution::WhatIf, &mut Drift::default())?;
@@ -274,7 +265,7 @@ impl Tree<'_> {
 
     fn remove_below(
         &self,
-        directory: &OwnedFd,
+        directory: &Handle,
         below: &Path,
         execution: Execution,
         drift: &mut Drift,
@@ -312,7 +303,7 @@ impl Tree<'_> {
     }
 
     /// Whether all that is in a directory is of the archive.
-    fn is_removed_whole(&self, directory: &OwnedFd, below: &Path) -> Result<bool, Failure> {
+    fn is_removed_whole(&self, directory: &Handle, below: &Path) -> Result<bool, Failure> {
         for (name, kind) in fs::entries(directory, &self.path.join(below))? {
             let path = below.join(&name);
             let whole = match (self.listing.get(&path), kind) {
@@ -349,9 +340,9 @@ fn has_content(place: &Place, found: &Status, wanted: &Content) -> Result<bool, 
         return Ok(false);
     }
     let place = Place::within(&place.directory(), place.name(), place.path().to_owned(), &Writes::unrecorded())?;
-    let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? else { return Ok(false) };
+    let Some(file) = place.open(How::Read)? else { return Ok(false) };
     let file = File::from(file);
-    let is_file = fstat(&file).map(Status::from).is_ok_and(|status| status.kind == Kind::File);
+    let is_file = fs::status_of(&file, place.path()).is_ok_and(|status| status.kind == Kind::File);
     let sha256 = content::sha256(&file).map_err(|error| cannot("read", place.path(), error))?;
     Ok(is_file && sha256 == Some(hex(&wanted.sha256)))
 }

@@ -203,7 +203,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let missing = match self.table {
             TableKind::System => {
                 // Who is not root has only files for another system.
-                let ownership = Ownership { uid: rustix::process::geteuid().is_root().then_some(0), gid: None };
+                let ownership = Ownership { uid: stead_system::user::is_root().then_some(0), gid: None };
                 Missing::Enforce { mode: 0o644, ownership, tolerated: 0o7755 }
             }
             TableKind::User => {

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::fs::{OFlags, fstat};
 use serde::Deserialize;
 use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, TraceLevel};
-use stead_system::fs::{self, FsError, Kind, Patience, Place, Status, Writes};
+use stead_system::fs::{self, FsError, Handle, How, Kind, Patience, Place, Writes};
 use stead_system::user::Names;
 
 use crate::file::content::read_all;
@@ -52,7 +50,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     };
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
     let missing = || blocked("path", format!("there is no directory '{}'", path.display()));
-    let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
+    let directory = fs::open(&path, How::Directory)?.ok_or_else(missing)?;
     let (patience, purge) = (cx.patience(), filter.purge);
     let mut export = Export { cx, names, patience, found: Vec::new(), containing: Vec::new(), purge };
     export.directory(&directory, &path, &shown)?;
@@ -74,8 +72,8 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    fn directory(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
-        let status = fstat(directory).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+    fn directory(&mut self, directory: &Handle, path: &Path, shown: &Path) -> Result<(), Failure> {
+        let status = fs::status_of(directory, path)?;
         let listed = fs::entries(directory, path);
         let names_in = listed
             .as_ref()
@@ -98,7 +96,7 @@ impl Export<'_> {
         done
     }
 
-    fn below(&mut self, directory: &OwnedFd, listed: Entries, path: &Path, shown: &Path) -> Result<(), Failure> {
+    fn below(&mut self, directory: &Handle, listed: Entries, path: &Path, shown: &Path) -> Result<(), Failure> {
         let entries = match listed {
             Ok(entries) => entries,
             Err(error) => return self.skip(error),
@@ -116,7 +114,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, parent: &OwnedFd, name: &OsStr, kind: Kind, path: &Path, shown: &Path) -> Result<(), Failure> {
+    fn entry(&mut self, parent: &Handle, name: &OsStr, kind: Kind, path: &Path, shown: &Path) -> Result<(), Failure> {
         match kind {
             Kind::Directory => match fs::open_below(parent, name, path) {
                 Ok(Some(directory)) => self.directory(&directory, path, shown),
@@ -132,14 +130,14 @@ impl Export<'_> {
         }
     }
 
-    fn file(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
+    fn file(&mut self, parent: &Handle, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
         let place = Place::within(parent, name, path.to_owned(), &Writes::unrecorded())?;
-        let file = match place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        let file = match place.open(How::Read) {
             Ok(Some(fd)) => File::from(fd),
             Ok(None) => return Ok(()),
             Err(error) => return self.skip(error),
         };
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        let status = fs::status_of(&file, path)?;
         if status.kind != Kind::File || status.size > MAX_SIZE {
             self.warn(path, "it is not a file or too large for a document");
             return Ok(());
@@ -155,7 +153,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn link(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
+    fn link(&mut self, parent: &Handle, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
         let place = Place::within(parent, name, path.to_owned(), &Writes::unrecorded())?;
         let Some(status) = place.status()?.filter(|status| status.kind == Kind::Symlink) else { return Ok(()) };
         let Ok(target) = String::from_utf8(place.read_link()?) else {

@@ -3,22 +3,18 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fstat};
-use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Entries, Item, ItemKind};
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{
-    self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
+    self, Former, FsError, Handle, How, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
 };
 
-use crate::file::{content, set_mode};
+use crate::file::content;
 use crate::input::{blocked, cannot, impossible};
 use crate::removal;
 
@@ -118,7 +114,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// Compares or copies. Where there is no target yet, everything is missing.
-    pub(super) fn run(mut self, source: &SystemPath, target: Option<&OwnedFd>, path: &Path) -> Result<Drift, Failure> {
+    pub(super) fn run(mut self, source: &SystemPath, target: Option<&Handle>, path: &Path) -> Result<Drift, Failure> {
         let source_fd = open_source(source)?;
         if let Some(target) = target {
             self.top = Some(status(target, path)?.identity.inode());
@@ -131,7 +127,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// Removes, or in what-if notes, what is in a directory besides the names that belong there.
-    pub(super) fn purge(mut self, belonging: &BTreeSet<&str>, target: &OwnedFd, path: &Path) -> Result<Drift, Failure> {
+    pub(super) fn purge(mut self, belonging: &BTreeSet<&str>, target: &Handle, path: &Path) -> Result<Drift, Failure> {
         for (name, kind) in fs::entries(target, path)? {
             self.patience.check()?;
             if name.to_str().is_some_and(|name| belonging.contains(name)) {
@@ -242,7 +238,7 @@ impl<'a> Mirror<'a> {
         if is_empty && !existed {
             self.creates(&entry.below, ItemKind::Directory(Entries::default()));
         }
-        target.map_or(Ok(()), |target| self.permissions(target, &wanted, entry, existed))
+        target.map_or(Ok(()), |target| self.permissions(&target, &wanted, entry, existed))
     }
 
     fn note(&mut self, entry: &Entry, found: Option<Status>) {
@@ -251,7 +247,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// Creates a directory, in place of something else if there is any; `None` in what-if.
-    fn new_directory(&mut self, entry: &Entry, found: Option<Status>) -> Result<Option<OwnedFd>, Failure> {
+    fn new_directory(&mut self, entry: &Entry, found: Option<Status>) -> Result<Option<Handle>, Failure> {
         self.note(entry, found);
         let Some(place) = &entry.place else { return Ok(None) };
         if let Some(found) = found {
@@ -263,8 +259,8 @@ impl<'a> Mirror<'a> {
         }
     }
 
-    fn permissions(&mut self, target: OwnedFd, wanted: &Status, entry: &Entry, existed: bool) -> Result<(), Failure> {
-        let found = status(&target, &entry.target_path)?;
+    fn permissions(&mut self, target: &Handle, wanted: &Status, entry: &Entry, existed: bool) -> Result<(), Failure> {
+        let found = status(target, &entry.target_path)?;
         let ownership = inherited_ownership(wanted).beyond(&found);
         if found.mode == wanted.mode && ownership.is_none() {
             return Ok(());
@@ -275,15 +271,12 @@ impl<'a> Mirror<'a> {
         if self.execution == Execution::WhatIf {
             return Ok(());
         }
-        ownership.apply(target.as_fd()).map_err(|errno| cannot("change the owner of", &entry.target_path, errno))?;
-        let target = File::from(target);
-        set_mode(&target, wanted.mode).map_err(|error| cannot("change the mode of", &entry.target_path, error))?;
-        Ok(self.cx.writes.changed(&target, &entry.target_path)?)
+        Ok(self.cx.writes.change(target, &entry.target_path, ownership, Some(wanted.mode))?)
     }
 
     fn file(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
         let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
-        let Some(source) = source.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(()) };
+        let Some(source) = source.open(How::Read)? else { return Ok(()) };
         let wanted = status(&source, &entry.source_path)?;
         if wanted.kind != Kind::File {
             return Ok(());
@@ -364,15 +357,15 @@ impl<'a> Mirror<'a> {
         }
         self.creates(&entry.below, ItemKind::Symlink { target: String::from_utf8_lossy(&target).into_owned() });
         let Some(place) = self.make_way(entry, found)? else { return Ok(()) };
-        place.replace_by_link(OsStr::from_bytes(&target), ownership)?;
+        place.replace_by_link(fs::os_text(&target), ownership)?;
         Ok(())
     }
 }
 
 /// A directory of the source and what it is copied to.
 struct Pair<'a> {
-    source: &'a OwnedFd,
-    target: Option<&'a OwnedFd>,
+    source: &'a Handle,
+    target: Option<&'a Handle>,
     source_path: &'a Path,
     target_path: &'a Path,
     /// Relative to both tops.
@@ -407,7 +400,7 @@ impl Entry {
 
 /// The owner that a copy gets: that of the original, if this process may give it away.
 pub(super) fn inherited_ownership(original: &Status) -> Ownership {
-    let root = rustix::process::geteuid().is_root();
+    let root = stead_system::user::is_root();
     if root { Ownership { uid: Some(original.uid), gid: Some(original.gid) } } else { Ownership::default() }
 }
 
@@ -416,20 +409,20 @@ pub(super) fn source_status(source: &SystemPath) -> Result<Status, Failure> {
     status(&open_source(source)?, source)
 }
 
-fn open_source(source: &SystemPath) -> Result<OwnedFd, Failure> {
+fn open_source(source: &SystemPath) -> Result<Handle, Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
-    match fs::open(source, OFlags::RDONLY | OFlags::DIRECTORY) {
+    match fs::open(source, How::Directory) {
         Ok(Some(fd)) => Ok(fd),
         Ok(None) => Err(blocked("source", format!("there is no directory '{}'", source.display()))),
-        Err(FsError::System { source: error, .. }) if error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
+        Err(FsError::System { source: error, .. }) if error.kind() == ErrorKind::NotADirectory => {
             Err(blocked("source", format!("'{}' is not a directory", source.display())))
         }
         Err(error) => Err(about_source(error.into())),
     }
 }
 
-fn status(fd: &OwnedFd, path: &Path) -> Result<Status, Failure> {
-    fstat(fd).map(Status::from).map_err(|errno| cannot("examine", path, errno))
+fn status(fd: &Handle, path: &Path) -> Result<Status, Failure> {
+    Ok(fs::status_of(fd, path)?)
 }
 
 fn is_same_file(source: &File, wanted: &Status, found: &Status, place: &Place) -> Result<bool, Failure> {
@@ -443,7 +436,7 @@ fn has_content_of(mut source: &File, wanted: &Status, found: &Status, place: &Pl
     if found.size != wanted.size {
         return Ok(false);
     }
-    let Some(target) = place.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(false) };
+    let Some(target) = place.open(How::Read)? else { return Ok(false) };
     if status(&target, place.path())?.kind != Kind::File {
         return Ok(false);
     }

@@ -1,12 +1,10 @@
 //! `Stead/Directory`: a directory, and on request the content of another one in it.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fstat};
-use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
@@ -16,11 +14,10 @@ use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, FsError, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::fs::{self, FsError, Handle, How, Kind, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::file::set_mode;
-use crate::input::{EntryName, Mode, PathText, ReadOnly, blocked, cannot, exclusive, invalid, read};
+use crate::input::{EntryName, Mode, PathText, ReadOnly, blocked, exclusive, invalid, read};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
@@ -220,7 +217,7 @@ impl Provider for Directories {
 
 /// The directory that is there.
 struct Current {
-    directory: OwnedFd,
+    directory: Handle,
     status: Status,
 }
 
@@ -262,16 +259,16 @@ impl<'a> Desired<'a> {
     fn look(&self) -> Result<Option<Current>, Failure> {
         // Looking inside takes the right to list it; knowing that it is there does not.
         let inside = self.source.is_some() || self.entries.is_some();
-        let flags = if inside { OFlags::RDONLY | OFlags::NONBLOCK } else { OFlags::PATH };
-        let opened = match fs::open(&self.path, flags) {
+        let how = if inside { How::Read } else { How::Look };
+        let opened = match fs::open(&self.path, how) {
             Err(FsError::WrongKind { found, .. }) => return Err(not_a_directory(found)),
-            Err(FsError::System { source, .. }) if source.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            Err(FsError::System { source, .. }) if fs::is_not_openable(&source) => {
                 return Err(not_a_directory(Kind::Special));
             }
             opened => opened?,
         };
         let Some(directory) = opened else { return Ok(None) };
-        let status = fstat(&directory).map(Status::from).map_err(|errno| cannot("examine", &self.path, errno))?;
+        let status = fs::status_of(&directory, &self.path)?;
         if status.kind == Kind::Directory {
             Ok(Some(Current { directory, status }))
         } else {
@@ -290,7 +287,7 @@ impl<'a> Desired<'a> {
 
     /// Compares the content with that of the source, or copies it. Where something is mounted in the way, nothing is changed: what
     /// would come to it is found before.
-    fn mirror(&self, cx: &Context, target: Option<&OwnedFd>, execution: Execution) -> Result<Option<Drift>, Failure> {
+    fn mirror(&self, cx: &Context, target: Option<&Handle>, execution: Execution) -> Result<Option<Drift>, Failure> {
         if execution == Execution::Actual && target.is_some_and(|target| !fs::mounts_below(target).is_empty()) {
             self.mirror(cx, target, Execution::WhatIf)?;
         }
@@ -412,7 +409,7 @@ impl<'a> Desired<'a> {
         let (mode, ownership) = self.initial_permissions(ownership)?;
         let directory = place.make_directory()?;
         let drift = self.mirror(cx, Some(&directory), Execution::Actual)?;
-        let status = fstat(&directory).map(Status::from).map_err(|errno| cannot("examine", &self.path, errno))?;
+        let status = fs::status_of(&directory, &self.path)?;
         change_permissions(cx, &Current { directory, status }, &self.path, Some(mode), ownership)?;
         Ok(drift)
     }
@@ -435,9 +432,7 @@ impl<'a> Desired<'a> {
             }
             (true, Execution::WhatIf) => Ok(vec!["remove the directory with everything in it".to_owned()]),
             (false, Execution::Actual) => match place.remove_directory() {
-                Err(FsError::System { source, .. })
-                    if source.raw_os_error() == Some(Errno::NOTEMPTY.raw_os_error()) =>
-                {
+                Err(FsError::System { source, .. }) if source.kind() == ErrorKind::DirectoryNotEmpty => {
                     Err(not_empty())
                 }
                 removed => removed.map(|_| Vec::new()).map_err(Failure::from),
@@ -466,14 +461,8 @@ fn change_permissions(
         return Ok(());
     }
     // What was opened for a look only cannot be changed; "." of it is the same directory, opened for more.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(&current.directory, ".", flags, rustix::fs::Mode::empty());
-    let directory = std::fs::File::from(opened.map_err(|errno| cannot("open", path, errno))?);
-    ownership.apply(directory.as_fd()).map_err(|errno| cannot("change the owner of", path, errno))?;
-    if let Some(mode) = mode {
-        set_mode(&directory, mode).map_err(|error| cannot("change the mode of", path, error))?;
-    }
-    Ok(cx.writes.changed(&directory, path)?)
+    let directory = fs::reopen_directory(&current.directory, path)?;
+    Ok(cx.writes.change(&directory, path, ownership, mode)?)
 }
 
 fn not_a_directory(found: Kind) -> Failure {

@@ -92,7 +92,7 @@ fn read(path: &SystemPath) -> Result<Option<Checksum>, Failure> {
 
 /// Why somebody else can have written a file.
 fn distrust(status: &Status) -> Option<&'static str> {
-    let is_ours = status.uid == 0 || status.uid == rustix::process::geteuid().as_raw();
+    let is_ours = status.uid == 0 || status.uid == stead_system::user::own();
     match () {
         () if !is_ours => Some("it belongs to another user"),
         () if status.mode & 0o022 != 0 => Some("others can write it"),

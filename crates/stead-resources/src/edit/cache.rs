@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::OFlags;
-use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_system::fs::{self, FsError, Place, Status, SystemPath};
+use stead_system::clock;
+use stead_system::fs::{self, FsError, Handle, How, Place, Status, SystemPath};
 
 use crate::input::blocked;
 
@@ -42,9 +40,6 @@ const MAX_TEXTS: usize = 64;
 
 /// A larger file is not one that users edit by lines.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
-
-/// How a file is opened without waiting for anything.
-pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// The inode of a directory and a name in it: the same whatever path leads there.
 type LockKey = ((u64, u64), OsString);
@@ -88,7 +83,7 @@ impl<T: Content> Cache<T> {
         if let Some(text) = now.and_then(|status| self.known(path, &status)) {
             return Ok(Some(text));
         }
-        self.read(path, fs::open(path, LOOK))
+        self.read(path, fs::open(path, How::Read))
     }
 
     /// The same in a directory that is open.
@@ -96,7 +91,7 @@ impl<T: Content> Cache<T> {
         if let Some(text) = place.status()?.and_then(|status| self.known(place.path(), &status)) {
             return Ok(Some(text));
         }
-        self.read(place.path(), place.open(LOOK))
+        self.read(place.path(), place.open(How::Read))
     }
 
     /// Keeps a text for the next one who asks.
@@ -113,13 +108,11 @@ impl<T: Content> Cache<T> {
     fn known(&self, path: &Path, status: &Status) -> Option<Arc<Text<T>>> {
         let texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = texts.get(path)?;
-        let clock = clock_gettime(ClockId::Realtime);
-        let unchanged =
-            text.status.identity == status.identity && !status.identity.is_fresh((clock.tv_sec, clock.tv_nsec));
+        let unchanged = text.status.identity == status.identity && !status.identity.is_fresh(clock::now());
         unchanged.then(|| Arc::clone(text))
     }
 
-    fn read(&self, path: &Path, opened: Result<Option<OwnedFd>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
+    fn read(&self, path: &Path, opened: Result<Option<Handle>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
         let Some(file) = opened? else { return Ok(None) };
         let fs::Content { status, mut bytes } = fs::read_open(file, path, MAX_SIZE)?;
         let has_mark = bytes.starts_with(MARK);

@@ -5,13 +5,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::fstat;
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::provider::{Context, Plain};
-use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, format_mode};
+use stead_system::fs::{self, Former, How, Ownership, Place, Replacement, Status, SystemPath, format_mode};
 use stead_system::lock::LockError;
 
-use crate::input::{blocked, cannot};
+use crate::input::blocked;
 use crate::pending;
 
 mod cache;
@@ -153,14 +152,14 @@ impl<T: Content> Files<T> {
             (None, Missing::Refuse) => return Err(no_file(place.path())),
         };
         let mut replacement = Replacement::begin(place, former)?;
-        if let Some(former) = place.open(cache::LOOK)? {
+        if let Some(former) = place.open(How::Read)? {
             replacement.keep_attributes(&former.into())?;
         }
         let has_mark = text.is_some_and(|text| text.has_mark);
         let mark = if has_mark { cache::MARK } else { &[] };
         replacement.write(&[mark, content.as_slice()].concat())?;
         let Some(file) = replacement.finish(mode, ownership)? else { return Ok(false) };
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", place.path(), errno))?;
+        let status = fs::status_of(&file, place.path())?;
         // What was written was made of such content, so it is some as well.
         if let Ok(content) = T::of(content) {
             self.cache.remember(place.path(), Text { status, content, has_mark });

@@ -7,14 +7,13 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
-use stead_system::fs::{self, Kind, Replacement, Status, SystemPath};
+use stead_system::fs::{self, How, Kind, Replacement, Status, SystemPath};
 
 use super::{Current, Properties};
 use crate::checksum::digest;
@@ -261,12 +260,13 @@ impl FileContent for Content<'_> {
 /// Opens the regular file that 'source' names.
 pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
-    let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+    let opened = fs::open(path, How::Read);
     let opened = opened.map_err(|error| about_source(error.into()))?;
     let fd = opened.ok_or_else(|| blocked("source", format!("there is no file '{}'", path.display())))?;
     let file = File::from(fd);
-    let status = rustix::fs::fstat(&file).map(Status::from);
-    let status = status.map_err(|errno| transient("source", format!("cannot examine the source: {errno}")))?;
+    let status = Status::from(
+        &file.metadata().map_err(|error| transient("source", format!("cannot examine the source: {error}")))?,
+    );
     if status.kind != Kind::File {
         return Err(blocked("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
     }
@@ -358,9 +358,8 @@ pub(crate) fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
 
 /// The digest of the whole content; `None` when the file may be examined only.
 pub(crate) fn sha256(mut file: &File) -> io::Result<Option<String>> {
-    const NOT_READABLE: i32 = rustix::io::Errno::BADF.raw_os_error();
     match file.seek(SeekFrom::Start(0)) {
-        Err(error) if error.raw_os_error() == Some(NOT_READABLE) => return Ok(None),
+        Err(error) if fs::is_not_readable(&error) => return Ok(None),
         sought => sought?,
     };
     digest::<Sha256, io::Error>(&mut file, convert::identity, |_| Ok(())).map(|digest| Some(hex(&digest)))

@@ -4,11 +4,9 @@ use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fchmod, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
@@ -17,7 +15,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath};
+use stead_system::fs::{self, Former, FsError, Handle, How, Kind, Ownership, Place, Replacement, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, exclusive, read};
@@ -188,28 +186,26 @@ impl Current {
     /// Opens it without waiting for anything; when its content is not needed, it may be unreadable.
     fn open(
         path: &Path,
-        open: impl Fn(OFlags) -> Result<Option<OwnedFd>, FsError>,
+        open: impl Fn(How) -> Result<Option<Handle>, FsError>,
         reads: bool,
     ) -> Result<Option<Self>, Failure> {
-        let opened = match open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        let opened = match open(How::Read) {
             // A socket cannot be opened at all, and what cannot be read can still be examined.
-            Err(FsError::System { source, .. }) if source.raw_os_error() == Some(ENXIO) => open(OFlags::PATH)?,
+            Err(FsError::System { source, .. }) if fs::is_not_openable(&source) => open(How::Look)?,
             Err(FsError::System { source, .. }) if !reads && source.kind() == io::ErrorKind::PermissionDenied => {
-                open(OFlags::PATH)?
+                open(How::Look)?
             }
             Err(error) => return Err(instead(error)),
             Ok(opened) => opened,
         };
         let Some(fd) = opened else { return Ok(None) };
-        let status = fstat(&fd).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        let status = fs::status_of(&fd, path)?;
         match status.kind {
             Kind::File => Ok(Some(Self { file: fd.into(), status })),
             found => Err(not_a_file(found)),
         }
     }
 }
-
-const ENXIO: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
 fn instead(error: FsError) -> Failure {
     if let FsError::WrongKind { found, .. } = error { not_a_file(found) } else { error.into() }
@@ -623,7 +619,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(replacement.finish(mode, ownership)?.is_some());
         };
         // Again, because a backup is another name of it, and that has changed its status.
-        let status = fstat(&former.file).map(Status::from).map_err(|errno| cannot("examine", &self.path, errno))?;
+        let status = fs::status_of(&former.file, &self.path)?;
         if !status.identity.has_content_of(&former.status.identity) {
             return Ok(false);
         }
@@ -654,13 +650,10 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return self.replace(place, Some(current), self.mode_or(current.status.mode), self.kept(current)?);
         }
         let ownership = asked.beyond(&current.status);
-        ownership.apply(current.file.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;
         // The system takes set-user-id away when the owner changes.
         let changes = |mode: &u32| *mode != current.status.mode || !ownership.is_none();
-        if let Some(mode) = self.permissions.mode.map(|(_, mode)| mode).filter(changes) {
-            set_mode(&current.file, mode).map_err(|error| cannot("change the mode of", &self.path, error))?;
-        }
-        place.writes().changed(&current.file, &self.path)?;
+        let mode = self.permissions.mode.map(|(_, mode)| mode).filter(changes);
+        place.writes().change(&current.file, &self.path, ownership, mode)?;
         Ok(true)
     }
 
@@ -689,17 +682,5 @@ impl<'a, C: FileContent> Desired<'a, C> {
             }
         }
         Ok(Some(backup))
-    }
-}
-
-/// Changes the mode of an open file, of one that was opened by `O_PATH` too.
-pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    match fchmod(file, rustix::fs::Mode::from_raw_mode(mode)) {
-        Err(rustix::io::Errno::BADF) => {
-            let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-            Ok(rustix::fs::chmod(itself, rustix::fs::Mode::from_raw_mode(mode))?)
-        }
-        changed => Ok(changed?),
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
@@ -13,7 +12,7 @@ use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, Kind, Place, SystemPath};
+use stead_system::fs::{self, How, Kind, Place, SystemPath};
 
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, blocked, read, read_each, required, transient};
 use crate::text::NewAccountName;
@@ -373,12 +372,11 @@ impl<'a> Desired<'a> {
 
     /// Refuses to clone into a directory that holds something.
     fn check_empty(&self) -> Result<(), Failure> {
-        let Some(directory) = fs::open(&self.path, OFlags::PATH)? else { return Ok(()) };
-        let status = rustix::fs::fstat(&directory).map(fs::Status::from);
-        let status = status.map_err(|errno| crate::input::cannot("examine", &self.path, errno))?;
+        let Some(directory) = fs::open(&self.path, How::Look)? else { return Ok(()) };
+        let status = fs::status_of(&directory, &self.path)?;
         let problem = match status.kind {
             Kind::Directory => {
-                let opened = fs::open(&self.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                let opened = fs::open(&self.path, How::Directory)?;
                 let entries = opened.map(|directory| fs::entries(&directory, &self.path)).transpose()?;
                 entries.is_some_and(|entries| !entries.is_empty()).then(|| "holds files, and no repository".to_owned())
             }

@@ -1,10 +1,9 @@
 //! What a repository on the disk says of itself, read from its files: no program of the repository's runs.
 
-use rustix::fs::{OFlags, fstat};
 use stead_core::call::Failure;
-use stead_system::fs::{self, FsError, Kind, Status, SystemPath};
+use stead_system::fs::{self, FsError, How, Kind, Status, SystemPath};
 
-use crate::input::{blocked, cannot};
+use crate::input::blocked;
 
 /// The greatest file of a repository that is read: a million packed references.
 const MAX_FILE: u64 = 64 << 20;
@@ -46,7 +45,7 @@ impl Repository {
             return Err(blocked("path", format!("'{}' is a {found}, not a repository of its own", git.display())));
         }
         // Its settings name programs, which git would run. What else git requires of it is checked before git is called.
-        let owners = [Some(rustix::process::geteuid().as_raw()), Some(0), user];
+        let owners = [Some(stead_system::user::own()), Some(0), user];
         if !owners.contains(&Some(status.uid)) {
             return Err(blocked("path", format!("'{}' belongs to another user", git.display())));
         }
@@ -121,8 +120,8 @@ pub(super) fn is_commit(text: &str) -> bool {
 
 /// What is at a path, a link itself.
 fn examine(path: &SystemPath) -> Result<Option<Status>, Failure> {
-    let Some(opened) = present(fs::open(path, OFlags::PATH))? else { return Ok(None) };
-    fstat(&opened).map(|stat| Some(stat.into())).map_err(|errno| cannot("examine", path, errno))
+    let Some(opened) = present(fs::open(path, How::Look))? else { return Ok(None) };
+    Ok(Some(fs::status_of(&opened, path)?))
 }
 
 fn read(path: &SystemPath) -> Result<Option<String>, Failure> {

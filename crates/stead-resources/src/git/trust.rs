@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
-use stead_system::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User, os_text};
 
 use super::program::Git;
 use crate::input::blocked;
@@ -198,7 +197,7 @@ fn alternates(objects: &Path) -> Result<Vec<PathBuf>, Presumed> {
     let lines = listed.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let path = |line: &[u8]| {
         let quoted = || refusal(&format!("'{}' has a path in quotes. Write it without", list.display()), Vec::new());
-        if line.starts_with(b"\"") { Err(quoted()) } else { Ok(objects.join(OsStr::from_bytes(line))) }
+        if line.starts_with(b"\"") { Err(quoted()) } else { Ok(objects.join(os_text(line))) }
     };
     lines.map(path).collect()
 }

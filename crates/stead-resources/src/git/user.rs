@@ -2,7 +2,7 @@
 
 use stead_core::call::{Failure, Presumed};
 use stead_host::provider::Context;
-use stead_system::fs::{Ownership, SystemPath};
+use stead_system::fs::{self, How, Ownership, SystemPath};
 
 use crate::accounts::{Account, record_path};
 use crate::input::{blocked, impossible};
@@ -39,7 +39,7 @@ impl<'a> AsUser<'a> {
 
     /// Whether it is the one who runs stead.
     pub(super) fn is_caller(&self) -> bool {
-        self.uid() == Some(rustix::process::geteuid().as_raw())
+        self.uid() == Some(stead_system::user::own())
     }
 
     /// That what is created belongs to the user.
@@ -50,15 +50,13 @@ impl<'a> AsUser<'a> {
     /// Refuses to call git where it could not run as the user, or would find what is another one's.
     pub(super) fn check(&self, tree: &SystemPath) -> Result<(), Presumed> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
-        if !rustix::process::geteuid().is_root() && !self.is_caller() {
+        if !stead_system::user::is_root() && !self.is_caller() {
             let failure = impossible("user", "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
-        let owner = |path: &SystemPath| {
-            Some((path.to_path_buf(), stead_system::fs::open(path, rustix::fs::OFlags::PATH).ok()??))
-        };
+        let owner = |path: &SystemPath| Some((path.to_path_buf(), fs::open(path, How::Look).ok()??));
         let Some((path, opened)) = owner(&tree.join(".git")).or_else(|| owner(tree)) else { return Ok(()) };
-        if rustix::fs::fstat(&opened).is_ok_and(|status| status.st_uid == account.uid) {
+        if fs::status_of(&opened, &path).is_ok_and(|status| status.uid == account.uid) {
             return Ok(());
         }
         let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);

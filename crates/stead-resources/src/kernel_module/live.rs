@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use stead_core::call::{Failure, Presumed};
 use stead_host::provider::Context;
 use stead_system::fs::SystemRoot;
+use stead_system::kernel;
+use stead_system::user;
 
 use super::files::same_module;
 use crate::input::{impossible, transient};
@@ -34,8 +36,7 @@ fn is_built_in(name: &str) -> bool {
 
 /// Whether a list of the running kernel, with a path and an ending in each line, has the module.
 fn listed(list: &str, name: &str) -> bool {
-    let release = rustix::system::uname();
-    let path = Path::new("/lib/modules").join(release.release().to_string_lossy().as_ref()).join(list);
+    let path = Path::new("/lib/modules").join(kernel::release()).join(list);
     let Ok(Some(content)) = SystemRoot::running().read(&path, MAX_SIZE) else { return false };
     let text = String::from_utf8_lossy(&content.bytes);
     let stem = |line: &str| {
@@ -48,7 +49,7 @@ fn listed(list: &str, name: &str) -> bool {
 /// What keeps the module from being loaded or unloaded as things are.
 pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
     let failure = |message: String| Some(Presumed { failure: impossible("loaded", message), paths: Vec::new() });
-    if !rustix::process::geteuid().is_root() {
+    if !user::is_root() {
         return failure(format!("only root can {} a module of the kernel", if load { "load" } else { "unload" }));
     }
     if load && !listed("modules.dep", name) {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use rustix::fs::OFlags;
 use stead_core::call::Failure;
 use stead_host::provider::Context;
+use stead_system::fs::{How, read_at, read_exact_at};
 
 use crate::edit::entries_in;
 
@@ -17,11 +16,11 @@ pub(super) fn generated(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
     let open = |path: String, flags| cx.system_root.open(&path, flags);
     for name in entries_in(cx, FOLDER)?.into_keys().filter_map(|name| name.into_string().ok()) {
-        if open(format!("{FOLDER}/{name}/LC_CTYPE"), OFlags::PATH)?.is_some() {
+        if open(format!("{FOLDER}/{name}/LC_CTYPE"), How::Look)?.is_some() {
             names.insert(normalized(&name));
         }
     }
-    let archive = open(format!("{FOLDER}/locale-archive"), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let archive = open(format!("{FOLDER}/locale-archive"), How::Read)?;
     if let Some(file) = archive {
         names.extend(archived(&File::from(file)).unwrap_or_default().iter().map(|name| normalized(name)));
     }
@@ -62,14 +61,14 @@ const MAX_NAME: usize = 256;
 
 /// The names in an archive; `None` of what is not one. Only its table is read: the locales themselves are large.
 fn archived(file: &File) -> Option<Vec<String>> {
-    let header = read_at::<HEADER>(file, 0)?;
+    let header = bytes_at::<HEADER>(file, 0)?;
     let (table, places) = (number(&header, TABLE)?, number(&header, PLACES)?);
     if number(&header, 0)? != MAGIC || places > MAX_PLACES {
         return None;
     }
     let mut names = Vec::new();
     let mut all = vec![0; usize::try_from(places).ok()? * PLACE];
-    file.read_exact_at(&mut all, table.into()).ok()?;
+    read_exact_at(file, &mut all, table.into()).ok()?;
     for place in all.chunks_exact(PLACE).filter(|place| number(place, 2) != Some(0)) {
         names.extend(name_at(file, number(place, 1)?));
     }
@@ -78,15 +77,15 @@ fn archived(file: &File) -> Option<Vec<String>> {
 
 fn name_at(file: &File, at: u32) -> Option<String> {
     let mut bytes = [0; MAX_NAME];
-    let length = file.read_at(&mut bytes, at.into()).ok()?;
+    let length = read_at(file, &mut bytes, at.into()).ok()?;
     let bytes = bytes.get(..length)?;
     let end = bytes.iter().position(|byte| *byte == 0)?;
     String::from_utf8(bytes.get(..end)?.to_vec()).ok()
 }
 
-fn read_at<const N: usize>(file: &File, at: u64) -> Option<[u8; N]> {
+fn bytes_at<const N: usize>(file: &File, at: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    file.read_exact_at(&mut bytes, at).ok()?;
+    read_exact_at(file, &mut bytes, at).ok()?;
     Some(bytes)
 }
 

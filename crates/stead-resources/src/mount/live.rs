@@ -2,21 +2,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
 
-use std::ffi::CString;
 use std::fs;
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{
-    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount, unmount,
-};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Entries, Item, ItemKind};
 use stead_host::provider::Context;
+use stead_system::fs::{Handle, Status};
+use stead_system::mount::{self, Flags};
+use stead_system::user;
 
 use super::options::Options;
-use super::point::{Point, by_descriptor};
+use super::point::Point;
 use super::source;
 use super::table::Entry;
 use crate::input::{blocked, cannot, impossible, transient};
@@ -123,11 +121,9 @@ impl Mounted {
     }
 
     /// The mount that what is open lies in.
-    fn holding(opened: &OwnedFd) -> Result<Option<Self>, Failure> {
-        let path = Path::new("/proc/self/fdinfo").join(opened.as_raw_fd().to_string());
-        let text = fs::read_to_string(&path).map_err(|error| cannot("read", &path, error))?;
-        let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
-        Ok(Self::all()?.into_iter().find(|mounted| Some(mounted.id.as_str()) == id))
+    fn holding(opened: &Handle) -> Result<Option<Self>, Failure> {
+        let id = mount::holding(opened).map_err(|error| cannot("read", Path::new("/proc/self/fdinfo"), error))?;
+        Ok(Self::all()?.into_iter().find(|mounted| Some(&mounted.id) == id.as_ref()))
     }
 
     /// A line of mountinfo; see proc(5).
@@ -200,7 +196,7 @@ impl Mounted {
     /// Whether something else is certainly mounted.
     fn has_other_source(&self, wanted: &Entry, options: &Options<'_>) -> bool {
         if options.is_bind() {
-            let place = |path: &str| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+            let place = |path: &str| fs::metadata(path).ok().map(|metadata| Status::from(&metadata).identity.inode());
             return place(&wanted.device).is_some_and(|source| place(&wanted.path) != Some(source));
         }
         if WITHOUT_DEVICE.contains(&wanted.fstype.as_str()) {
@@ -250,7 +246,7 @@ pub(super) fn presumed(
     actions: &[Action],
 ) -> Result<Option<Presumed>, Failure> {
     let certain = |failure: Failure| Presumed { failure, paths: Vec::new() };
-    if !actions.is_empty() && !rustix::process::geteuid().is_root() {
+    if !actions.is_empty() && !user::is_root() {
         return Ok(Some(certain(impossible("state", "only root can mount and unmount file systems"))));
     }
     let required = mounted.filter(|_| actions.contains(&Action::Unmount)).and_then(Mounted::is_required);
@@ -325,31 +321,29 @@ pub(super) fn act(cx: &Context, action: Action, wanted: &Entry) -> Result<(), Fa
     propagate(wanted, &options)
 }
 
-fn with_point(doing: &str, wanted: &Entry, work: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), Failure> {
+fn with_point(doing: &str, wanted: &Entry, work: impl FnOnce(&Handle) -> io::Result<()>) -> Result<(), Failure> {
     let path = Path::new(&wanted.path);
     let point = Point::find(path)?;
     let point = point.ok_or_else(|| blocked("path", format!("there is no directory '{}'", wanted.path)))?;
-    let done = point.open().and_then(|point| work(&by_descriptor(&point)));
+    let done = point.open().and_then(|point| work(&point));
     done.map_err(|errno| cannot(doing, path, errno))
 }
 
 fn mount_new(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let data = CString::new(options.data()).map_err(|error| impossible("options", error.to_string()))?;
     with_point("mount", wanted, |point| {
-        mount(wanted.device.as_str(), point, wanted.fstype.as_str(), options.flags(), data.as_c_str())
+        mount::at(point, &wanted.device, &wanted.fstype, options.flags(), &options.data())
     })
 }
 
 fn bind(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
     let source = open_source(wanted)?.ok_or_else(|| no_source(wanted))?;
     with_point("mount", wanted, |point| {
-        let source = by_descriptor(&source);
-        if options.has("rbind") { mount_bind_recursive(source, point) } else { mount_bind(source, point) }
+        if options.has("rbind") { mount::bind_recursive(&source, point) } else { mount::bind(&source, point) }
     })?;
     remount_bound(wanted, options)
 }
 
-fn open_source(wanted: &Entry) -> Result<Option<OwnedFd>, Failure> {
+fn open_source(wanted: &Entry) -> Result<Option<Handle>, Failure> {
     let path = Path::new(&wanted.device);
     let opened = Point::find(path)?.map(|source| source.open());
     opened.transpose().map_err(|errno| cannot("open", path, errno))
@@ -362,13 +356,13 @@ fn remount_bound(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
     remount(wanted, options.flags_of_bind(&source.options), "")
 }
 
-fn remount(wanted: &Entry, flags: MountFlags, data: &str) -> Result<(), Failure> {
-    with_point("change the options of", wanted, |point| mount_remount(point, flags, data))
+fn remount(wanted: &Entry, flags: Flags, data: &str) -> Result<(), Failure> {
+    with_point("change the options of", wanted, |point| mount::change(point, flags, data))
 }
 
 fn propagate(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
     let Some(propagation) = options.propagation() else { return Ok(()) };
-    with_point("change the propagation of", wanted, |point| mount_change(point, propagation))
+    with_point("change the propagation of", wanted, |point| mount::propagate(point, propagation))
 }
 
 /// What is mounted over another mount hides it: all of them go.
@@ -387,7 +381,7 @@ fn unmount_all(cx: &Context, wanted: &Entry) -> Result<(), Failure> {
         if let Some(program) = program_of(Action::Unmount, Some(&mounted), wanted, &Options::of(&wanted.options)) {
             program.run(cx, &["--", &mounted.point.to_string_lossy()])?;
         } else if let Some(point) = Point::find(path)? {
-            let done = unmount(point.through_descriptor(), UnmountFlags::NOFOLLOW);
+            let done = mount::remove(&point.through_descriptor());
             done.map_err(|errno| cannot("unmount", path, errno))?;
         }
     }

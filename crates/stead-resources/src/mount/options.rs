@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rustix::mount::{MountFlags, MountPropagationFlags};
+use stead_system::mount::{Flags, Propagation};
 
 /// What stands for no options.
 pub(super) const DEFAULTS: &str = "defaults";
@@ -32,26 +32,26 @@ const IMPLIED: [(&str, &[&str]); 4] = [
 ];
 
 /// How mounts and unmounts below pass to its other mounts, with how mountinfo shows it: of several the last one counts.
-const PROPAGATION: [(&str, MountPropagationFlags); 4] = [
-    ("shared", MountPropagationFlags::SHARED),
-    ("private", MountPropagationFlags::PRIVATE),
-    ("slave", MountPropagationFlags::DOWNSTREAM),
-    ("unbindable", MountPropagationFlags::UNBINDABLE),
+const PROPAGATION: [(&str, Propagation); 4] = [
+    ("shared", Propagation::SHARED),
+    ("private", Propagation::PRIVATE),
+    ("slave", Propagation::RECEIVED),
+    ("unbindable", Propagation::UNBINDABLE),
 ];
 
 /// What the kernel takes as flags.
-const FLAGS: [(&str, MountFlags); 11] = [
-    ("ro", MountFlags::RDONLY),
-    ("nosuid", MountFlags::NOSUID),
-    ("nodev", MountFlags::NODEV),
-    ("noexec", MountFlags::NOEXEC),
-    ("sync", MountFlags::SYNCHRONOUS),
-    ("dirsync", MountFlags::DIRSYNC),
-    ("noatime", MountFlags::NOATIME),
-    ("nodiratime", MountFlags::NODIRATIME),
-    ("strictatime", MountFlags::STRICTATIME),
-    ("lazytime", MountFlags::LAZYTIME),
-    ("nosymfollow", MountFlags::NOSYMFOLLOW),
+const FLAGS: [(&str, Flags); 11] = [
+    ("ro", Flags::READ_ONLY),
+    ("nosuid", Flags::NO_SUID),
+    ("nodev", Flags::NO_DEVICES),
+    ("noexec", Flags::NO_PROGRAMS),
+    ("sync", Flags::SYNCHRONOUS),
+    ("dirsync", Flags::SYNCHRONOUS_NAMES),
+    ("noatime", Flags::NO_ACCESS_TIMES),
+    ("nodiratime", Flags::NO_ACCESS_TIMES_OF_DIRECTORIES),
+    ("strictatime", Flags::STRICT_ACCESS_TIMES),
+    ("lazytime", Flags::LAZY_TIMES),
+    ("nosymfollow", Flags::NO_LINKS),
 ];
 
 /// Those of them that mountinfo shows for each mount and that a remount changes.
@@ -105,7 +105,7 @@ impl<'t> Options<'t> {
     }
 
     /// How mounts below are to pass to its other mounts, if that is stated.
-    pub(super) fn propagation(&self) -> Option<MountPropagationFlags> {
+    pub(super) fn propagation(&self) -> Option<Propagation> {
         self.effective.iter().find_map(|option| propagation(option))
     }
 
@@ -113,12 +113,12 @@ impl<'t> Options<'t> {
     pub(super) fn differ_in_propagation(&self, fields: &[String]) -> bool {
         let has = |tag: &str| fields.iter().any(|field| field.starts_with(tag));
         let is = match (has("shared:"), has("master:"), has("unbindable")) {
-            (true, ..) => MountPropagationFlags::SHARED,
-            (_, true, _) => MountPropagationFlags::DOWNSTREAM,
-            (.., true) => MountPropagationFlags::UNBINDABLE,
-            _ => MountPropagationFlags::PRIVATE,
+            (true, ..) => Propagation::SHARED,
+            (_, true, _) => Propagation::RECEIVED,
+            (.., true) => Propagation::UNBINDABLE,
+            _ => Propagation::PRIVATE,
         };
-        self.propagation().is_some_and(|stated| stated.difference(MountPropagationFlags::REC) != is)
+        self.propagation().is_some_and(|stated| !stated.is(is))
     }
 
     /// Whether `mount` makes the mount point where it is missing.
@@ -138,21 +138,21 @@ impl<'t> Options<'t> {
     }
 
     /// The flags of a mount. How times of access are kept is always said, or a remount would leave it as it was.
-    pub(super) fn flags(&self) -> MountFlags {
+    pub(super) fn flags(&self) -> Flags {
         let flags = FLAGS.iter().filter(|(option, _)| self.has(option));
-        let flags = flags.fold(MountFlags::empty(), |flags, (_, flag)| flags | *flag);
-        let of_times = MountFlags::NOATIME | MountFlags::STRICTATIME;
-        if flags.intersects(of_times) { flags } else { flags | MountFlags::RELATIME }
+        let flags = flags.fold(Flags::NONE, |flags, (_, flag)| flags | *flag);
+        let of_times = Flags::NO_ACCESS_TIMES | Flags::STRICT_ACCESS_TIMES;
+        if flags.intersect(of_times) { flags } else { flags | Flags::RELATIVE_ACCESS_TIMES }
     }
 
     /// The flags of a bind mount of what the kernel shows with these options: it has them as well, unless it states others.
-    pub(super) fn flags_of_bind(&self, of_source: &str) -> MountFlags {
+    pub(super) fn flags_of_bind(&self, of_source: &str) -> Flags {
         let has_times = of_source.split(',').any(|option| matches!(option, "relatime" | "noatime"));
         let is_flag = |option: &&str| !IMPLIED.iter().any(|(name, _)| name == option);
         let own = self.effective.iter().copied().filter(is_flag);
         let times = (!has_times).then_some("strictatime");
         let all: Vec<&str> = of_source.split(',').chain(times).chain(own).collect();
-        Options::of(&all.join(",")).flags() | MountFlags::BIND
+        Options::of(&all.join(",")).flags() | Flags::BIND
     }
 
     /// Returns whether there are no options that have an effect.
@@ -228,9 +228,9 @@ fn pages(name: &str, number: u64) -> u64 {
 }
 
 /// How mounts below pass on, as an option says it; with an 'r' in front it is about all mounts below as well.
-fn propagation(option: &str) -> Option<MountPropagationFlags> {
+fn propagation(option: &str) -> Option<Propagation> {
     let flag = |name: &str| PROPAGATION.iter().find(|(word, _)| *word == name).map(|(_, flag)| *flag);
-    flag(option).or_else(|| Some(flag(option.strip_prefix('r')?)? | MountPropagationFlags::REC))
+    flag(option).or_else(|| Some(flag(option.strip_prefix('r')?)?.recursive()))
 }
 
 /// Without the commas within quotes, which values may have.
@@ -279,20 +279,20 @@ mod tests {
 
     #[test]
     fn a_bind_mount_keeps_the_flags_that_it_does_not_state() {
-        let flags = |own: &str| Options::of(own).flags_of_bind("ro,nosuid,noexec,noatime").difference(MountFlags::BIND);
-        let of_source = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
+        let flags = |own: &str| Options::of(own).flags_of_bind("ro,nosuid,noexec,noatime").without(Flags::BIND);
+        let of_source = Flags::READ_ONLY | Flags::NO_SUID | Flags::NO_PROGRAMS | Flags::NO_ACCESS_TIMES;
         for (own, expected) in [
             ("bind", of_source),
             ("bind,defaults", of_source),
-            ("bind,nodev", of_source | MountFlags::NODEV),
-            ("rbind,exec", of_source.difference(MountFlags::NOEXEC)),
-            ("bind,rw,suid", MountFlags::NOEXEC | MountFlags::NOATIME),
-            ("bind,user,exec", of_source.difference(MountFlags::NOEXEC) | MountFlags::NODEV),
-            ("bind,relatime", of_source.difference(MountFlags::NOATIME) | MountFlags::RELATIME),
+            ("bind,nodev", of_source | Flags::NO_DEVICES),
+            ("rbind,exec", of_source.without(Flags::NO_PROGRAMS)),
+            ("bind,rw,suid", Flags::NO_PROGRAMS | Flags::NO_ACCESS_TIMES),
+            ("bind,user,exec", of_source.without(Flags::NO_PROGRAMS) | Flags::NO_DEVICES),
+            ("bind,relatime", of_source.without(Flags::NO_ACCESS_TIMES) | Flags::RELATIVE_ACCESS_TIMES),
         ] {
             assert_eq!(flags(own), expected, "{own}");
         }
-        assert!(Options::of("bind").flags_of_bind("rw").contains(MountFlags::STRICTATIME));
+        assert!(Options::of("bind").flags_of_bind("rw").intersect(Flags::STRICT_ACCESS_TIMES));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use stead_system::mount::{device_numbers, device_of};
 
 /// File systems of which the kernel shows the server and the path that were stated.
 const OF_SERVERS: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "fuse.glusterfs"];
@@ -42,25 +43,23 @@ fn is_other_device(stated: &Path, fstype: &str, shown: &str, number: &str) -> bo
     if metadata.is_file() {
         return image_of(shown).is_some_and(|image| fs::canonicalize(stated).is_ok_and(|stated| stated != image));
     }
-    let stated_number = metadata.rdev();
-    if stated_number == 0 || number == format!("{}:{}", major(stated_number), minor(stated_number)) {
+    let stated_number = device_of(&metadata);
+    if stated_number == 0 || number == shown_number(stated_number) {
         return false;
     }
     // Some file systems have several devices, of which one or all are shown.
     let shown = shown.split(':').filter(|shown| shown.starts_with("/dev/"));
-    let mut devices = shown.filter_map(|shown| Some((shown, fs::metadata(shown).ok()?.rdev()))).peekable();
+    let mut devices = shown.filter_map(|shown| Some((shown, device_of(&fs::metadata(shown).ok()?)))).peekable();
     devices.peek().is_some()
-        && devices.all(|(shown, shown_number)| {
-            shown_number != stated_number && !(fstype == "btrfs" && are_of_one_pool(stated, Path::new(shown)))
+        && devices.all(|(shown, number)| {
+            number != stated_number && !(fstype == "btrfs" && are_of_one_pool(stated, Path::new(shown)))
         })
 }
 
-fn major(number: u64) -> u32 {
-    rustix::fs::major(number)
-}
-
-fn minor(number: u64) -> u32 {
-    rustix::fs::minor(number)
+/// The number of a device as the table of mounts has it.
+fn shown_number(device: u64) -> String {
+    let (kind, own) = device_numbers(device);
+    format!("{kind}:{own}")
 }
 
 /// The file whose content a loop device has.

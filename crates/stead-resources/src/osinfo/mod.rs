@@ -160,7 +160,7 @@ fn text<'a>(state: &'a Object, property: &str) -> &'a str {
 
 fn machine_state(cx: &Context) -> Result<Object, Failure> {
     let release = OS_RELEASE.iter().find_map(|path| cx.system_root.text(path, MAX_SIZE)).unwrap_or_default();
-    let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
+    let machine = stead_system::kernel::hardware();
     let family = match std::env::consts::OS {
         "linux" => "Linux",
         "macos" => "macOS",

@@ -1,18 +1,15 @@
 //! What differs between package managers.
 
 use crate::input::transient;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::SystemRoot;
+use stead_system::memory_file::MemoryFile;
 
 use super::version::Order;
 
@@ -55,16 +52,11 @@ pub(super) trait PackageManager: Send + Sync {
 pub(super) type Unsupported = (&'static str, &'static str);
 
 /// Settings that a program reads from a file, which nobody else has.
-pub(super) struct Settings(File);
+pub(super) struct Settings(MemoryFile);
 
 impl Settings {
     pub(super) fn of(text: &str) -> Result<Self, Failure> {
-        let made = || -> io::Result<File> {
-            let mut file = File::from(memfd_create("settings", MemfdFlags::CLOEXEC)?);
-            file.write_all(text.as_bytes())?;
-            Ok(file)
-        };
-        made().map(Self).map_err(|error| {
+        MemoryFile::new("settings", text.as_bytes()).map(Self).map_err(|error| {
             let message = format!("cannot pass settings to the package manager: {error}");
             transient("", message)
         })
@@ -72,7 +64,7 @@ impl Settings {
 
     /// Where the program finds them while this value lives.
     pub(super) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+        self.0.path().display().to_string()
     }
 }
 

@@ -782,5 +782,5 @@ fn check_removals(known: &[Remove], plan: &Plan) -> Result<(), Failure> {
 /// In what-if: that only root can change packages.
 fn not_root() -> Option<Presumed> {
     let failure = || impossible("", "only root can install and remove packages");
-    (!rustix::process::geteuid().is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })
+    (!stead_system::user::is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })
 }

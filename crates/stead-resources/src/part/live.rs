@@ -3,12 +3,13 @@
 #![expect(clippy::disallowed_methods, reason = "it asks the running kernel, and is not called for another system")]
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
-use rustix::fs::{Access, access};
-use rustix::io::Errno;
-use rustix::system::{sethostname, uname};
 use stead_core::call::{Failure, Presumed};
+use stead_system::fs::{check_writable, not_permitted, reason};
+use stead_system::kernel;
+use stead_system::user;
 
 use crate::input::{cannot, failure, transient};
 
@@ -39,7 +40,7 @@ impl Live {
 
     fn read(&self) -> Result<String, Failure> {
         let Setting::Parameter(path) = &self.setting else {
-            return Ok(uname().nodename().to_string_lossy().into_owned());
+            return Ok(kernel::host_name());
         };
         match fs::read_to_string(path) {
             Ok(text) => Ok(text.split_whitespace().collect::<Vec<_>>().join(" ")),
@@ -51,9 +52,9 @@ impl Live {
     /// In what-if: what keeps the value from being changed as things are.
     pub(super) fn presumed(&self) -> Option<Presumed> {
         let failure = match &self.setting {
-            Setting::Parameter(path) => cannot("write", path, access(path, Access::WRITE_OK).err()?),
-            Setting::HostName if rustix::process::geteuid().is_root() => return None,
-            Setting::HostName => not_named(Errno::PERM),
+            Setting::Parameter(path) => cannot("write", path, check_writable(path).err()?),
+            Setting::HostName if user::is_root() => return None,
+            Setting::HostName => not_named(&not_permitted()),
         };
         Some(Presumed { failure: self.about(failure), paths: Vec::new() })
     }
@@ -62,7 +63,7 @@ impl Live {
     pub(super) fn put(&self) -> Result<(), Failure> {
         let done = match &self.setting {
             Setting::Parameter(path) => fs::write(path, &self.value).map_err(|error| cannot("write", path, error)),
-            Setting::HostName => sethostname(self.value.as_bytes()).map_err(not_named),
+            Setting::HostName => kernel::set_host_name(&self.value).map_err(|error| not_named(&error)),
         };
         done.map_err(|failure| self.about(failure))
     }
@@ -72,7 +73,6 @@ impl Live {
     }
 }
 
-fn not_named(error: Errno) -> Failure {
-    let reason = stead_system::fs::reason(&error.into());
-    transient("", format!("cannot change the name of the running machine: {reason}"))
+fn not_named(error: &io::Error) -> Failure {
+    transient("", format!("cannot change the name of the running machine: {}", reason(error)))
 }

@@ -19,13 +19,12 @@ use crate::input::{PathText, exclusive, impossible, read, read_each};
 use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
-mod bus;
 mod drop_ins;
 mod steps;
 mod unit;
 
-use bus::{Invocation, Job, Lasting, Systemd};
 pub(crate) use drop_ins::{StatedFile, overridden};
+use stead_system::services::{Invocation, Job, Lasting, Systemd};
 use steps::{Change, Step};
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
@@ -343,7 +342,7 @@ impl Services {
             // One that ends and is started again, over and over, does not run.
             let runs = match desired.lasting() {
                 Some(stable_for) if status.is_running() && desired.state == Some(Activity::Running) => {
-                    self.systemd.runs_on(cx, &name, stable_for)?
+                    self.systemd.runs_on(&cx.cancel, &name, stable_for)?
                 }
                 _ => status.is_running(),
             };
@@ -382,7 +381,7 @@ impl Services {
     /// Makes systemd carry out a job, and remembers a start for its review.
     fn run(&self, cx: &Context, name: &str, job: Job) -> Result<(), Failure> {
         self.started().remove(name);
-        self.systemd.run(cx, name, job)?;
+        self.systemd.run(&cx.cancel, cx.deadline, name, job)?;
         if job != Job::Stop {
             let invocation = self.systemd.invocation(name)?;
             self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });

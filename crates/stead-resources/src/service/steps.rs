@@ -3,16 +3,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_host::provider::Context;
-use stead_system::fs::{Former, FsError, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
+use stead_system::fs::{Former, FsError, How, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 
-use super::bus::Job;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
 use crate::input::{blocked, impossible};
 use crate::pending;
+use stead_system::services::Job;
 
 /// What becomes of a service.
 #[derive(Default)]
@@ -93,7 +92,7 @@ fn write(place: &Place, text: &str) -> Result<(), Failure> {
     let mut replacement = Replacement::begin(place, file.as_ref().map_or(Former::Any, Former::Unchanged))?;
     let (mut mode, mut ownership) = (0o644, Ownership::default());
     if let Some(status) = &file {
-        if let Some(former) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
+        if let Some(former) = place.open(How::Read)? {
             replacement.keep_attributes(&former.into())?;
         }
         (mode, ownership) = (status.mode, Ownership { uid: Some(status.uid), gid: Some(status.gid) });

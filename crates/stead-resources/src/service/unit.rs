@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -199,7 +198,7 @@ fn links(root: &SystemRoot, name: &str) -> Vec<String> {
     let in_folders = enabling.folders.iter().map(|folder| format!("{ADMINISTRATOR}/{folder}/{name}"));
     let in_folders = in_folders.filter(|path| root.at(path).link_target().is_some());
     let aliases =
-        enabling.aliases.iter().filter(|(alias, target)| alias != name && target.as_bytes() == name.as_bytes());
+        enabling.aliases.iter().filter(|(alias, target)| alias != name && target.as_encoded_bytes() == name.as_bytes());
     let mut links: Vec<String> =
         in_folders.chain(aliases.map(|(alias, _)| format!("{ADMINISTRATOR}/{alias}"))).collect();
     links.sort();

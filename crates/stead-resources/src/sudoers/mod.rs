@@ -237,7 +237,7 @@ impl<'a> Desired<'a> {
     fn file(&self, otherwise: Option<&str>) -> Plain {
         let path = path_of(self.properties.name.0);
         let content = self.content.as_deref().or(otherwise).map(Value::from);
-        let root = rustix::process::geteuid().is_root().then(|| Value::from("root"));
+        let root = stead_system::user::is_root().then(|| Value::from("root"));
         let stated = [
             ("path", Some(Value::from(path))),
             ("content", content),

@@ -1,14 +1,9 @@
 //! The check of rules by `visudo`.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsRawFd as _;
-use std::path::Path;
-
-use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
+use stead_system::memory_file::MemoryFile;
 
 use crate::input::{invalid, transient};
 use crate::program::{self, Invocation, SearchPath, SystemProgram};
@@ -31,10 +26,12 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
         Ok(program) => program,
         Err(distrusted) => return Ok(Some(distrusted)),
     };
-    let copy = Copy::of(content).map_err(|error| transient("", format!("cannot hand the rules to visudo: {error}")))?;
+    let copy = MemoryFile::new("sudoers", content.as_bytes())
+        .map_err(|error| transient("", format!("cannot hand the rules to visudo: {error}")))?;
+    let copy_path = copy.path().display().to_string();
     let invocation = Invocation {
         program: program.to_string_lossy().into_owned(),
-        arguments: ["-c", "-f", &copy.path()].map(str::to_owned).to_vec(),
+        arguments: ["-c", "-f", &copy_path].map(str::to_owned).to_vec(),
         environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
         directory: SystemPath::here("/"),
         timeout: None,
@@ -45,26 +42,10 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
         return Ok(None);
     }
     // Of several lines the first one says where the error is, and not the last one, which is the reason of others.
-    let said = ended.failure("visudo").message.replace(&copy.path(), path);
+    let said = ended.failure("visudo").message.replace(&copy_path, path);
     let (reason, lines) = said.split_once('\n').map_or((said.as_str(), ""), |(_, lines)| ("", lines));
     let reason = reason.split_once(": ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
     let lines = if lines.is_empty() { String::new() } else { format!("\n{lines}") };
     let failure = invalid(property, format!("visudo refuses the rules{reason}{lines}"));
     Ok(Some(Presumed { failure, paths: Vec::new() }))
-}
-
-/// A copy of the content that no directory has.
-struct Copy(File);
-
-impl Copy {
-    fn of(content: &str) -> std::io::Result<Self> {
-        let mut file = File::from(memfd_create("sudoers", MemfdFlags::CLOEXEC)?);
-        file.write_all(content.as_bytes())?;
-        Ok(Self(file))
-    }
-
-    fn path(&self) -> String {
-        let own = Path::new("/proc").join(std::process::id().to_string());
-        own.join(format!("fd/{}", self.0.as_raw_fd())).display().to_string()
-    }
 }

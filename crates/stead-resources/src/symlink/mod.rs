@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fstat, readlinkat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
@@ -12,10 +11,10 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, Kind, Ownership, Place, Status, SystemPath};
+use stead_system::fs::{self, How, Kind, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{FilePath, LinkTarget, blocked, cannot, read, read_each, required_if};
+use crate::input::{FilePath, LinkTarget, blocked, read, read_each, required_if};
 use crate::permissions::{Permissions, report_accounts};
 use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
@@ -181,11 +180,10 @@ impl<'a> Desired<'a> {
     }
 
     fn look(&self) -> Result<Option<Current>, Failure> {
-        let Some(fd) = fs::open(&self.path, OFlags::PATH)? else { return Ok(None) };
-        let failed = |errno: rustix::io::Errno| cannot("examine", &self.path, errno);
-        let status = fstat(&fd).map(Status::from).map_err(failed)?;
+        let Some(fd) = fs::open(&self.path, How::Look)? else { return Ok(None) };
+        let status = fs::status_of(&fd, &self.path)?;
         let target = match status.kind {
-            Kind::Symlink => Some(readlinkat(&fd, "", Vec::new()).map_err(failed)?.into_bytes()),
+            Kind::Symlink => Some(fs::link_target_of(&fd, &self.path)?.into_os_string().into_encoded_bytes()),
             _ => None,
         };
         Ok(Some(Current { status, target }))

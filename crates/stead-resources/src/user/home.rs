@@ -2,15 +2,12 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, openat, renameat_with};
-use rustix::io::Errno;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
-use stead_system::fs::{self, Former, Kind, Ownership, Place, Replacement, SystemPath};
+use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, SystemPath, Writes};
 
 use super::{HOME, UID};
 use crate::accounts::{Record, Table};
@@ -101,43 +98,31 @@ fn make(cx: &Context, place: &Place, skeleton: &SystemPath, mode: u32, ownership
     let directory = unfinished.make_directory()?;
     let found = Place::find(skeleton, &cx.writes)?.map(|place| place.status()).transpose()?.flatten();
     let is_directory = found.is_some_and(|status| status.kind == Kind::Directory);
-    if let Some(from) =
-        is_directory.then(|| fs::open(skeleton, OFlags::RDONLY | OFlags::DIRECTORY)).transpose()?.flatten()
-    {
+    if let Some(from) = is_directory.then(|| fs::open(skeleton, How::Directory)).transpose()?.flatten() {
         copy(cx, &from, skeleton, &directory, unfinished.path(), ownership)?;
     }
-    finish(&directory, place.path(), mode, ownership)?;
-    let renamed =
-        renameat_with(place.directory(), unfinished.name(), place.directory(), place.name(), RenameFlags::NOREPLACE);
-    renamed.map_err(|errno| cannot("create", place.path(), errno))?;
-    Ok(cx.writes.changed(&directory, place.path())?)
-}
-
-fn finish(directory: &OwnedFd, path: &Path, mode: u32, ownership: Ownership) -> Result<(), Failure> {
-    ownership.apply(directory.as_fd()).map_err(|errno| cannot("change the owner of", path, errno))?;
-    fchmod(directory, Mode::from_raw_mode(mode)).map_err(|errno| cannot("change the mode of", path, errno))
+    cx.writes.change(&directory, place.path(), ownership, Some(mode))?;
+    Ok(unfinished.rename_if_free(place.name())?)
 }
 
 /// Copies files, directories and links. Everything in the copy belongs to the user.
 fn copy(
     cx: &Context,
-    from: &OwnedFd,
+    from: &Handle,
     shown: &Path,
-    to: &OwnedFd,
+    to: &Handle,
     path: &Path,
     ownership: Ownership,
 ) -> Result<(), Failure> {
     for (name, kind) in fs::entries(from, shown)? {
         let (shown, path) = (shown.join(&name), path.join(&name));
         let place = Place::within(to, &name, path.clone(), &cx.writes)?;
-        let open = |flags: OFlags| {
-            openat(from, name.as_os_str(), flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|errno: Errno| cannot("open", &shown, errno))
-        };
+        let original = Place::within(from, &name, shown.clone(), &Writes::unrecorded())?;
+        let open = |how| original.open(how)?.ok_or_else(|| cannot("open", &shown, fs::not_found()));
         match kind {
             Kind::File => {
-                let mut file = File::from(open(OFlags::RDONLY | OFlags::NONBLOCK)?);
-                let mode = rustix::fs::fstat(&file).map_err(|errno| cannot("examine", &shown, errno))?.st_mode;
+                let mut file = File::from(open(How::Read)?);
+                let mode = fs::status_of(&file, &shown)?.mode;
                 let mut content = Vec::new();
                 file.read_to_end(&mut content).map_err(|error| cannot("read", &shown, error))?;
                 let replacement = Replacement::begin(&place, Former::Absent)?;
@@ -145,17 +130,14 @@ fn copy(
                 replacement.finish(mode & 0o777, ownership)?;
             }
             Kind::Directory => {
-                let below = open(OFlags::RDONLY | OFlags::DIRECTORY)?;
-                let mode = rustix::fs::fstat(&below).map_err(|errno| cannot("examine", &shown, errno))?.st_mode;
+                let below = open(How::Directory)?;
+                let mode = fs::status_of(&below, &shown)?.mode;
                 let new = place.make_directory()?;
                 copy(cx, &below, &shown, &new, &path, ownership)?;
-                finish(&new, &path, mode & 0o777, ownership)?;
+                cx.writes.change(&new, &path, ownership, Some(mode & 0o777))?;
             }
             Kind::Symlink => {
-                let target = rustix::fs::readlinkat(from, name.as_os_str(), Vec::new());
-                let target = target.map_err(|errno| cannot("read", &shown, errno))?.into_bytes();
-                let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target.as_slice());
-                place.replace_by_link(target, ownership)?;
+                place.replace_by_link(fs::os_text(&original.read_link()?), ownership)?;
             }
             Kind::Special => {}
         }

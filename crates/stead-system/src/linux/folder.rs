@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
 
 use super::fs::{
-    Durability, Former, FsError, OpenError, Ownership, Place, Replacement, TrustedDirectory, User, Writes,
+    Durability, Former, FsError, How, OpenError, Ownership, Place, Replacement, TrustedDirectory, User, Writes,
     remove_abandoned,
 };
 
@@ -115,7 +115,7 @@ impl Folder {
     /// The content of a file; `None` when there is none.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let place = self.place(name, &Writes::unrecorded())?;
-        let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(None) };
+        let Some(file) = place.open(How::Read)? else { return Ok(None) };
         let mut content = Vec::new();
         File::from(file).read_to_end(&mut content).map_err(|source| failed("read", place.path(), source))?;
         Ok(Some(content))

@@ -12,12 +12,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, ftruncate, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, fcntl_lock, flock, fstat, ftruncate, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folder::{Folder, FolderError};
-use super::fs::{self, FsError, OpenError, Place, Status, SystemPath, Writes};
+use super::fs::{self, FsError, How, OpenError, Place, Status, SystemPath, Writes};
 pub use super::places::Locks;
 use super::process::{end_left_behind, traces};
 use crate::cancel::Cancel;
@@ -184,8 +186,36 @@ impl Locks {
     }
 }
 
+/// A file whose lock other programs of the system take as well, such as lckpwdf(3). It is released when this is dropped.
+pub struct ProgramLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl ProgramLock {
+    /// Opens the file, after creating it if it is not there. It is not locked yet.
+    pub fn open(place: &Place) -> Result<Self, FsError> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let path = place.path().to_owned();
+        match openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => Ok(Self { file: file.into(), path }),
+            Err(errno) => Err(FsError::System { doing: "lock", path, source: errno.into() }),
+        }
+    }
+
+    /// Locks it, unless another program has it locked. Returns whether.
+    pub fn try_lock(&self) -> Result<bool, FsError> {
+        match fcntl_lock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::ACCESS | Errno::AGAIN) => Ok(false),
+            Err(errno) => Err(FsError::System { doing: "lock", path: self.path.clone(), source: errno.into() }),
+        }
+    }
+}
+
 fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
-    if let Some(found) = fs::open(&SystemPath::here(path), DIRECTORY)? {
+    if let Some(found) = fs::open(&SystemPath::here(path), How::Directory)? {
         return Ok(found);
     }
     // A new home has no cache directory.
@@ -201,13 +231,11 @@ fn create(path: &Path) -> Result<OwnedFd, FsError> {
     match place.make_directory() {
         // Another process may have been faster.
         Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
-            place.open(DIRECTORY)?.ok_or_else(absent)
+            place.open(How::Directory)?.ok_or_else(absent)
         }
         made => made,
     }
 }
-
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 fn trusted(directory: OwnedFd, path: &Path) -> Result<(OwnedFd, PathBuf), LockError> {
     let found = status(&directory, path)?;

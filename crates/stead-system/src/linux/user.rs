@@ -1,13 +1,46 @@
-//! Names of users and groups.
+//! Users and groups: who runs this, and their names.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::fs::{FsError, SystemRoot};
+
+/// Returns whether this process may do everything on this system: it runs as root.
+pub fn is_root() -> bool {
+    own() == 0
+}
+
+/// The user that this process acts as.
+pub fn own() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The group that this process acts as.
+pub fn own_group() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
+/// What the running system knows of a user.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// The user.
+    pub uid: u32,
+    /// The first of the groups of the user.
+    pub gid: u32,
+    /// The home directory.
+    pub home: PathBuf,
+}
+
+/// Looks a user of the running system up; `None` where there is none of that name.
+pub fn find(name: &str) -> io::Result<Option<Account>> {
+    let found = User::from_name(name)?;
+    Ok(found.map(|user| Account { uid: user.uid.as_raw(), gid: user.gid.as_raw(), home: user.dir }))
+}
 
 /// Whose names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -107,7 +107,7 @@ fn data(line: &Line) -> Json {
 }
 
 fn rights() -> Line {
-    if rustix::process::geteuid().is_root() {
+    if stead_system::user::is_root() {
         return Line::new(Verdict::Ok, "rights", "runs as root");
     }
     let text = "does not run as root: what belongs to the system can be tested, but not set";

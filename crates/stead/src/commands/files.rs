@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fchmod};
-use rustix::io::Errno;
 use stead_core::text::Limits;
 use stead_engine::error_chain;
-use stead_system::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
+use stead_system::fs::{self, Former, FsError, How, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use super::values::plain;
 use crate::exit::Exit;
@@ -48,8 +46,7 @@ pub(super) fn create_directory(path: &Path) -> Result<bool, FsError> {
     if place.status()?.is_some() {
         return Ok(false);
     }
-    let directory = place.make_directory()?;
-    fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| failed("change the mode of", path, errno))?;
+    place.make_directory_with(0o755, Ownership::default())?;
     Ok(true)
 }
 
@@ -76,8 +73,8 @@ pub(super) fn correct(path: &Path, former: &str, new: &str) -> Result<(), Exit> 
 /// stays a link. A file that does not have the former content any more stays, which is an error.
 fn rewrite(path: &Path, former: &[u8], new: &[u8]) -> Result<(), FsError> {
     let path = &linked(path)?;
-    let opened = fs::open(&SystemPath::here(path), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-    let file = File::from(opened.ok_or_else(|| failed("write", path, Errno::NOENT))?);
+    let opened = fs::open(&SystemPath::here(path), How::Read)?;
+    let file = File::from(opened.ok_or_else(|| missing(path))?);
     let copy = file.try_clone().map_err(|source| FsError::System { doing: "read", path: path.clone(), source })?;
     // A byte order mark may stand in front of the largest text.
     let content = fs::read_open(copy.into(), path, (Limits::default().bytes + 3) as u64)?;
@@ -100,12 +97,12 @@ fn linked(path: &Path) -> Result<PathBuf, FsError> {
 
 /// Where a file is, or will be. Its directory must exist.
 pub(super) fn place(path: &Path, writes: &Writes) -> Result<Place, FsError> {
-    Place::find(&SystemPath::here(path), writes)?.ok_or_else(|| failed("write", path, Errno::NOENT))
+    Place::find(&SystemPath::here(path), writes)?.ok_or_else(|| missing(path))
 }
 
-/// That the system refuses something.
-pub(super) fn failed(doing: &'static str, path: &Path, errno: Errno) -> FsError {
-    FsError::System { doing, path: path.to_owned(), source: errno.into() }
+/// That there is nothing to write to.
+fn missing(path: &Path) -> FsError {
+    FsError::System { doing: "write", path: path.to_owned(), source: fs::not_found() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, fchmod};
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Kind, Manifest, Version};
@@ -14,9 +13,9 @@ use stead_puppet::{
     Case, Files, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Staleness, TYPE_FOLDERS,
     generate, stale_files,
 };
-use stead_system::fs::{FsError, Writes};
+use stead_system::fs::{FsError, Ownership, Writes};
 
-use super::files::{self, failed, place};
+use super::files::{self, place};
 use crate::args::{ModuleMetadata, Puppetize};
 use crate::exit::Exit;
 use crate::input;
@@ -222,8 +221,7 @@ fn write(file: &Path, content: &[u8], writes: &Writes) -> Result<(), FsError> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let missing = folder.ancestors().take_while(|each| !each.as_os_str().is_empty() && !each.is_dir());
     for each in missing.collect::<Vec<_>>().into_iter().rev() {
-        let directory = place(each, writes)?.make_directory()?;
-        fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| failed("change the mode of", each, errno))?;
+        place(each, writes)?.make_directory_with(0o755, Ownership::default())?;
     }
     files::write(file, content, 0o644, writes)?;
     print(&format!("{}\n", file.display()));

@@ -27,7 +27,6 @@ use stead_resources::{BuiltIn, builtin_of};
 use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
-use crate::dsc::listing::terminal_width;
 use crate::output::{complain, complain_coloured, is_coloured, is_watched, json, print, print_coloured};
 
 /// What is printed, and how.
@@ -104,7 +103,7 @@ impl Printer {
         let bar = style.progress.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             // A line that does not fit is broken by the terminal, and would not be erased.
-            let is_narrow = terminal_width(std::io::stderr()).is_some_and(|columns| columns < 60);
+            let is_narrow = stead_system::terminal::width(&std::io::stderr()).is_some_and(|columns| columns < 60);
             let template = if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" };
             bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });

@@ -1,7 +1,6 @@
 //! What there is: resources, functions, extensions, schemas.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -31,7 +30,7 @@ struct Listing<I> {
 impl<I: IntoIterator<Item: Serialize>> Listing<I> {
     fn print(self, format: Option<ListFormat>) {
         let most = match format {
-            None if is_terminal() => terminal_width(io::stdout()),
+            None if is_terminal() => stead_system::terminal::width(&io::stdout()),
             Some(ListFormat::TableNoTruncate) => None,
             _ => {
                 for (at, item) in self.items.into_iter().enumerate() {
@@ -100,12 +99,6 @@ fn shortened(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// How many columns of text the terminal has; `None` when it does not say.
-pub(crate) fn terminal_width(output: impl AsFd) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(output).ok()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.

@@ -12,7 +12,6 @@ mod message;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,6 +21,7 @@ use serde_json::Value as Json;
 use stead_core::text::json_values;
 use stead_engine::{Host, RunWatch};
 use stead_system::Cancel;
+use stead_system::interrupt::Notice;
 
 use crate::input;
 use crate::interrupt;
@@ -175,7 +175,7 @@ impl<P: Protocol> Server<P> {
     fn until_ended(
         self: &Arc<Self>,
         stop: &Cancel,
-        requests: impl FnOnce(UnixStream) -> Result<(), String>,
+        requests: impl FnOnce(Notice) -> Result<(), String>,
     ) -> Result<(), String> {
         let failed = |error: io::Error| format!("cannot serve: {error}");
         let watched = Arc::downgrade(self);
@@ -194,10 +194,10 @@ impl<P: Protocol> Server<P> {
     }
 
     /// Cancels what is under way once this process is to end.
-    fn end_when(self: &Arc<Self>, notice: UnixStream) -> io::Result<()> {
+    fn end_when(self: &Arc<Self>, notice: Notice) -> io::Result<()> {
         let server = Arc::downgrade(self);
         let work = move || {
-            interrupt::ends_before_input(&notice, None);
+            notice.wait();
             if let Some(server) = server.upgrade() {
                 server.state().cancel_all();
             }
@@ -358,13 +358,13 @@ impl<P: Protocol> Server<P> {
 
 /// Standard input, which ends when this process is to end.
 struct Requests {
-    notice: UnixStream,
+    notice: Notice,
 }
 
 impl Read for Requests {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut input = io::stdin();
-        if interrupt::ends_before_input(&self.notice, Some(&input)) { Ok(0) } else { input.read(into) }
+        if self.notice.comes_before(&input) { Ok(0) } else { input.read(into) }
     }
 }
 

@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use sha2::{Digest as _, Sha256};
 
 use super::error::FsError;
+use super::handle::{How, status_of};
 use super::listing::entries;
 use super::path::SystemPath;
-use super::read::LOOK;
-use super::status::{Kind, Status};
+use super::status::Kind;
 use super::walk::open;
 
 /// The SHA-256, in hexadecimal digits, of what is at a path: the content and mode of a file, or the names, modes and contents of
@@ -21,14 +21,14 @@ use super::walk::open;
 ///
 /// Guarantees: two trees have the same digest only if a copy of one is a copy of the other. Links in a tree are not followed.
 pub fn digest(path: &SystemPath) -> Result<Option<String>, FsError> {
-    let Some(found) = open(path, LOOK)? else { return Ok(None) };
+    let Some(found) = open(path, How::Read)? else { return Ok(None) };
     let mut hasher = Sha256::new();
     add(&mut hasher, found, path)?;
     Ok(Some(stead_core::digest::hex(&hasher.finalize())))
 }
 
 fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> {
-    let status = fstat(&found).map(Status::from).map_err(|errno| FsError::system("examine", path, errno))?;
+    let status = status_of(&found, path)?;
     hasher.update(format!(
         "{:?} {:o} {}\n",
         status.kind,
@@ -54,7 +54,8 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
                 let failed = |errno| FsError::system("read", &inside, errno);
                 match kind {
                     Kind::File | Kind::Directory => {
-                        let opened = openat(&found, &name, LOOK | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;
+                        let opened = openat(&found, &name, How::Read.flags() | OFlags::NOFOLLOW, Mode::empty())
+                            .map_err(failed)?;
                         add(hasher, opened, &inside)?;
                     }
                     Kind::Symlink => {

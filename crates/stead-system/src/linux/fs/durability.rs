@@ -147,7 +147,7 @@ impl Writes {
     }
 
     /// To be called when the owner or mode of an open file or directory was changed in place.
-    pub fn changed(&self, file: &impl AsFd, path: &Path) -> Result<(), FsError> {
+    pub(crate) fn changed(&self, file: &impl AsFd, path: &Path) -> Result<(), FsError> {
         let Some(recorder) = &self.recorder else { return Ok(()) };
         let file = file.as_fd();
         self.flush_now(FlushTarget::File, || reopen(file), path)?;

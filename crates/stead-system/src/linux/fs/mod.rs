@@ -22,11 +22,15 @@
 mod abandoned;
 mod attributes;
 mod below;
+mod change;
 mod digest;
 mod durability;
 mod error;
+mod handle;
 mod listing;
+mod metadata;
 mod mounts;
+mod ownership;
 mod path;
 mod place;
 mod read;
@@ -43,17 +47,23 @@ pub use abandoned::remove_abandoned;
 pub use below::below_root;
 pub use digest::digest;
 pub use durability::{Durability, FlushTarget, Writes};
-pub use error::{FsError, failure_kind, reason};
-pub use listing::{Coverage, entries, entries_up_to};
+pub use error::{FsError, access_denied, failure_kind, is_not_openable, not_found, not_permitted, reason};
+pub use handle::{
+    AsHandle, Handle, HandleRef, How, is_immutable, is_link, is_not_readable, link_target_of, look_at, os_string,
+    os_text, path_by_handle, read_at, read_exact_at, read_once, real_path, reopen_directory, status_of,
+};
+pub use listing::{Coverage, entries, entries_up_to, for_each_name};
+pub use metadata::{append_private, check_writable, is_endless, make_private_directory, open_followed};
 pub use mounts::{check_unmounted, mounts_below};
+pub use ownership::Ownership;
 pub use path::{SystemPath, SystemRoot};
 pub use place::Place;
 pub use read::{Content, read, read_open};
-pub use replace::{Former, Ownership, Replacement, retry_changed};
+pub use replace::{Former, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
 pub use tree::{Patience, open_below, remove_tree};
 pub use trust::may_change_in_place;
-pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User, judge};
+pub use trusted::{Distrust, OpenError, Presence, Trust, TrustedDirectory, TrustedFile, Untrusted, User, judge};
 pub use walk::{open, open_directory};
 
 /// The beginning of the names of temporary files: what a killed process left behind is recognised by it.

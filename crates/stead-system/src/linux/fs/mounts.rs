@@ -1,19 +1,19 @@
 //! What is mounted below a directory.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::error::FsError;
+use super::handle::{How, real_path};
 use super::place::Place;
 
 /// The paths below an open directory, relative to it, at which something is mounted. None where the system does not tell.
 pub fn mounts_below(directory: &impl AsFd) -> Vec<PathBuf> {
-    let number = directory.as_fd().as_raw_fd();
-    let Ok(top) = std::fs::read_link(format!("/proc/self/fd/{number}")) else { return Vec::new() };
+    let Ok(top) = real_path(directory) else { return Vec::new() };
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let below = |line: &[u8]| {
         let (id, path) = mount_of(line)?;
@@ -26,7 +26,7 @@ pub fn mounts_below(directory: &impl AsFd) -> Vec<PathBuf> {
 /// Fails where a directory cannot be removed with everything in it, because it is a mount point or has one below it.
 pub fn check_unmounted(place: &Place) -> Result<(), FsError> {
     place.check_writable()?;
-    let Ok(Some(directory)) = place.open(OFlags::PATH | OFlags::DIRECTORY) else { return Ok(()) };
+    let Ok(Some(directory)) = place.open(How::Passage) else { return Ok(()) };
     first_mount(&directory, place.path())
 }
 

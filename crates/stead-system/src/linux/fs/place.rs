@@ -5,13 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    Access, AtFlags, Mode, OFlags, StatxFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, statx, unlinkat,
+    Access, AtFlags, Mode, OFlags, RenameFlags, StatxFlags, accessat, fstat, mkdirat, openat, readlinkat,
+    renameat_with, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::durability::Writes;
 use super::error::FsError;
+use super::handle::How;
 use super::path::SystemPath;
 use super::status::{Kind, Status};
 use super::walk::open_directory;
@@ -122,9 +124,9 @@ impl Place {
         Ok(self.status()?.is_some_and(|now| now.identity == former.identity))
     }
 
-    /// Opens what is there, a link itself with `O_PATH`; `None` when nothing is there.
-    pub fn open(&self, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
-        match openat(&self.directory, &*self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+    /// Opens what is there, a link itself with [`How::Look`]; `None` when nothing is there.
+    pub fn open(&self, how: How) -> Result<Option<OwnedFd>, FsError> {
+        match openat(&self.directory, &*self.name, how.flags() | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(fd) => Ok(Some(fd)),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::LOOP) => Err(self.is_instead(Kind::Symlink, Kind::File)),
@@ -154,6 +156,14 @@ impl Place {
             return Err(FsError::Exchanged(self.path.clone()));
         }
         Ok(directory)
+    }
+
+    /// Gives what is there another name in the same directory, which is an error where something has that.
+    pub fn rename_if_free(&self, name: &OsStr) -> Result<(), FsError> {
+        self.begin_writing()?;
+        let renamed = renameat_with(&self.directory, &*self.name, &self.directory, name, RenameFlags::NOREPLACE);
+        renamed.map_err(|errno| FsError::system("create", &self.path.with_file_name(name), errno))?;
+        self.renamed()
     }
 
     /// Removes what is there, if it is not a directory. Returns whether something was there.

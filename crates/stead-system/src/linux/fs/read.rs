@@ -5,15 +5,11 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{OFlags, fstat};
-
 use super::error::FsError;
+use super::handle::{How, status_of};
 use super::path::SystemPath;
 use super::status::{Kind, Status};
 use super::walk::open;
-
-/// How a file is opened without waiting for anything.
-pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// A regular file that was read.
 pub struct Content {
@@ -28,12 +24,12 @@ pub struct Content {
 /// Guarantees: those of the module. What is not a regular file, or has more than `max` bytes, is refused; no more than that
 /// is ever in memory, even when the file grows while it is read.
 pub fn read(path: &SystemPath, max: u64) -> Result<Option<Content>, FsError> {
-    open(path, LOOK)?.map(|file| read_open(file, path, max)).transpose()
+    open(path, How::Read)?.map(|file| read_open(file, path, max)).transpose()
 }
 
 /// The same for what was opened; `path` is for messages.
 pub fn read_open(file: OwnedFd, path: &Path, max: u64) -> Result<Content, FsError> {
-    let status = fstat(&file).map(Status::from).map_err(|errno| FsError::system("examine", path, errno))?;
+    let status = status_of(&file, path)?;
     if status.kind != Kind::File {
         return Err(FsError::WrongKind { path: path.to_owned(), found: status.kind, wanted: Kind::File });
     }

@@ -3,71 +3,19 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, linkat, openat, symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, fstat, linkat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid, getgroups};
 
 use super::attributes::Attributes;
+use super::change::{set_mode, set_owner};
 use super::error::FsError;
+use super::ownership::Ownership;
 use super::place::Place;
 use super::status::Status;
 use super::temporary::{self, ATTEMPTS, Temporary};
-
-/// An owner and a group; what is `None` is left as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Ownership {
-    /// The owner.
-    pub uid: Option<u32>,
-    /// The group.
-    pub gid: Option<u32>,
-}
-
-impl Ownership {
-    /// Whether there is anything to change.
-    pub fn is_none(self) -> bool {
-        self == Self::default()
-    }
-
-    /// The same, with what it leaves as it is from another one.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self { uid: self.uid.or(other.uid), gid: self.gid.or(other.gid) }
-    }
-
-    /// Applies it to an open file or directory.
-    pub fn apply(self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-        if self.is_none() { Ok(()) } else { fchown(fd, self.uid.map(Uid::from_raw), self.gid.map(Gid::from_raw)) }
-    }
-
-    /// Whether this process may make what it creates at a path belong so: root may, others only what they are.
-    pub fn check_allowed(self, path: &Path) -> Result<(), FsError> {
-        let is_own = |gid: u32| {
-            gid == getegid().as_raw() || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
-        };
-        let own = self.uid.is_none_or(|uid| uid == geteuid().as_raw()) && self.gid.is_none_or(is_own);
-        let allowed = own || geteuid().is_root();
-        if allowed { Ok(()) } else { Err(FsError::system("change the owner of", path, Errno::PERM)) }
-    }
-
-    /// Whether it takes a file away from a user who may still have it open, and could write to it afterwards.
-    ///
-    /// Then the file must not change hands in place: its new owner gets a new one with the same content.
-    pub fn takes_over(self, file: &Status) -> bool {
-        let trusted = file.uid == 0 || file.uid == geteuid().as_raw();
-        !trusted && self.uid.is_some_and(|uid| uid != file.uid)
-    }
-
-    /// What of it differs from a status.
-    #[must_use]
-    pub fn beyond(self, status: &Status) -> Self {
-        Self { uid: self.uid.filter(|uid| *uid != status.uid), gid: self.gid.filter(|gid| *gid != status.gid) }
-    }
-}
 
 /// What new content may take the place of.
 #[derive(Clone, Copy, Debug)]
@@ -204,10 +152,10 @@ impl<'a> Replacement<'a> {
     fn prepare(&self, mode: u32, ownership: Ownership) -> Result<(), FsError> {
         let failed = |doing, errno| self.place.failed(doing, errno);
         // The owner first: the system takes set-user-id away when the owner changes.
-        ownership.apply(self.file.as_fd()).map_err(|errno| failed("change the owner of", errno))?;
+        set_owner(&self.file, ownership).map_err(|errno| failed("change the owner of", errno))?;
         self.attributes.apply(&self.file).map_err(|source| self.attributes_failed(source))?;
         // Last: an access list has a mode in it.
-        fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))?;
+        set_mode(&self.file, mode).map_err(|errno| failed("change the mode of", errno))?;
         self.place.written(&self.file)
     }
 }
@@ -273,8 +221,8 @@ impl Place {
     pub fn make_directory_with(&self, mode: u32, ownership: Ownership) -> Result<OwnedFd, FsError> {
         self.begin_writing()?;
         let (temporary, directory) = Temporary::directory(self)?;
-        ownership.apply(directory.as_fd()).map_err(|errno| self.failed("change the owner of", errno))?;
-        fchmod(&directory, Mode::from_raw_mode(mode)).map_err(|errno| self.failed("change the mode of", errno))?;
+        set_owner(&directory, ownership).map_err(|errno| self.failed("change the owner of", errno))?;
+        set_mode(&directory, mode).map_err(|errno| self.failed("change the mode of", errno))?;
         if !temporary.rename_if_free()? {
             return Err(self.failed("create the directory", Errno::EXIST));
         }

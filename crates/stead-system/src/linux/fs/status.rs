@@ -1,5 +1,7 @@
 //! What is known of a file without reading it.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
@@ -76,6 +78,11 @@ impl Identity {
         (self.device, self.inode)
     }
 
+    /// When its content, and when anything of it, was last changed: seconds since 1970 and nanoseconds.
+    pub fn times(&self) -> ((i64, i64), (i64, i64)) {
+        (self.modified, self.changed)
+    }
+
     /// Whether it is the same content of the same file, whatever else was changed of it, such as its names.
     pub fn has_content_of(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
@@ -94,6 +101,24 @@ impl Identity {
         const TICK_NANOSECONDS: i64 = 50_000_000;
         let (seconds, nanoseconds) = (now.0.saturating_sub(self.changed.0), now.1.saturating_sub(self.changed.1));
         seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds) < TICK_NANOSECONDS
+    }
+}
+
+impl From<&Metadata> for Status {
+    fn from(metadata: &Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        let (device, inode, size) = (metadata.dev(), metadata.ino(), metadata.size());
+        Self {
+            kind: FileType::from_raw_mode(metadata.mode()).into(),
+            mode: metadata.mode() & 0o7777,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            size,
+            links: metadata.nlink(),
+            identity: Identity { device, inode, size, modified, changed },
+            modified,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,26 +10,27 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, readlinkat, st
 use rustix::io::Errno;
 
 use super::error::FsError;
+use super::handle::{How, real_path};
 use super::listing::entries;
 use super::path::{SystemPath, SystemRoot};
-use super::read::{Content, LOOK, read_open};
+use super::read::{Content, read_open};
 use super::status::{Kind, Status};
 use super::walk::{open, open_directory, open_resolved};
 
 impl SystemRoot {
     /// Opens the file at a path as the system itself would, following all links; `None` when nothing is there.
-    pub fn open(&self, path: impl AsRef<Path>, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+    pub fn open(&self, path: impl AsRef<Path>, how: How) -> Result<Option<OwnedFd>, FsError> {
         let path = path.as_ref();
         let within = path.strip_prefix("/").unwrap_or(path);
         let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
         let directory =
             rustix::fs::open(self.path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        match directory.and_then(|directory| open_resolved(&directory, within.as_os_str(), flags, resolve)) {
+        match directory.and_then(|directory| open_resolved(&directory, within.as_os_str(), how.flags(), resolve)) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             // A kernel or a sandbox without the call.
-            Err(Errno::NOSYS | Errno::PERM) => open(&self.at(path), flags),
+            Err(Errno::NOSYS | Errno::PERM) => open(&self.at(path), how),
             Err(errno) => Err(FsError::system("open", &self.path().join(within), errno)),
         }
     }
@@ -40,7 +41,7 @@ impl SystemRoot {
     pub fn read(&self, path: impl AsRef<Path>, max: u64) -> Result<Option<Content>, FsError> {
         let path = path.as_ref();
         let shown = self.path().join(path.strip_prefix("/").unwrap_or(path));
-        self.open(path, LOOK)?.map(|file| read_open(file, &shown, max)).transpose()
+        self.open(path, How::Read)?.map(|file| read_open(file, &shown, max)).transpose()
     }
 
     /// Reads a text file like [`Self::read`], with invalid UTF-8 replaced; `None` also when it cannot be read.
@@ -51,14 +52,14 @@ impl SystemRoot {
 
     /// The status of the file at a path, following all links; `None` when nothing can be seen there.
     pub fn status(&self, path: impl AsRef<Path>) -> Option<Status> {
-        let opened = self.open(path, OFlags::PATH).ok()??;
+        let opened = self.open(path, How::Look).ok()??;
         fstat(&opened).ok().map(Status::from)
     }
 
     /// The names in a directory, all links to it followed, and what has them; none where there is no directory.
     pub fn entries(&self, path: impl AsRef<Path>) -> Result<BTreeMap<OsString, Kind>, FsError> {
         let path = path.as_ref();
-        let directory = match self.open(path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        let directory = match self.open(path, How::Directory) {
             Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
             opened => opened?,
         };
@@ -107,7 +108,7 @@ impl SystemPath {
         if self.system().is_running() {
             return statat(CWD, &**self, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
         }
-        let opened = open(self, OFlags::PATH).ok()??;
+        let opened = open(self, How::Look).ok()??;
         fstat(&opened).ok().map(Status::from)
     }
 
@@ -125,7 +126,7 @@ impl SystemPath {
         let target = if self.system().is_running() {
             readlinkat(CWD, &**self, Vec::new())
         } else {
-            readlinkat(open(self, OFlags::PATH).ok()??, "", Vec::new())
+            readlinkat(open(self, How::Look).ok()??, "", Vec::new())
         };
         target.ok().map(|target| OsString::from_vec(target.into_bytes()).into())
     }
@@ -133,9 +134,11 @@ impl SystemPath {
     /// The directory that is there, by a path without links, for programs; `None` when nothing is there.
     pub fn real_directory(&self) -> Result<Option<PathBuf>, FsError> {
         let Some(directory) = open_directory(self)? else { return Ok(None) };
-        let by_descriptor = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
-        let real = std::fs::read_link(by_descriptor);
-        real.map(Some).map_err(|source| FsError::System { doing: "examine", path: self.to_path_buf(), source })
+        real_path(&directory).map(Some).map_err(|source| FsError::System {
+            doing: "examine",
+            path: self.to_path_buf(),
+            source,
+        })
     }
 }
 
@@ -197,7 +200,7 @@ mod tests {
         }
         assert_eq!(open_directory(&system.at("out")).unwrap().map(drop), None);
         let above = system.at("etc/above").join("../../outside/f");
-        assert!(open(&above, OFlags::RDONLY).unwrap().is_none(), "{above}");
+        assert!(open(&above, How::Read).unwrap().is_none(), "{above}");
         assert_eq!(system.at("directory").real_directory().unwrap(), Some(folder.path().join("root/etc/d")));
         assert!(matches!(Place::find(&system.at("/"), &Writes::unrecorded()), Err(FsError::NoName(_))));
     }

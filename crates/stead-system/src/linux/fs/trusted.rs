@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// As many as the kernel follows.
@@ -162,6 +162,15 @@ impl OpenError {
         let Self::System { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }
+}
+
+/// Whether a file is there that is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// It is created.
+    New,
+    /// It is there.
+    Existing,
 }
 
 /// A directory that was opened and judged, with every component on the way to it.
@@ -319,6 +328,36 @@ impl TrustedDirectory {
             }
         }
         Ok(names)
+    }
+
+    /// Creates a file in it that only its owner can read and write. Fails where something has the name.
+    pub fn create_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&*self.file, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// Opens a file in it for reading and for appending. A new one, which nothing may be in the place of, can only be read by its
+    /// owner. A link is refused.
+    pub fn append(&self, name: &OsStr, presence: Presence) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = if presence == Presence::New { flags | OFlags::CREATE | OFlags::EXCL } else { flags };
+        Ok(openat(&*self.file, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// Opens what has that name in it for reading, without judging it. A link is refused.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat(&*self.file, name, flags, Mode::empty())?.into())
+    }
+
+    /// Gives what has a name in it another one, in place of what has that.
+    pub fn rename(&self, name: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&*self.file, name, &*self.file, to)?)
+    }
+
+    /// Takes a name in it away that no directory has.
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&*self.file, name, AtFlags::empty())?)
     }
 
     /// A descriptor of it that names can be read from.

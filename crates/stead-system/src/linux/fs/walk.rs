@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::below::MAX_LINKS;
 use super::error::FsError;
+use super::handle::How;
 use super::path::SystemPath;
 use super::status::{Kind, Status};
 use super::trust::distrust;
@@ -22,8 +23,9 @@ const ROOT: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC
 
 /// Opens what a path leads to; `None` when nothing is there.
 ///
-/// Guarantees: those of the module. With `O_PATH` a link as the last component is opened itself, else it is an error.
-pub fn open(path: &SystemPath, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+/// Guarantees: those of the module. With [`How::Look`] a link as the last component is opened itself, else it is an error.
+pub fn open(path: &SystemPath, how: How) -> Result<Option<OwnedFd>, FsError> {
+    let flags = how.flags();
     let opened = match open_without_links(path, flags) {
         // Links on the way are rare; so is a kernel or a sandbox without the call.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => return open_by_steps(path, flags),

@@ -3,7 +3,6 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{ChildStderr, ChildStdout};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use super::os::{self, Awaited, Moved, Ready, procfs};
 use super::running::TICK;
 use super::{ConversationError, ProcessError, Program, Stream};
 use crate::cancel::Cancel;
+use crate::linux::socket::{self, Listener};
 
 const CHUNK: usize = 64 << 10;
 
@@ -20,7 +20,7 @@ const CHUNK: usize = 64 << 10;
 /// Guarantees: as for [`super::Conversation`].
 pub struct Session {
     leader: Leader,
-    channel: UnixStream,
+    channel: socket::Stream,
     printed: Printed,
     /// What was read and is not a whole line yet.
     unread: Vec<u8>,
@@ -45,7 +45,7 @@ impl Session {
     /// Lines that are longer than `limit` bytes end the session.
     pub fn start(
         program: &Program<'_>,
-        listener: &UnixListener,
+        listener: &Listener,
         limit: usize,
         deadline: Duration,
         cancel: &Cancel,
@@ -61,7 +61,7 @@ impl Session {
             let ready = os::wait(&awaited, left.min(TICK)).map_err(failed)?;
             printed.read(ready, hear).map_err(failed)?;
             if ready.channel
-                && let Ok((channel, _)) = listener.accept()
+                && let Ok(channel) = listener.next_connection()
                 && belongs(&channel, leader.child.id())
             {
                 channel.set_nonblocking(true).map_err(failed)?;
@@ -114,7 +114,7 @@ impl Session {
     /// Closes the socket, which asks the program to end, and gives it that long before it is forced.
     pub fn end(mut self, grace: Duration) {
         let begun = Instant::now();
-        let closed = self.channel.shutdown(std::net::Shutdown::Both).is_ok();
+        let closed = self.channel.end().is_ok();
         while closed
             && self.leader.exit().is_none()
             && let Some(left) = grace.checked_sub(begun.elapsed())
@@ -241,9 +241,8 @@ fn read<P: AsFd>(pipe: &mut Option<P>, stream: Stream, hear: &mut Hear<'_>) -> i
 }
 
 /// Whether the other end is a process of the group that the program leads.
-fn belongs(channel: &UnixStream, leader: u32) -> bool {
-    let peer = rustix::net::sockopt::socket_peercred(channel);
-    let group = peer.ok().and_then(|peer| procfs::stat(peer.pid.as_raw_nonzero().get())).map(|process| process.group);
+fn belongs(channel: &socket::Stream, leader: u32) -> bool {
+    let group = channel.process().and_then(procfs::stat).map(|process| process.group);
     group.is_some() && group == i32::try_from(leader).ok()
 }
 

@@ -19,7 +19,7 @@ use stead_resources::builtin;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values::{painted, plain};
 use super::{Entry, Recorded};
-use crate::dsc::listing::{table, terminal_width};
+use crate::dsc::listing::table;
 
 /// Runs in a table, one a line.
 pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
@@ -30,7 +30,7 @@ pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
     table(
         &["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"],
         &rows,
-        terminal_width(std::io::stdout()),
+        stead_system::terminal::width(&std::io::stdout()),
     )
 }
 

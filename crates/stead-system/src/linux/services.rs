@@ -1,15 +1,15 @@
-//! The running systemd, over D-Bus.
+//! The services of the running system: systemd, over D-Bus.
 
-use crate::input::{blocked, transient};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stead_core::call::{Failure, FailureKind};
-use stead_host::provider::Context;
-use stead_system::fs::{Kind, SystemRoot};
 use zbus::{Connection, DynamicType, Message, OwnedObjectPath, OwnedVariant, Type, Variant};
+
+use super::fs::{Kind, SystemRoot};
+use crate::cancel::Cancel;
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
@@ -23,34 +23,34 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 
 /// The systemd of the running system. One connection serves all calls.
 #[derive(Default)]
-pub(super) struct Systemd {
+pub struct Systemd {
     connection: Mutex<Option<Connection>>,
 }
 
 /// What a unit is doing.
-pub(super) struct Status {
+pub struct Status {
     active: String,
     path: OwnedObjectPath,
 }
 
 impl Status {
     /// Whether it runs.
-    pub(super) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         matches!(self.active.as_str(), "active" | "reloading" | "refreshing")
     }
 
     /// Whether it neither runs nor is about to: what is restarted again and again is not stopped.
-    pub(super) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
     }
 }
 
 /// The ID of one run of a unit (`InvocationID`).
-pub(super) type Invocation = Vec<u8>;
+pub type Invocation = Vec<u8>;
 
 /// The state of a service after its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lasting {
+pub enum Lasting {
     /// It still runs.
     Runs,
     /// It has nothing more to do.
@@ -59,14 +59,18 @@ pub(super) enum Lasting {
 
 /// What systemd is asked to do with a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Job {
+pub enum Job {
+    /// To start it.
     Start,
+    /// To stop it.
     Stop,
+    /// To stop it, if it runs, and start it.
     Restart,
 }
 
 impl Job {
-    pub(super) fn word(self) -> &'static str {
+    /// The verb that messages use.
+    pub fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Stop => "stop",
@@ -89,31 +93,31 @@ type Listed = (String, String, String, String, String, String, OwnedObjectPath, 
 
 impl Systemd {
     /// Whether systemd is the service manager of the running system.
-    pub(super) fn is_running() -> bool {
+    pub fn is_running() -> bool {
         SystemRoot::running().status("run/systemd/system").is_some_and(|found| found.kind == Kind::Directory)
     }
 
     /// What a unit is doing. One that systemd has not loaded is read by it for this.
-    pub(super) fn status(&self, unit: &str) -> Result<Status, Failure> {
+    pub fn status(&self, unit: &str) -> Result<Status, Failure> {
         let listed: Vec<Listed> = self.manager("ListUnitsByNames", &(vec![unit],))?;
-        let missing = || blocked("", format!("systemd does not know '{unit}'"));
+        let missing = || Failure::new(FailureKind::Blocked, format!("systemd does not know '{unit}'"));
         let (_, _, _, active, _, _, path, ..) = listed.into_iter().next().ok_or_else(missing)?;
         Ok(Status { active, path })
     }
 
     /// The names of the units that run and whose names fit the pattern.
-    pub(super) fn running(&self, pattern: &str) -> Result<Vec<String>, Failure> {
+    pub fn running(&self, pattern: &str) -> Result<Vec<String>, Failure> {
         let listed: Vec<Listed> = self.manager("ListUnitsByPatterns", &(vec!["active"], vec![pattern]))?;
         Ok(listed.into_iter().map(|(name, ..)| name).collect())
     }
 
     /// When a unit last began to start, in microseconds since 1970; 0 when it never did.
-    pub(super) fn started_at(&self, status: &Status) -> Result<u64, Failure> {
+    pub fn started_at(&self, status: &Status) -> Result<u64, Failure> {
         self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
     }
 
     /// Returns whether this process is the main process of a service.
-    pub(super) fn is_main_process(&self, unit: &str) -> Result<bool, Failure> {
+    pub fn is_main_process(&self, unit: &str) -> Result<bool, Failure> {
         if !unit.ends_with(".service") {
             return Ok(false);
         }
@@ -122,28 +126,34 @@ impl Systemd {
     }
 
     /// Lets systemd read the unit files again.
-    pub(super) fn reload(&self) -> Result<(), Failure> {
+    pub fn reload(&self) -> Result<(), Failure> {
         self.call(MANAGER_PATH, MANAGER, "Reload", &()).map(|_| ())
     }
 
     /// Runs a job to its end. What systemd would start from an outdated unit file is read again before.
-    pub(super) fn run(&self, cx: &Context, unit: &str, job: Job) -> Result<(), Failure> {
+    pub fn run(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: Job) -> Result<(), Failure> {
         let status = self.status(unit)?;
         if self.property(&status, UNIT, "NeedDaemonReload", |value| bool::try_from(value).ok())? {
             self.reload()?;
         }
         let path: OwnedObjectPath = self.manager(job.method(), &(unit, "replace"))?;
-        self.wait(cx, unit, job, &path)?;
+        self.wait(cancel, deadline, unit, (job, &path))?;
         self.check(unit, job)
     }
 
     /// Waits until a job is gone. The unit says what became of it; a signal could be missed.
-    fn wait(&self, cx: &Context, unit: &str, job: Job, path: &OwnedObjectPath) -> Result<(), Failure> {
+    fn wait(
+        &self,
+        cancel: &Cancel,
+        deadline: Duration,
+        unit: &str,
+        (job, path): (Job, &OwnedObjectPath),
+    ) -> Result<(), Failure> {
         const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-        let until = Instant::now().checked_add(cx.deadline);
+        let until = Instant::now().checked_add(deadline);
         let mut pause = Duration::from_millis(1);
         while self.is_queued(path)? {
-            if cx.cancel.is_cancelled() {
+            if cancel.is_cancelled() {
                 return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
             }
             if until.is_some_and(|until| Instant::now() > until) {
@@ -165,7 +175,7 @@ impl Systemd {
     }
 
     /// The present run of a unit.
-    pub(super) fn invocation(&self, unit: &str) -> Result<Invocation, Failure> {
+    pub fn invocation(&self, unit: &str) -> Result<Invocation, Failure> {
         self.property(&self.status(unit)?, UNIT, "InvocationID", |value| Invocation::try_from(value).ok())
     }
 
@@ -173,7 +183,7 @@ impl Systemd {
     ///
     /// # Errors
     /// When it has ended otherwise, or systemd started it again, as opposed to a user.
-    pub(super) fn has_lasted(&self, unit: &str, started: Option<&Invocation>) -> Result<Lasting, Failure> {
+    pub fn has_lasted(&self, unit: &str, started: Option<&Invocation>) -> Result<Lasting, Failure> {
         let status = self.status(unit)?;
         let restarts = self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())?;
         let text = |name| self.property(&status, SERVICE, name, |value| String::try_from(value).ok());
@@ -193,11 +203,11 @@ impl Systemd {
         let active = &status.active;
         let again = if restarts > 0 { format!("systemd started it again {restarts} times; ") } else { String::new() };
         let why = format!("{again}it is {active}, with result {result}; see `journalctl --unit {unit}`");
-        Err(transient("", format!("'{unit}' was started and did not keep running: {why}")))
+        Err(Failure::new(FailureKind::System, format!("'{unit}' was started and did not keep running: {why}")))
     }
 
     /// Returns whether a running service runs on: one that systemd had to start again is watched until it has run for so long.
-    pub(super) fn runs_on(&self, cx: &Context, unit: &str, stable_for: Duration) -> Result<bool, Failure> {
+    pub fn runs_on(&self, cancel: &Cancel, unit: &str, stable_for: Duration) -> Result<bool, Failure> {
         const PAUSE: Duration = Duration::from_millis(100);
         let status = self.status(unit)?;
         if self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())? == 0 {
@@ -207,7 +217,7 @@ impl Systemd {
         let began = UNIX_EPOCH + Duration::from_micros(self.started_at(&status)?);
         let age = SystemTime::now().duration_since(began).unwrap_or_default();
         let until = Instant::now().checked_add(stable_for.saturating_sub(age));
-        while until.is_some_and(|until| Instant::now() < until) && !cx.cancel.is_cancelled() {
+        while until.is_some_and(|until| Instant::now() < until) && !cancel.is_cancelled() {
             std::thread::sleep(PAUSE);
             if self.has_lasted(unit, Some(&invocation)).is_err() {
                 return Ok(false);
@@ -231,7 +241,7 @@ impl Systemd {
         }
         let active = status.active;
         let why = format!("it is {active}, with result {result}; see `journalctl --unit {unit}`");
-        Err(transient("", format!("cannot {} '{unit}': {why}", job.word())))
+        Err(Failure::new(FailureKind::System, format!("cannot {} '{unit}': {why}", job.word())))
     }
 
     fn property<T>(
@@ -306,5 +316,5 @@ fn failed(error: &zbus::Error) -> Failure {
         zbus::Error::FDO(error) => format!("systemd refused: {error}"),
         error => format!("cannot reach systemd over D-Bus: {error}"),
     };
-    transient("", message)
+    Failure::new(FailureKind::System, message)
 }

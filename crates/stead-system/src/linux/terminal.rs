@@ -1,0 +1,35 @@
+//! The terminal, and other inputs of this process.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::fs::AsHandle;
+
+/// How many columns of text the terminal has; `None` when it does not say, or there is none.
+pub fn width(output: &impl AsHandle) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// What is known of an input after waiting for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// It can be read at once: there is something, or its end.
+    Ready,
+    /// There is nothing yet.
+    Nothing,
+    /// It cannot be waited for.
+    Unknown,
+}
+
+/// Waits for an input for so long. A signal may end the wait early.
+pub fn wait_for_input(input: &impl AsHandle, longest: Duration) -> Input {
+    let longest = Timespec::try_from(longest).ok();
+    match poll(&mut [PollFd::new(input, PollFlags::IN)], longest.as_ref()) {
+        Ok(0) | Err(Errno::INTR) => Input::Nothing,
+        Ok(_) => Input::Ready,
+        Err(_) => Input::Unknown,
+    }
+}
