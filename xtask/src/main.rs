@@ -14,6 +14,7 @@ mod mutants;
 mod notices;
 mod package;
 mod repository;
+mod roof;
 mod tidy;
 
 use std::io::Write as _;

@@ -8,6 +8,7 @@ use syn::visit::{self, Visit};
 use crate::language;
 use crate::links;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
+use crate::roof;
 
 /// The crates that ship, from the bottom up: each may need those in front of it only.
 const LAYERS: &[&str] = &[
@@ -65,6 +66,7 @@ const FORBIDDEN: &str = "xtask/forbidden.txt";
 pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     let mut findings = direction(repository);
     findings.extend(core_needs(repository));
+    findings.extend(roof::check(repository, |name| LAYERS.contains(&name)));
     findings.extend(map(repository));
     findings.extend(promises(repository));
     findings.extend(words(repository)?);
