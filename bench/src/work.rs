@@ -81,7 +81,6 @@ pub(crate) fn lines(file: &Path, count: u32) -> String {
     )
 }
 
-/// That file.
 pub(crate) fn line_file(count: u32) -> String {
     (0..2 * count).map(|number| line_of(number) + "\n").collect()
 }

@@ -85,7 +85,6 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// One function.
 #[derive(Clone, Debug)]
 struct Function {
     path: String,

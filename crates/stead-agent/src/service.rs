@@ -106,7 +106,6 @@ const INSPECTION_GRACE: Duration = Duration::from_secs(20);
 /// So often it is looked whether a signal came.
 const SIGNAL_POLL: Duration = Duration::from_millis(200);
 
-/// The agent.
 pub(crate) struct Agent {
     job_host: JobHost,
     watcher: Option<Watcher>,

@@ -15,7 +15,6 @@ use crate::hover::resource;
 use crate::names::{Named, Names};
 use crate::place::{Context, at};
 
-/// The keys of a document.
 const DOCUMENT_KEYS: [&str; 9] = [
     "$schema",
     "contentVersion",

@@ -270,7 +270,6 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// Returns the description of a property.
     fn description(&self, property: &str) -> String {
         let description = self.keyword(property, "description").and_then(Json::as_str).map(text::plain);
         let description = description.filter(|text| !text.is_empty());

@@ -231,11 +231,11 @@ fn no_answer_shows_a_secret() {
     let mut machine = Machine::new();
     machine.start();
     machine.set("ResourceRetryCount=0", "PendingRetrySecs=1800");
-    let (told, blurted) = (machine.path("told"), "echo \"$secret\"; echo \"$secret\" >&2; exit 3");
+    let (kept, blurted) = (machine.path("kept"), "echo \"$secret\"; echo \"$secret\" >&2; exit 3");
     let document = json!({
         "parameters": {"password": {"type": "secureString"}},
         "resources": [
-            {"name": "told", "type": "Stead/File", "properties": {"path": told, "content": "[parameters('password')]"}},
+            {"name": "kept", "type": "Stead/File", "properties": {"path": kept, "content": "[parameters('password')]"}},
             {"name": "blurts", "type": "Stead/Command", "properties": {
                 "test": "false", "set": blurted, "environment": {"secret": "[parameters('password')]"}}},
         ],
@@ -246,7 +246,7 @@ fn no_answer_shows_a_secret() {
         machine.run(&["apply", &path, "--set", password, "--force"]);
         until(|| (machine.status()["Failures"].as_u64() >= Some(1)).then_some(()));
     }
-    machine.write("told", "something else");
+    machine.write("kept", "something else");
     let id = machine.json(&["report"])["reports"][0]["job"].as_str().unwrap().to_owned();
     let report = machine.ok(&["report", &id]);
     assert!(report.contains("<secureValue>"), "the program printed it, and it is covered: {report}");

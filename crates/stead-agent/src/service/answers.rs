@@ -43,7 +43,6 @@ struct Valid {
 }
 
 impl Agent {
-    /// Answers a request of a user.
     pub(super) fn answer(&self, request: Request, user: u32) -> Response {
         match request {
             Request::Submit(question) => self.submit(question, user).answers::<Submit>(),

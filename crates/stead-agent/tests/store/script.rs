@@ -48,7 +48,6 @@ fn at(step: usize) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + i64::try_from(step).unwrap()).unwrap()
 }
 
-/// The document that a step delivers.
 pub(crate) fn document(step: usize, length: usize) -> Delivered {
     let text = format!("# {step} {CANARY}\n{}", "x".repeat(length));
     let parameters = json!({"password": CANARY, "step": step}).as_object().unwrap().clone();

@@ -42,7 +42,7 @@ pub enum Alteration {
 /// let before = Value::from(json!({ "owner": { "name": "www-data" }, "tags": ["a", "b"] }));
 /// let after = Value::from(json!({ "owner": { "name": "root" }, "tags": ["b", "a"] }));
 /// let found = changes(&before, &after);
-/// // The deepest place that tells it; the order of the tags is no change.
+/// // The deepest place that tells it; another order of the tags changes nothing.
 /// assert_eq!(found.len(), 1);
 /// assert_eq!(found[0].path, "/owner/name");
 /// assert_eq!(found[0].what, Alteration::Replaced { old: "www-data".into(), new: "root".into() });

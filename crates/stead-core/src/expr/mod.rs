@@ -269,7 +269,7 @@ pub enum Answer {
 ///
 /// let evaluated = |text: &str| Expression::parse(text).map_err(Stop::Fault)?.evaluate(&OfACall);
 /// assert_eq!(evaluated("[concat('listen ', string(parameters('port')))]")?, Value::from("listen 80"));
-/// // Evaluating fetches nothing: the host is told what to supply.
+/// // Evaluating fetches nothing: it names what the host must supply.
 /// assert_eq!(evaluated("[envvar('HOME')]"), Err(Stop::Missing(FactKey::EnvironmentVariable("HOME".to_owned()))));
 /// // What is wrong is placed within the text, and says what was meant.
 /// let Err(Stop::Fault(fault)) = evaluated("[parameters('prot')]") else { return Err(Stop::Missing(FactKey::Now)) };

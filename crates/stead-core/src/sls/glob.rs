@@ -30,7 +30,6 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     reached.last().is_some_and(|here| *here)
 }
 
-/// Returns whether a text is a pattern.
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }

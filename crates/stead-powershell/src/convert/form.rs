@@ -84,7 +84,6 @@ pub(super) fn is_version(text: &str) -> bool {
     (2..=4).contains(&parts.len()) && parts.iter().all(fits)
 }
 
-/// Returns whether it is a semantic version.
 pub(super) fn is_semantic_version(text: &str) -> bool {
     let core = text.split(['-', '+']).next().unwrap_or_default();
     let fits = |part: &str| digits(part).is_some_and(|part| part <= 0x7fff_ffff);

@@ -27,7 +27,6 @@ use crate::resource::Resource;
 
 /// A resource that a configuration can name by a keyword.
 pub(crate) struct Target {
-    /// Its type.
     pub(crate) type_name: TypeName,
     /// The version that it must have.
     pub(crate) version: Option<String>,

@@ -2,7 +2,6 @@
 
 use super::Fault;
 
-/// A token.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token<'a> {
     /// A name or a keyword.

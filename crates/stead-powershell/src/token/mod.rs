@@ -31,7 +31,6 @@ pub(crate) enum Mode {
     Member,
 }
 
-/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TokenKind {
     /// The end of the text.
@@ -144,7 +143,6 @@ impl TokenKind {
 /// A token: what it is and the bytes that it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
-    /// The kind of token.
     pub(crate) kind: TokenKind,
     /// The offset of its first byte.
     pub(crate) start: usize,
@@ -232,7 +230,6 @@ impl<'a> Lexer<'a> {
         self.peeked = None;
     }
 
-    /// The text of a token.
     pub(crate) fn text(&self, token: Token) -> &'a str {
         self.text.get(token.start..token.end).unwrap_or_default()
     }

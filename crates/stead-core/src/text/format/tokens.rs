@@ -8,7 +8,6 @@ use crate::text::read::options;
 /// The characters between tokens. Other characters that show nothing are a part of them.
 pub(super) const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
-/// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FormatTokenKind {
     /// Text, plain or in quotes.
