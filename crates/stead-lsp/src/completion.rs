@@ -12,8 +12,8 @@ use stead_resources::builtins;
 
 use crate::file::File;
 use crate::hover::resource;
-use crate::names::{Named, Names};
-use crate::place::{Context, at};
+use crate::names::{DocumentName, DocumentNames};
+use crate::place::{CursorContext, at};
 
 const DOCUMENT_KEYS: [&str; 9] = [
     "$schema",
@@ -31,32 +31,32 @@ const DOCUMENT_KEYS: [&str; 9] = [
 pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     let (place, start) = at(&file.text, offset);
     let range = file.lines.range(&file.text, (start, offset));
-    let names = file.last_read().map(|(text, root)| Names::of(text, root));
+    let names = file.last_read().map(|(text, root)| DocumentNames::of(text, root));
     let items = match &place {
-        Context::DocumentKey => keys(&DOCUMENT_KEYS),
-        Context::InstanceKey => keys(INSTANCE_KEYS),
-        Context::Type => types(),
-        Context::IdType => of_document(names.as_ref(), |names| {
+        CursorContext::DocumentKey => keys(&DOCUMENT_KEYS),
+        CursorContext::InstanceKey => keys(INSTANCE_KEYS),
+        CursorContext::Type => types(),
+        CursorContext::IdType => of_document(names.as_ref(), |names| {
             names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
         }),
-        Context::IdName { type_name } => of_document(names.as_ref(), |names| {
+        CursorContext::IdName { type_name } => of_document(names.as_ref(), |names| {
             let is_meant = |each: &&(String, String)| each.0.eq_ignore_ascii_case(type_name);
             names.instances.iter().filter(is_meant).map(|(_, name)| name.clone()).collect()
         }),
-        Context::Parameter => {
-            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Parameter(_))))
+        CursorContext::Parameter => {
+            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, DocumentName::Parameter(_))))
         }
-        Context::Variable => {
-            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Variable(_))))
+        CursorContext::Variable => {
+            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, DocumentName::Variable(_))))
         }
-        Context::Function => calls(),
-        Context::Property { type_name, path } => {
+        CursorContext::Function => calls(),
+        CursorContext::Property { type_name, path } => {
             resource(file, type_name).map(|call| properties(&call, path)).unwrap_or_default()
         }
-        Context::Value { type_name, path } => {
+        CursorContext::Value { type_name, path } => {
             resource(file, type_name).map(|call| values(&call, path)).unwrap_or_default()
         }
-        Context::Nothing => Vec::new(),
+        CursorContext::Nothing => Vec::new(),
     };
     // The colon of a key that is there already stays.
     let has_colon = file.text.get(offset..).is_some_and(|rest| rest.starts_with(':'));
@@ -89,14 +89,14 @@ fn keys(names: &[&str]) -> Vec<CompletionItem> {
     names.iter().map(key).collect()
 }
 
-fn of_document(names: Option<&Names>, choose: impl Fn(&Names) -> Vec<String>) -> Vec<CompletionItem> {
+fn of_document(names: Option<&DocumentNames>, choose: impl Fn(&DocumentNames) -> Vec<String>) -> Vec<CompletionItem> {
     let mut found = names.map(choose).unwrap_or_default();
     found.sort();
     found.dedup();
     found.into_iter().map(|name| item(name, CompletionItemKind::REFERENCE)).collect()
 }
 
-fn declared(names: &Names, is_meant: impl Fn(&Named) -> bool) -> Vec<String> {
+fn declared(names: &DocumentNames, is_meant: impl Fn(&DocumentName) -> bool) -> Vec<String> {
     names.declared().filter(|mention| is_meant(&mention.named)).map(|mention| mention.named.name().to_owned()).collect()
 }
 

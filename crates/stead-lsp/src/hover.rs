@@ -4,7 +4,7 @@ use stead_core::expr::functions;
 use stead_engine::ResourceCall;
 
 use crate::file::File;
-use crate::place::{Context, classified, path_at};
+use crate::place::{CursorContext, classified, path_at};
 
 /// Markdown about what stands at a byte, and the bytes that it is about.
 pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize))> {
@@ -15,8 +15,8 @@ pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize
     let position = u32::try_from(offset).ok()?;
     let word = word_at(text, offset)?;
     let page = match classified(&path_at(root, position)?) {
-        Context::Type => resource(file, text.get(word.0..word.1)?)?.reference().to_markdown(),
-        Context::Property { type_name, path } => {
+        CursorContext::Type => resource(file, text.get(word.0..word.1)?)?.reference().to_markdown(),
+        CursorContext::Property { type_name, path } => {
             let call = resource(file, &type_name)?;
             let name = path.join(".");
             let reference = call.reference();

@@ -7,7 +7,7 @@ use stead_core::text::{Kind, Node, Source, Sources, Span, locate};
 
 /// A thing with a name in a document.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Named {
+pub(crate) enum DocumentName {
     Parameter(String),
     Variable(String),
     /// An instance; types are compared without regard to case, so this one is in lower case.
@@ -17,7 +17,7 @@ pub(crate) enum Named {
     },
 }
 
-impl Named {
+impl DocumentName {
     fn instance(type_name: &str, name: &str) -> Self {
         Self::Instance { type_name: type_name.to_lowercase(), name: name.to_owned() }
     }
@@ -32,14 +32,14 @@ impl Named {
 /// One place where a name stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Mention {
-    pub(crate) named: Named,
+    pub(crate) named: DocumentName,
     pub(crate) span: Span,
-    pub(crate) form: Form,
+    pub(crate) form: NameForm,
 }
 
 /// How a name is written at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum NameForm {
     /// As the key or the value that declares it.
     Declaration,
     /// As text in single quotes in an expression.
@@ -49,13 +49,13 @@ pub(crate) enum Form {
 }
 
 /// Everything that a document declares and uses, in the order written.
-pub(crate) struct Names {
+pub(crate) struct DocumentNames {
     pub(crate) mentions: Vec<Mention>,
     /// The type of each instance as it is written, with its name.
     pub(crate) instances: Vec<(String, String)>,
 }
 
-impl Names {
+impl DocumentNames {
     pub(crate) fn of(text: &str, root: &Node) -> Self {
         let mut sources = Sources::default();
         sources.add(Source::new("", text));
@@ -73,24 +73,25 @@ impl Names {
     }
 
     /// Every place where that is mentioned.
-    pub(crate) fn of_named<'n>(&'n self, named: &'n Named) -> impl Iterator<Item = &'n Mention> {
+    pub(crate) fn of_named<'n>(&'n self, named: &'n DocumentName) -> impl Iterator<Item = &'n Mention> {
         self.mentions.iter().filter(move |mention| mention.named == *named)
     }
 
     /// The declarations, in the order written.
     pub(crate) fn declared(&self) -> impl Iterator<Item = &Mention> {
-        self.mentions.iter().filter(|mention| mention.form == Form::Declaration)
+        self.mentions.iter().filter(|mention| mention.form == NameForm::Declaration)
     }
 
-    fn declare(&mut self, named: Named, span: Span) {
-        self.mentions.push(Mention { named, span, form: Form::Declaration });
+    fn declare(&mut self, named: DocumentName, span: Span) {
+        self.mentions.push(Mention { named, span, form: NameForm::Declaration });
     }
 
     /// Notes the names that a document, or the properties of a group, declares.
     fn document(&mut self, node: &Node) {
-        for (section, named) in
-            [("parameters", Named::Parameter as fn(String) -> Named), ("variables", Named::Variable)]
-        {
+        for (section, named) in [
+            ("parameters", DocumentName::Parameter as fn(String) -> DocumentName),
+            ("variables", DocumentName::Variable),
+        ] {
             for entry in node.get(section).and_then(Node::entries).into_iter().flatten() {
                 self.declare(named(entry.key.to_string()), entry.key_span);
             }
@@ -101,7 +102,7 @@ impl Names {
             if let (Some(type_name), Some(name)) = (type_name, name)
                 && !is_expression(name.value)
             {
-                self.declare(Named::instance(type_name, name.value), name.span);
+                self.declare(DocumentName::instance(type_name, name.value), name.span);
                 self.instances.push((type_name.to_owned(), name.value.to_owned()));
             }
             if let Some(properties) =
@@ -142,22 +143,23 @@ impl Names {
     fn id(&mut self, text: &str, span: Span) {
         if let Ok(id) = ResourceId::parse(text) {
             self.mentions.push(Mention {
-                named: Named::instance(id.type_name.as_str(), &id.name),
+                named: DocumentName::instance(id.type_name.as_str(), &id.name),
                 span,
-                form: Form::Id,
+                form: NameForm::Id,
             });
         }
     }
 
     fn expression(&mut self, text: &str, span: Span, sources: &Sources) {
         let Ok(expression) = Expression::parse(text) else { return };
-        for (function, named) in
-            [("parameters", Named::Parameter as fn(String) -> Named), ("variables", Named::Variable)]
-        {
+        for (function, named) in [
+            ("parameters", DocumentName::Parameter as fn(String) -> DocumentName),
+            ("variables", DocumentName::Variable),
+        ] {
             for argument in expression.calls(function).filter_map(|call| call.arguments().next()) {
                 if let Some(name) = argument.text() {
                     let span = locate(sources, span, argument.at());
-                    self.mentions.push(Mention { named: named(name.to_owned()), span, form: Form::Quoted });
+                    self.mentions.push(Mention { named: named(name.to_owned()), span, form: NameForm::Quoted });
                 }
             }
         }
@@ -166,8 +168,8 @@ impl Names {
             if let (Some(type_name), Some(name)) = (arguments.next(), arguments.next())
                 && let (Some(type_name), Some(text)) = (type_name.text(), name.text())
             {
-                let named = Named::instance(type_name, text);
-                self.mentions.push(Mention { named, span: locate(sources, span, name.at()), form: Form::Quoted });
+                let named = DocumentName::instance(type_name, text);
+                self.mentions.push(Mention { named, span: locate(sources, span, name.at()), form: NameForm::Quoted });
             }
         }
         for function in ["reference", "stateChanged"] {
@@ -186,16 +188,16 @@ impl Mention {
         let quote = written.chars().next().filter(|first| matches!(first, '"' | '\''));
         match (self.form, quote) {
             // In quotes of the expression, within which the quotes of the string around it must not occur.
-            (Form::Quoted, _) => Some(format!("'{name}'")),
-            (Form::Id, _) => {
+            (NameForm::Quoted, _) => Some(format!("'{name}'")),
+            (NameForm::Id, _) => {
                 let (type_name, _) = written.split_once(':')?;
                 let start = type_name.trim_start_matches(['"', '\'']);
                 let id = ResourceId::parse(&format!("{start}:x")).ok()?;
                 let id = ResourceId { name: name.into(), ..id }.to_string();
                 Some(quote.map_or_else(|| id.clone(), |quote| format!("{quote}{id}{quote}")))
             }
-            (Form::Declaration, Some(quote)) => Some(format!("{quote}{name}{quote}")),
-            (Form::Declaration, None) => Some(name.to_owned()),
+            (NameForm::Declaration, Some(quote)) => Some(format!("{quote}{name}{quote}")),
+            (NameForm::Declaration, None) => Some(name.to_owned()),
         }
     }
 }

@@ -4,7 +4,7 @@ use stead_core::text::{self, Kind, Limits, Node, SourceId};
 
 /// The context of a position: the thing that is, or is to be, written there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Context {
+pub(crate) enum CursorContext {
     /// A key of the document.
     DocumentKey,
     /// A key of an instance.
@@ -30,7 +30,7 @@ pub(crate) enum Context {
 }
 
 /// Returns the context of a position, and where the word begins that stands there.
-pub(crate) fn at(text: &str, offset: usize) -> (Context, usize) {
+pub(crate) fn at(text: &str, offset: usize) -> (CursorContext, usize) {
     let before = text.get(..offset).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     if let Some(expression) = open_expression(line) {
@@ -59,48 +59,48 @@ fn open_expression(line: &str) -> Option<&str> {
     line.get(from + 2..).filter(|rest| !rest.starts_with('['))
 }
 
-fn in_expression(expression: &str, offset: usize) -> (Context, usize) {
+fn in_expression(expression: &str, offset: usize) -> (CursorContext, usize) {
     // Quotes in pairs are text that has ended.
     let open = (expression.matches('\'').count() % 2 == 1).then(|| expression.rfind('\'')).flatten();
     let Some(quote) = open else {
         let word = trailing(expression, |letter| letter.is_alphanumeric() || letter == '.');
-        return (Context::Function, offset - word.len());
+        return (CursorContext::Function, offset - word.len());
     };
     let (call, word) = (expression.get(..quote).unwrap_or_default(), expression.get(quote + 1..).unwrap_or_default());
     let call = call.trim_end();
     let place = if call.ends_with("parameters(") {
-        Context::Parameter
+        CursorContext::Parameter
     } else if call.ends_with("variables(") && !call.ends_with("lambdaVariables(") {
-        Context::Variable
+        CursorContext::Variable
     } else if call.ends_with("resourceId(") {
-        Context::IdType
+        CursorContext::IdType
     } else {
-        id_name(call).unwrap_or(Context::Nothing)
+        id_name(call).unwrap_or(CursorContext::Nothing)
     };
     (place, offset - word.len())
 }
 
 /// Of `resourceId('TYPE',` the name of an instance of that type.
-fn id_name(call: &str) -> Option<Context> {
+fn id_name(call: &str) -> Option<CursorContext> {
     let arguments = call.rsplit_once("resourceId(")?.1.trim_start();
     let (type_name, rest) = arguments.strip_prefix('\'')?.split_once('\'')?;
-    (rest.trim() == ",").then(|| Context::IdName { type_name: type_name.to_owned() })
+    (rest.trim() == ",").then(|| CursorContext::IdName { type_name: type_name.to_owned() })
 }
 
 /// Returns the context of the word at a position as if it were written out: a key or a value.
-fn in_tree(text: &str, (start, end): (usize, usize)) -> Context {
+fn in_tree(text: &str, (start, end): (usize, usize)) -> CursorContext {
     const WORD: &str = "steadcursor";
-    let (Some(before), Some(behind)) = (text.get(..start), text.get(end..)) else { return Context::Nothing };
+    let (Some(before), Some(behind)) = (text.get(..start), text.get(end..)) else { return CursorContext::Nothing };
     let is_key = behind.trim_start_matches(' ').starts_with(':');
     let forms = [WORD.to_owned(), format!("{WORD}: 0")];
     let forms = if is_key { &forms[..1] } else { &forms[..] };
     let found = forms.iter().filter_map(|form| {
         let (root, findings) = text::read(SourceId(0), &format!("{before}{form}{behind}"), &Limits::default());
         let place = classified(&path_to(&root?, WORD)?);
-        (place != Context::Nothing).then_some((findings.len(), place))
+        (place != CursorContext::Nothing).then_some((findings.len(), place))
     });
     // What can be read best was probably meant.
-    found.min_by_key(|(faults, _)| *faults).map_or(Context::Nothing, |(_, place)| place)
+    found.min_by_key(|(faults, _)| *faults).map_or(CursorContext::Nothing, |(_, place)| place)
 }
 
 /// One step from the root of a tree to a part of it.
@@ -160,18 +160,18 @@ fn type_of(node: &Node) -> Option<String> {
 }
 
 /// Returns the context at the end of a path.
-pub(crate) fn classified(path: &[TreeStep]) -> Context {
+pub(crate) fn classified(path: &[TreeStep]) -> CursorContext {
     let is_resources = |step: &TreeStep| matches!(step, TreeStep::Member { name, .. } if name == "resources");
     let instance = path.windows(2).rposition(|pair| is_resources(&pair[0]) && pair[1] == TreeStep::Element);
     let Some(instance) = instance else {
         return match path {
-            [TreeStep::Key { .. }] => Context::DocumentKey,
-            _ => Context::Nothing,
+            [TreeStep::Key { .. }] => CursorContext::DocumentKey,
+            _ => CursorContext::Nothing,
         };
     };
     match path.get(instance + 2..).unwrap_or_default() {
-        [] | [TreeStep::Key { .. }] => Context::InstanceKey,
-        [TreeStep::Member { name, .. }] if name == "type" => Context::Type,
+        [] | [TreeStep::Key { .. }] => CursorContext::InstanceKey,
+        [TreeStep::Member { name, .. }] if name == "type" => CursorContext::Type,
         [TreeStep::Member { name, type_name: Some(type_name) }, inner @ ..] if name == "properties" => {
             let names = inner.iter().filter_map(|step| match step {
                 TreeStep::Member { name, .. } => Some(name.clone()),
@@ -179,11 +179,11 @@ pub(crate) fn classified(path: &[TreeStep]) -> Context {
             });
             let (type_name, path) = (type_name.clone(), names.collect::<Vec<String>>());
             match inner.last() {
-                None | Some(TreeStep::Key { .. }) => Context::Property { type_name, path },
-                _ => Context::Value { type_name, path },
+                None | Some(TreeStep::Key { .. }) => CursorContext::Property { type_name, path },
+                _ => CursorContext::Value { type_name, path },
             }
         }
-        _ => Context::Nothing,
+        _ => CursorContext::Nothing,
     }
 }
 
@@ -192,39 +192,40 @@ mod tests {
     use super::*;
 
     /// The place at `|` in a text.
-    fn place(text: &str) -> Context {
+    fn place(text: &str) -> CursorContext {
         let offset = text.find('|').unwrap_or_default();
         at(&text.replacen('|', "", 1), offset).0
     }
 
     #[test]
     fn places_follow_from_the_tree_and_from_expressions() {
-        let property = |path: &[&str]| Context::Property {
+        let property = |path: &[&str]| CursorContext::Property {
             type_name: "Stead/File".to_owned(),
             path: path.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let value = |path: &str| Context::Value { type_name: "Stead/File".to_owned(), path: vec![path.to_owned()] };
+        let value =
+            |path: &str| CursorContext::Value { type_name: "Stead/File".to_owned(), path: vec![path.to_owned()] };
         let instance = "resources:\n- name: a\n  type: Stead/File\n";
         for (text, wanted) in [
-            ("re|".to_owned(), Context::DocumentKey),
-            ("resources:\n- name: a\n  type: St|\n".to_owned(), Context::Type),
-            ("resources:\n- name: a\n  type: |\n".to_owned(), Context::Type),
-            ("resources:\n- {name: a, type: St|}\n".to_owned(), Context::Type),
-            (format!("{instance}  pro|\n"), Context::InstanceKey),
+            ("re|".to_owned(), CursorContext::DocumentKey),
+            ("resources:\n- name: a\n  type: St|\n".to_owned(), CursorContext::Type),
+            ("resources:\n- name: a\n  type: |\n".to_owned(), CursorContext::Type),
+            ("resources:\n- {name: a, type: St|}\n".to_owned(), CursorContext::Type),
+            (format!("{instance}  pro|\n"), CursorContext::InstanceKey),
             (format!("{instance}  properties:\n    pa|\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    con|\n"), property(&[])),
             (format!("{instance}  properties: {{path: a, |}}\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    _exist: t|\n"), value("_exist")),
             (format!("{instance}  properties:\n    con|tent: a\n"), property(&[])),
-            (format!("{instance}  properties: {{path: \"[con|"), Context::Function),
-            (format!("{instance}  properties: {{path: \"[concat(parameters('|"), Context::Parameter),
-            (format!("{instance}  properties: {{path: \"[concat(variables('x|"), Context::Variable),
-            (format!("{instance}  dependsOn: [\"[resourceId('St|"), Context::IdType),
+            (format!("{instance}  properties: {{path: \"[con|"), CursorContext::Function),
+            (format!("{instance}  properties: {{path: \"[concat(parameters('|"), CursorContext::Parameter),
+            (format!("{instance}  properties: {{path: \"[concat(variables('x|"), CursorContext::Variable),
+            (format!("{instance}  dependsOn: [\"[resourceId('St|"), CursorContext::IdType),
             (
                 format!("{instance}  dependsOn: [\"[resourceId('Stead/File', '|"),
-                Context::IdName { type_name: "Stead/File".to_owned() },
+                CursorContext::IdName { type_name: "Stead/File".to_owned() },
             ),
-            (format!("{instance}  properties: {{path: \"[[con|"), Context::Nothing),
+            (format!("{instance}  properties: {{path: \"[[con|"), CursorContext::Nothing),
         ] {
             assert_eq!(place(&text), wanted, "{text}");
         }

@@ -26,7 +26,7 @@ use crate::completion::completion;
 use crate::file::File;
 use crate::formatting::edits;
 use crate::hover::hover;
-use crate::names::{Form, Mention, Named, Names, is_plain};
+use crate::names::{DocumentName, DocumentNames, Mention, NameForm, is_plain};
 use crate::position::Encoding;
 
 /// Serves on a connection until the editor ends the session.
@@ -188,7 +188,7 @@ impl Server<'_> {
                 let (file, offset) = self.at(&params.text_document_position)?;
                 let with_declaration = params.context.include_declaration;
                 let found = mentions(file, offset).map(|(_, all)| {
-                    let wanted = all.iter().filter(|each| with_declaration || each.form != Form::Declaration);
+                    let wanted = all.iter().filter(|each| with_declaration || each.form != NameForm::Declaration);
                     wanted.map(|each| location(file, each)).collect::<Vec<Location>>()
                 });
                 Ok(data(found.unwrap_or_default()))
@@ -232,9 +232,9 @@ fn read<T: DeserializeOwned>(params: Json) -> Result<T, Refused> {
 }
 
 /// Returns the thing that is named at a byte, and every place where it is.
-fn mentions(file: &File, offset: usize) -> Option<(Named, Vec<Mention>)> {
+fn mentions(file: &File, offset: usize) -> Option<(DocumentName, Vec<Mention>)> {
     let (text, root) = file.last_read().filter(|(text, _)| *text == file.text)?;
-    let names = Names::of(text, root);
+    let names = DocumentNames::of(text, root);
     let at_cursor = names.at(offset)?.named.clone();
     let all = names.of_named(&at_cursor).cloned().collect();
     Some((at_cursor, all))
@@ -245,7 +245,7 @@ fn location(file: &File, mention: &Mention) -> Location {
 }
 
 fn declarations(file: &File, all: &[Mention]) -> Vec<Location> {
-    all.iter().filter(|mention| mention.form == Form::Declaration).map(|mention| location(file, mention)).collect()
+    all.iter().filter(|mention| mention.form == NameForm::Declaration).map(|mention| location(file, mention)).collect()
 }
 
 fn rename(file: &File, offset: usize, name: &str) -> Result<WorkspaceEdit, Refused> {
@@ -256,7 +256,7 @@ fn rename(file: &File, offset: usize, name: &str) -> Result<WorkspaceEdit, Refus
         let why = "a name begins with a letter and consists of letters, digits, '_', '-' and '.'";
         return Err(refused(format!("'{name}' cannot be used: {why}")));
     }
-    if all.iter().filter(|mention| mention.form == Form::Declaration).count() != 1 {
+    if all.iter().filter(|mention| mention.form == NameForm::Declaration).count() != 1 {
         return Err(refused(format!("'{}' is not declared just once in this document", named.name())));
     }
     let edit = |mention: &Mention| {
@@ -288,14 +288,14 @@ fn formatted(file: &File) -> Result<Vec<TextEdit>, Refused> {
 /// The outline: parameters, variables and instances.
 fn symbols(file: &File) -> Vec<DocumentSymbol> {
     let Some((text, root)) = file.last_read().filter(|(text, _)| *text == file.text) else { return Vec::new() };
-    let names = Names::of(text, root);
+    let names = DocumentNames::of(text, root);
     let types: BTreeMap<String, &str> =
         names.instances.iter().map(|(type_name, _)| (type_name.to_lowercase(), type_name.as_str())).collect();
     let symbol = |mention: &Mention| {
         let (kind, detail) = match &mention.named {
-            Named::Parameter(_) => (SymbolKind::CONSTANT, "parameter".to_owned()),
-            Named::Variable(_) => (SymbolKind::VARIABLE, "variable".to_owned()),
-            Named::Instance { type_name, .. } => {
+            DocumentName::Parameter(_) => (SymbolKind::CONSTANT, "parameter".to_owned()),
+            DocumentName::Variable(_) => (SymbolKind::VARIABLE, "variable".to_owned()),
+            DocumentName::Instance { type_name, .. } => {
                 (SymbolKind::OBJECT, types.get(type_name).copied().unwrap_or(type_name).to_owned())
             }
         };

@@ -66,12 +66,12 @@ struct Root {
     complete: bool,
     /// The paths and variables that finding the modules depends on.
     on: Dependencies,
-    modules: Vec<Entry>,
+    modules: Vec<KeptModule>,
 }
 
 /// A module that was found.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct KeptModule {
     found: FoundModule,
     state: ModuleState,
 }
@@ -206,11 +206,11 @@ impl Inventory {
         let nothing = Lists::new();
         let recorder = Recorder::new(modules.files, &nothing);
         let (found, errors) = find(directory, &recorder);
-        let mut known: BTreeMap<PathBuf, Entry> =
+        let mut known: BTreeMap<PathBuf, KeptModule> =
             known.into_iter().flat_map(|root| root.modules).map(|entry| (entry.found.file.clone(), entry)).collect();
         let entry = |found: FoundModule| match known.remove(&found.file) {
             Some(entry) if entry.found == found => entry,
-            _ => Entry { found, state: ModuleState::Unread },
+            _ => KeptModule { found, state: ModuleState::Unread },
         };
         let modules = found.into_iter().map(entry).collect();
         let (on, lists) = recorder.into_parts();
@@ -227,7 +227,7 @@ impl Inventory {
         let searched = self.roots.iter().map(|(directory, root)| (directory, root));
         let others = self.others.iter().take(KEPT);
         let mut kept = |(directory, root): (&PathBuf, &Root)| {
-            let entry = |entry: &Entry| Entry {
+            let entry = |entry: &KeptModule| KeptModule {
                 found: entry.found.clone(),
                 state: entry.kept(self.index.as_ref(), index.now, &mut parts).unwrap_or(ModuleState::Unread),
             };
@@ -242,7 +242,7 @@ impl Inventory {
     }
 }
 
-impl Entry {
+impl KeptModule {
     /// Reads the module unless it is known as it is now; returns whether it did.
     fn bring_up(&mut self, index: Option<&Parted>, modules: &Modules<'_>, lists: &Lists) -> bool {
         let kept: Option<Reading> = match &self.state {

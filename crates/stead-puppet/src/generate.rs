@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::Files;
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
-use crate::name::{self, Names};
+use crate::name::{self, AttributeNames};
 use crate::resource_type::{ResourceType, class_name};
 use crate::{documents, example, reference, type_file};
 
@@ -179,7 +179,7 @@ fn types<'r>(resources: &'r [ResourceToGenerate], options: &ModuleOptions) -> Re
     let mut sorted: Vec<_> = resources.iter().map(|each| (each.type_name.to_lowercase(), each)).collect();
     sorted.sort_by(|(a, first), (b, second)| a.cmp(b).then_with(|| second.version.cmp(&first.version)));
     let short = short_names(&sorted);
-    let mut names = Names::default();
+    let mut names = AttributeNames::default();
     let mut types = Vec::with_capacity(sorted.len());
     for versions in sorted.chunk_by(|(a, _), (b, _)| a == b) {
         let Some((folded, newest)) = versions.first() else { continue };

@@ -65,11 +65,11 @@ pub(crate) fn snake(name: &str) -> String {
 
 /// Gives every name to one thing only.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct AttributeNames {
     taken: BTreeSet<String>,
 }
 
-impl Names {
+impl AttributeNames {
     /// Names of attributes, without those that Puppet has, and others.
     pub(crate) fn of_attributes<'a>(others: impl IntoIterator<Item = &'a str>) -> Self {
         Self { taken: RESERVED.iter().copied().chain(others).map(str::to_owned).collect() }

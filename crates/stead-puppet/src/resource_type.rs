@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::data_type::{Bounds, Case, DataType, quoted};
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
 use crate::members::{MemberNames, rename_members};
-use crate::name::{self, Names};
+use crate::name::{self, AttributeNames};
 use crate::ruby::Literal;
 use crate::text;
 use crate::translate::Translator;
@@ -182,7 +182,7 @@ impl<'r> Builder<'r> {
         let existence = self.existence();
         let of_every_type = self.of_every_type();
         let own = of_every_type.iter().map(|attribute| attribute.name.as_str());
-        let mut names = Names::of_attributes(own.chain(existence.iter().map(|_| "dsc_ensure")));
+        let mut names = AttributeNames::of_attributes(own.chain(existence.iter().map(|_| "dsc_ensure")));
         let mut attributes: Vec<_> = existence.iter().map(|existence| self.ensure(existence)).collect();
         attributes.extend(self.namevars(&mut names));
         let mut others = self.others(existence.as_ref(), &mut names);
@@ -195,7 +195,7 @@ impl<'r> Builder<'r> {
         attributes
     }
 
-    fn namevars(&self, names: &mut Names) -> Vec<Attribute> {
+    fn namevars(&self, names: &mut AttributeNames) -> Vec<Attribute> {
         let keys: Vec<_> = self.keys().collect();
         let mut namevars = Vec::with_capacity(keys.len() + 1);
         if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
@@ -215,7 +215,7 @@ impl<'r> Builder<'r> {
     }
 
     /// Returns the attributes of the properties that are neither a key nor what `ensure` stands for.
-    fn others(&self, existence: Option<&Existence<'_>>, names: &mut Names) -> Vec<Attribute> {
+    fn others(&self, existence: Option<&Existence<'_>>, names: &mut AttributeNames) -> Vec<Attribute> {
         let is_ensure = |name: &str| existence.is_some_and(|existence| existence.property == name);
         let others = self.properties.keys().filter(|name| !is_ensure(name) && !self.keys().any(|key| key == **name));
         others.map(|name| self.attribute(name, self.behaviour(name), names)).collect()
@@ -236,7 +236,7 @@ impl<'r> Builder<'r> {
         }
     }
 
-    fn attribute(&self, property: &str, behaviour: Behaviour, names: &mut Names) -> Attribute {
+    fn attribute(&self, property: &str, behaviour: Behaviour, names: &mut AttributeNames) -> Attribute {
         let data_type = self.translator.property(property, self.properties.get(property).unwrap_or(&&Json::Null));
         let secret = data_type.has_sensitive();
         let data_type = self.in_place(data_type, property, behaviour);

@@ -8,7 +8,7 @@ use stead_core::diag::{Diagnostic, did_you_mean, nearest};
 use stead_core::source::{SourceId, Span};
 use stead_core::text::{Entry, Kind, Limits, Node, read};
 
-use super::table::{DAYS, FOREIGN, Form, PURPOSES, SETTINGS, Setting, meant, names, word};
+use super::table::{DAYS, FOREIGN, PURPOSES, SETTINGS, Setting, SettingForm, meant, names, word};
 use super::{Backoff, Settings};
 use crate::window::{Purpose, Window};
 
@@ -164,34 +164,34 @@ impl Settings {
     fn set(&mut self, setting: &Setting, node: &Node) -> Result<(), Wrong> {
         let refused = || Wrong::new(node.span, format!("{} must be {}", setting.name, setting.values()));
         match (&setting.form, &node.kind) {
-            (Form::Truth(of), Kind::Bool(truth)) => *of(self) = *truth,
-            (Form::Count(range, of), Kind::Number(number)) => {
+            (SettingForm::Truth(of), Kind::Bool(truth)) => *of(self) = *truth,
+            (SettingForm::Count(range, of), Kind::Number(number)) => {
                 let count = number.as_u64().and_then(|count| u32::try_from(count).ok());
                 *of(self) = count.filter(|count| range.contains(count)).ok_or_else(refused)?;
             }
-            (Form::Time(unit, range, of), Kind::Number(number)) => {
+            (SettingForm::Time(unit, range, of), Kind::Number(number)) => {
                 let time = number.as_f64().and_then(|count| unit.time(count));
                 *of(self) = time.filter(|time| range.contains(time)).ok_or_else(refused)?;
             }
-            (Form::Word(words), Kind::String(text)) => {
+            (SettingForm::Word(words), Kind::String(text)) => {
                 if !(words.set)(self, text) {
                     let near = nearest(text, (words.all)());
                     let help = near.map(did_you_mean);
                     return Err(Wrong { help, ..refused() });
                 }
             }
-            (Form::Command(of), Kind::Array(items)) => {
+            (SettingForm::Command(of), Kind::Array(items)) => {
                 let words = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
                 let is_program = |words: &Vec<String>| words.first().is_some_and(|program| !program.is_empty());
                 *of(self) = words.filter(is_program).ok_or_else(refused)?;
             }
-            (Form::Windows(of), Kind::Array(items)) => {
+            (SettingForm::Windows(of), Kind::Array(items)) => {
                 *of(self) = items.iter().map(window).collect::<Result<_, _>>()?;
             }
-            (Form::Count(..) | Form::Time(..), Kind::String(text)) if text.parse::<f64>().is_ok() => {
+            (SettingForm::Count(..) | SettingForm::Time(..), Kind::String(text)) if text.parse::<f64>().is_ok() => {
                 return Err(refused().with_help("remove the quotes"));
             }
-            (Form::Truth(_), Kind::String(text)) if text.parse::<bool>().is_ok() => {
+            (SettingForm::Truth(_), Kind::String(text)) if text.parse::<bool>().is_ok() => {
                 return Err(refused().with_help("remove the quotes"));
             }
             _ => return Err(refused()),

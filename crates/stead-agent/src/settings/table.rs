@@ -28,11 +28,11 @@ pub struct Setting {
     pub name: &'static str,
     /// The meaning, in Markdown.
     pub meaning: &'static str,
-    pub(super) form: Form,
+    pub(super) form: SettingForm,
 }
 
 /// The values that a setting takes, and where they are kept.
-pub(super) enum Form {
+pub(super) enum SettingForm {
     Truth(fn(&mut Settings) -> &mut bool),
     Count(RangeInclusive<u32>, fn(&mut Settings) -> &mut u32),
     Time(Unit, RangeInclusive<Duration>, fn(&mut Settings) -> &mut Duration),
@@ -86,7 +86,7 @@ pub static SETTINGS: &[Setting] = &[
         meaning: "What is done with a document that does not say it itself: applied until it has converged once \
             (`ApplyOnly`), then checked (`ApplyAndMonitor`), then kept in its desired state (`ApplyAndAutoCorrect`), or \
             only ever tested (`MonitorOnly`).",
-        form: Form::Word(Words {
+        form: SettingForm::Word(Words {
             all: || names(&ConfigurationMode::ALL),
             get: |settings| settings.configuration_mode.as_str(),
             set: |settings, text| put(&mut settings.configuration_mode, word(&ConfigurationMode::ALL, text)),
@@ -95,24 +95,24 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "ConfigurationModeFrequencyMins",
         meaning: "How often the current document is checked.",
-        form: Form::Time(Unit::Minutes, SECOND..=MONTH, |settings| &mut settings.check_every),
+        form: SettingForm::Time(Unit::Minutes, SECOND..=MONTH, |settings| &mut settings.check_every),
     },
     Setting {
         name: "SplaySecs",
         meaning: "Up to how much later a check begins, at random, so that not all machines check at once.",
-        form: Form::Time(Unit::Seconds, Duration::ZERO..=MONTH, |settings| &mut settings.splay),
+        form: SettingForm::Time(Unit::Seconds, Duration::ZERO..=MONTH, |settings| &mut settings.splay),
     },
     Setting {
         name: "RebootNodeIfNeeded",
         meaning: "Whether the machine is restarted when a resource asks for it. If not, the document waits until an operator \
             restarts it.",
-        form: Form::Truth(|settings| &mut settings.reboot_node_if_needed),
+        form: SettingForm::Truth(|settings| &mut settings.reboot_node_if_needed),
     },
     Setting {
         name: "ActionAfterReboot",
         meaning: "What follows after a restart that a resource asked for: the document is applied further, or is held until \
             an operator asks for it.",
-        form: Form::Word(Words {
+        form: SettingForm::Word(Words {
             all: || names(&ACTIONS),
             get: |settings| name(&ACTIONS, &settings.action_after_reboot),
             set: |settings, text| put(&mut settings.action_after_reboot, word(&ACTIONS, text)),
@@ -122,13 +122,13 @@ pub static SETTINGS: &[Setting] = &[
         name: "MaxRestarts",
         meaning: "How often the machine is restarted for one document. Restarts for a document that has converged are \
             forgiven after a day without one.",
-        form: Form::Count(0..=1000, |settings| &mut settings.max_restarts),
+        form: SettingForm::Count(0..=1000, |settings| &mut settings.max_restarts),
     },
     Setting {
         name: "NewDocument",
         meaning: "What happens to a document that is delivered while another is pending: it replaces that one, or is \
             refused.",
-        form: Form::Word(Words {
+        form: SettingForm::Word(Words {
             all: || names(&NEW_DOCUMENTS),
             get: |settings| name(&NEW_DOCUMENTS, &settings.new_document),
             set: |settings, text| put(&mut settings.new_document, word(&NEW_DOCUMENTS, text)),
@@ -137,65 +137,67 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "MaxPendingConfigRetryCount",
         meaning: "How often a pending document that failed is tried again; 0 for as often as it takes.",
-        form: Form::Count(0..=u32::MAX, |settings| &mut settings.max_pending_retries),
+        form: SettingForm::Count(0..=u32::MAX, |settings| &mut settings.max_pending_retries),
     },
     Setting {
         name: "PendingRetrySecs",
         meaning: "How long after its first failure a pending document is tried again; twice as long after each further one. \
             Each wait is shorter by up to half, at random, so that not all machines try at once.",
-        form: Form::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.pending_backoff.base),
+        form: SettingForm::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.pending_backoff.base),
     },
     Setting {
         name: "PendingRetryMaxSecs",
         meaning: "The longest time between two tries of a pending document.",
-        form: Form::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.pending_backoff.cap),
+        form: SettingForm::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.pending_backoff.cap),
     },
     Setting {
         name: "ResourceRetryCount",
         meaning: "How often a resource that fails is tried again within one job.",
-        form: Form::Count(0..=1000, |settings| &mut settings.resource_retries),
+        form: SettingForm::Count(0..=1000, |settings| &mut settings.resource_retries),
     },
     Setting {
         name: "ResourceRetrySecs",
         meaning: "How long after its first failure a resource is tried again; twice as long after each further one.",
-        form: Form::Time(Unit::Seconds, Duration::ZERO..=DAY, |settings| &mut settings.resource_backoff.base),
+        form: SettingForm::Time(Unit::Seconds, Duration::ZERO..=DAY, |settings| &mut settings.resource_backoff.base),
     },
     Setting {
         name: "ResourceRetryMaxSecs",
         meaning: "The longest time between two tries of a resource.",
-        form: Form::Time(Unit::Seconds, Duration::ZERO..=DAY, |settings| &mut settings.resource_backoff.cap),
+        form: SettingForm::Time(Unit::Seconds, Duration::ZERO..=DAY, |settings| &mut settings.resource_backoff.cap),
     },
     Setting {
         name: "ResourceTimeoutSecs",
         meaning: "How long one call of a resource may take.",
-        form: Form::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.resource_timeout),
+        form: SettingForm::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.resource_timeout),
     },
     Setting {
         name: "MaintenanceWindows",
         meaning: "When the machine may be changed and restarted; at any time if there is no window for it. A window has \
             `From` and `To` (\"HH:MM\", local time; one that does not end after it begins ends on the next day), `Days` on \
             which it begins (every day if left out), and `For`: `Set`, `Restart`, or `Any` of them. Checks go on outside.",
-        form: Form::Windows(|settings| &mut settings.windows),
+        form: SettingForm::Windows(|settings| &mut settings.windows),
     },
     Setting {
         name: "StatusRetentionTimeInDays",
         meaning: "How long reports are kept.",
-        form: Form::Time(Unit::Days, DAY..=Duration::from_hours(36_500 * 24), |settings| &mut settings.retention),
+        form: SettingForm::Time(Unit::Days, DAY..=Duration::from_hours(36_500 * 24), |settings| {
+            &mut settings.retention
+        }),
     },
     Setting {
         name: "Generations",
         meaning: "How many former documents are kept for `restore`, besides those that are staged.",
-        form: Form::Count(0..=10_000, |settings| &mut settings.generations),
+        form: SettingForm::Count(0..=10_000, |settings| &mut settings.generations),
     },
     Setting {
         name: "RestartCommand",
         meaning: "The program that restarts the machine, and its arguments.",
-        form: Form::Command(|settings| &mut settings.restart_command),
+        form: SettingForm::Command(|settings| &mut settings.restart_command),
     },
     Setting {
         name: "Width",
         meaning: "How many instances are worked on at once; 0 for as many as there are processors.",
-        form: Form::Count(0..=1024, |settings| &mut settings.width),
+        form: SettingForm::Count(0..=1024, |settings| &mut settings.width),
     },
 ];
 
@@ -239,15 +241,15 @@ impl Setting {
     pub fn value(&self, settings: &Settings) -> String {
         let mut settings = settings.clone();
         match &self.form {
-            Form::Truth(of) => of(&mut settings).to_string(),
-            Form::Count(_, of) => of(&mut settings).to_string(),
-            Form::Time(unit, _, of) => unit.count(*of(&mut settings)).to_string(),
-            Form::Word(words) => (words.get)(&settings).to_owned(),
-            Form::Command(of) => {
+            SettingForm::Truth(of) => of(&mut settings).to_string(),
+            SettingForm::Count(_, of) => of(&mut settings).to_string(),
+            SettingForm::Time(unit, _, of) => unit.count(*of(&mut settings)).to_string(),
+            SettingForm::Word(words) => (words.get)(&settings).to_owned(),
+            SettingForm::Command(of) => {
                 let arguments: Vec<String> = of(&mut settings).iter().map(|argument| quoted(argument)).collect();
                 format!("[{}]", arguments.join(", "))
             }
-            Form::Windows(of) => {
+            SettingForm::Windows(of) => {
                 let windows: Vec<String> = of(&mut settings).iter().map(written).collect();
                 format!("[{}]", windows.join(", "))
             }
@@ -258,27 +260,27 @@ impl Setting {
     pub(super) fn json(&self, settings: &Settings) -> Json {
         let mut settings = settings.clone();
         match &self.form {
-            Form::Truth(of) => json!(of(&mut settings)),
-            Form::Count(_, of) => json!(of(&mut settings)),
-            Form::Time(unit, _, of) => whole(unit.count(*of(&mut settings))),
-            Form::Word(words) => json!((words.get)(&settings)),
-            Form::Command(of) => json!(of(&mut settings)),
-            Form::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
+            SettingForm::Truth(of) => json!(of(&mut settings)),
+            SettingForm::Count(_, of) => json!(of(&mut settings)),
+            SettingForm::Time(unit, _, of) => whole(unit.count(*of(&mut settings))),
+            SettingForm::Word(words) => json!((words.get)(&settings)),
+            SettingForm::Command(of) => json!(of(&mut settings)),
+            SettingForm::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
         }
     }
 
     /// Returns the values that it takes in words, such as `true or false`.
     pub fn values(&self) -> String {
         match &self.form {
-            Form::Truth(_) => "true or false".to_owned(),
-            Form::Count(range, _) => format!("a whole number from {} to {}", range.start(), range.end()),
-            Form::Time(unit, range, _) => {
+            SettingForm::Truth(_) => "true or false".to_owned(),
+            SettingForm::Count(range, _) => format!("a whole number from {} to {}", range.start(), range.end()),
+            SettingForm::Time(unit, range, _) => {
                 let (least, most) = (unit.shown(*range.start()), unit.shown(*range.end()));
                 format!("a number of {}, at least {least} and at most {most}", unit.name())
             }
-            Form::Word(words) => format!("one of {}", (words.all)().join(", ")),
-            Form::Command(_) => "a program and its arguments, as an array of strings".to_owned(),
-            Form::Windows(_) => {
+            SettingForm::Word(words) => format!("one of {}", (words.all)().join(", ")),
+            SettingForm::Command(_) => "a program and its arguments, as an array of strings".to_owned(),
+            SettingForm::Windows(_) => {
                 "an array of windows such as {Days: [Sat, Sun], From: \"22:00\", To: \"04:00\", For: Any}".to_owned()
             }
         }

@@ -18,7 +18,7 @@ pub(crate) const CANARY: &str = "canary-7c2b1f";
 
 /// One change of the record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     /// A document of so many bytes is accepted.
     Accept(usize),
     /// A job over it begins.
@@ -34,8 +34,8 @@ pub(crate) enum Step {
 }
 
 /// The steps of a seed: everything once, in an order that makes sense, with documents of different lengths.
-pub(crate) fn steps(seed: usize) -> Vec<Step> {
-    use Step::{Accept, Begin, Converge, Remove, Restore, Settings};
+pub(crate) fn steps(seed: usize) -> Vec<ScriptStep> {
+    use ScriptStep::{Accept, Begin, Converge, Remove, Restore, Settings};
     let lengths = [0, 1, 300, 5_000, 70_000];
     let length = |each: usize| lengths[(seed + each) % lengths.len()];
     let mut steps = vec![Accept(length(0)), Settings, Begin, Converge, Accept(length(1)), Accept(length(2)), Begin];
@@ -57,11 +57,11 @@ pub(crate) fn document(step: usize, length: usize) -> Delivered {
 /// Changes the state as a step does; `put` stores a document.
 pub(crate) fn take<E>(
     state: &mut AgentState,
-    (number, step): (usize, Step),
+    (number, step): (usize, ScriptStep),
     put: impl FnOnce(&Delivered) -> Result<String, E>,
 ) -> Result<(), E> {
     match step {
-        Step::Accept(length) => {
+        ScriptStep::Accept(length) => {
             let generation = Generation {
                 content: put(&document(number, length))?,
                 origin: format!("{number} {length}"),
@@ -75,11 +75,11 @@ pub(crate) fn take<E>(
             };
             state.submit(Submission { generation, force: false, publish: false }).unwrap();
         }
-        Step::Restore => {
+        ScriptStep::Restore => {
             let generation = state.to_restore(None).unwrap();
             state.submit(Submission { generation, force: false, publish: false }).unwrap();
         }
-        Step::Begin => state.begin(Job {
+        ScriptStep::Begin => state.begin(Job {
             id: format!("job-{number}"),
             generation: state.pending.unwrap(),
             kind: JobKind::Initial,
@@ -88,15 +88,15 @@ pub(crate) fn take<E>(
             boot: BootId("boot".to_owned()),
             only: std::collections::BTreeSet::new(),
         }),
-        Step::Converge => {
+        ScriptStep::Converge => {
             let (restart, settled) = (BTreeSet::new(), None);
             let result = JobResult::Converged;
             let (troubles, error) = (Vec::new(), None);
             let outcome = JobOutcome { result, restart, settled, not_in_state: 0, instances: 3, troubles, error };
             state.end(outcome, at(number), Spread::NONE);
         }
-        Step::Settings => state.settings.generations = u32::try_from(number % 7).unwrap(),
-        Step::Remove => drop(state.remove(Stage::Previous).unwrap()),
+        ScriptStep::Settings => state.settings.generations = u32::try_from(number % 7).unwrap(),
+        ScriptStep::Remove => drop(state.remove(Stage::Previous).unwrap()),
     }
     Ok(())
 }

@@ -11,23 +11,23 @@ use crate::identity::DocumentIdentity;
 /// A manifest, whose contents are only named.
 pub(super) struct Manifest<'t> {
     identity: Option<&'t str>,
-    document: (&'t str, Named),
+    document: (&'t str, ContentName),
     entries: Vec<(&'t str, Listed)>,
 }
 
 /// A content by its length and digest.
 #[derive(Clone, PartialEq, Eq)]
-struct Named {
+struct ContentName {
     size: u64,
     digest: String,
 }
 
 enum Listed {
     Folder { mode: u32 },
-    File { mode: u32, content: Named },
+    File { mode: u32, content: ContentName },
 }
 
-impl Named {
+impl ContentName {
     fn of(content: &[u8]) -> Self {
         Self { size: content.len() as u64, digest: sha256(content) }
     }
@@ -58,12 +58,12 @@ impl<'t> Manifest<'t> {
     pub(super) fn of(bundle: &'t Bundle) -> Self {
         let listed = |entry: &Entry| match entry {
             Entry::Folder { mode } => Listed::Folder { mode: *mode },
-            Entry::File { mode, content } => Listed::File { mode: *mode, content: Named::of(content) },
+            Entry::File { mode, content } => Listed::File { mode: *mode, content: ContentName::of(content) },
         };
         let (name, text) = &bundle.document;
         Self {
             identity: bundle.identity.as_ref().and_then(DocumentIdentity::name),
-            document: (name, Named::of(text.as_bytes())),
+            document: (name, ContentName::of(text.as_bytes())),
             entries: bundle.entries.iter().map(|(path, entry)| (path.as_str(), listed(entry))).collect(),
         }
     }
@@ -74,12 +74,12 @@ impl<'t> Manifest<'t> {
         if let Some(identity) = self.identity {
             let _ = writeln!(text, "identity {identity}");
         }
-        let (name, Named { size, digest }) = &self.document;
+        let (name, ContentName { size, digest }) = &self.document;
         let _ = writeln!(text, "document {size} {digest} {name}");
         for (path, listed) in &self.entries {
             let _ = match listed {
                 Listed::Folder { mode } => writeln!(text, "folder {mode:03o} {path}"),
-                Listed::File { mode, content: Named { size, digest } } => {
+                Listed::File { mode, content: ContentName { size, digest } } => {
                     writeln!(text, "file {mode:03o} {size} {digest} {path}")
                 }
             };
@@ -95,7 +95,7 @@ impl<'t> Manifest<'t> {
         if identity.is_some() {
             lines.next();
         }
-        let document = lines.next().and_then(|(line, _)| Named::parse(line.strip_prefix("document ")?));
+        let document = lines.next().and_then(|(line, _)| ContentName::parse(line.strip_prefix("document ")?));
         let (content, name) = document.ok_or(BundleError::Line(1))?;
         let mut entries: Vec<(&str, Listed)> = Vec::new();
         for (line, at) in lines {
@@ -118,7 +118,7 @@ impl<'t> Manifest<'t> {
     /// The bundle with the contents that are named, which stand one behind the other in the order of their digests.
     pub(super) fn filled(self, contents: &[u8]) -> Result<Bundle, BundleError> {
         let contents = self.contents(contents)?;
-        let content = |named: &Named| contents.get(named.digest.as_str()).cloned().unwrap_or_default();
+        let content = |named: &ContentName| contents.get(named.digest.as_str()).cloned().unwrap_or_default();
         let (name, named) = &self.document;
         let bytes = content(named);
         let text = std::str::from_utf8(&bytes).map_err(|_| BundleError::Content((*name).to_owned()))?;
@@ -172,6 +172,6 @@ fn entry(line: &str) -> Option<(&str, Listed)> {
         return Some((path, Listed::Folder { mode }));
     }
     let (mode, rest) = mode(line.strip_prefix("file ")?)?;
-    let (content, path) = Named::parse(rest)?;
+    let (content, path) = ContentName::parse(rest)?;
     Some((path, Listed::File { mode, content }))
 }

@@ -109,7 +109,7 @@ pub(super) enum Run {
     /// From the values of its arguments alone; there is a result for all of the right types.
     Total(fn(Arguments) -> Value),
     /// From the values of its arguments alone.
-    Pure(fn(Arguments) -> Outcome),
+    Pure(fn(Arguments) -> BuiltinResult),
     /// Decides itself which arguments are computed.
     Lazy(Lazy),
     /// Asks the environment.
@@ -188,7 +188,7 @@ impl Sight {
 }
 
 /// The result of a function, or what is wrong with its arguments.
-pub(super) type Outcome = Result<Value, Wrong>;
+pub(super) type BuiltinResult = Result<Value, Wrong>;
 
 /// A mistake in the arguments of a function.
 #[derive(Debug)]
@@ -275,7 +275,7 @@ impl Builtin {
     }
 
     /// Computes a pure function; every argument has the right type and hides nothing that it needs to see.
-    pub(super) fn compute(&self, arguments: Vec<Value>) -> Option<Outcome> {
+    pub(super) fn compute(&self, arguments: Vec<Value>) -> Option<BuiltinResult> {
         let arguments = Arguments { values: arguments.into_iter(), taken: 0 };
         match self.run {
             Run::Total(run) => Some(Ok(run(arguments))),

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::builtin::{Ask, Builtin, Run};
 use super::codes;
 use super::evaluate::{Evaluator, Frame, needed_later, stop};
-use super::syntax::{AccessStep, Accessor, Form, Lambda, Node, quoted};
+use super::syntax::{AccessStep, Accessor, ExpressionForm, Lambda, Node, quoted};
 use super::{Expression, Stop, Template, UserFunction};
 use crate::text::{self, node::Kind};
 use crate::value::{Closure, Function, Value};
@@ -25,14 +25,16 @@ struct Bound {
 impl Bound {
     /// Returns whether a part reads something bound, or may: the name can be computed.
     fn occurs_in(&self, node: &Node) -> bool {
-        let mut found = matches!(node.kind, Form::Lambda(_));
+        let mut found = matches!(node.kind, ExpressionForm::Lambda(_));
         node.walk(&mut |part| {
-            let Form::Call { builtin, arguments } = &part.kind else { return };
+            let ExpressionForm::Call { builtin, arguments } = &part.kind else { return };
             found |= match builtin.run {
                 Run::Ask(Ask::LambdaVariable) => match arguments.first().map(|argument| &argument.kind) {
-                    Some(Form::Constant(Value::String(name))) => self.names.iter().any(|each| **each == **name),
+                    Some(ExpressionForm::Constant(Value::String(name))) => {
+                        self.names.iter().any(|each| **each == **name)
+                    }
                     // Not a name; and numbers stand for captured values.
-                    Some(Form::Constant(_)) => false,
+                    Some(ExpressionForm::Constant(_)) => false,
                     _ => true,
                 },
                 Run::Ask(Ask::Parameter) => self.parameters,
@@ -86,7 +88,7 @@ impl Capture<'_, '_> {
 
     /// The text of a part; what does not depend on anything bound is computed now.
     fn part(&mut self, node: &Node) -> Result<String, Stop> {
-        if let Form::Constant(literal) = &node.kind {
+        if let ExpressionForm::Constant(literal) = &node.kind {
             return Ok(match literal {
                 Value::String(text) => quoted(text),
                 other => other.to_redacted_json().to_string(),
@@ -97,11 +99,11 @@ impl Capture<'_, '_> {
             return Ok(self.keep(needed_later(value)?));
         }
         match &node.kind {
-            Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
-            Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
-            Form::Lambda(lambda) => self.lambda(lambda),
-            Form::Access { of, path } => Ok(self.part(of)? + &self.path(path)?),
-            Form::Constant(value) => Ok(self.keep(value.clone())),
+            ExpressionForm::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
+            ExpressionForm::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            ExpressionForm::Lambda(lambda) => self.lambda(lambda),
+            ExpressionForm::Access { of, path } => Ok(self.part(of)? + &self.path(path)?),
+            ExpressionForm::Constant(value) => Ok(self.keep(value.clone())),
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::builtin::{Ask, Builtin, Lazy, Run, ValueKind};
 use super::builtins::check_template;
 use super::evaluate::{Evaluator, access_of_kinds, located};
-use super::syntax::{AccessStep, Form, Lambda, Node};
+use super::syntax::{AccessStep, ExpressionForm, Lambda, Node};
 use super::{Answer, Environment, Expression, Fault, Stop, UserFunction, exceeded};
 use crate::budget::Budget;
 use crate::value::{DataType, Value};
@@ -124,11 +124,11 @@ impl Check<'_> {
     /// it.
     fn parts(&mut self, node: &Node, open: &'static [ValueKind]) -> PartialValue {
         match &node.kind {
-            Form::Constant(value) => PartialValue::Value(value.clone()),
-            Form::Lambda(_) => PartialValue::NOTHING,
-            Form::Call { builtin, arguments } => self.call(builtin, arguments, open),
-            Form::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
-            Form::Access { of, path } => {
+            ExpressionForm::Constant(value) => PartialValue::Value(value.clone()),
+            ExpressionForm::Lambda(_) => PartialValue::NOTHING,
+            ExpressionForm::Call { builtin, arguments } => self.call(builtin, arguments, open),
+            ExpressionForm::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
+            ExpressionForm::Access { of, path } => {
                 let mut of = self.known(of);
                 for accessor in path {
                     if let AccessStep::Index(index) = &accessor.step {
@@ -229,14 +229,14 @@ impl Check<'_> {
     /// around.
     fn names<'n>(&mut self, node: &'n Node, bound: &mut Vec<&'n str>) {
         match &node.kind {
-            Form::Constant(_) => {}
-            Form::Call { builtin, arguments } => {
+            ExpressionForm::Constant(_) => {}
+            ExpressionForm::Call { builtin, arguments } => {
                 self.name(builtin, node, arguments, bound);
                 for argument in arguments {
                     self.names(argument, bound);
                 }
             }
-            Form::UserCall { name, arguments } => {
+            ExpressionForm::UserCall { name, arguments } => {
                 let evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
                 if let Err(Stop::Fault(fault)) = evaluator.function(name, &node.at) {
                     self.wrong(fault);
@@ -245,8 +245,8 @@ impl Check<'_> {
                     self.names(argument, bound);
                 }
             }
-            Form::Lambda(lambda) => self.body(lambda, bound),
-            Form::Access { of, path } => {
+            ExpressionForm::Lambda(lambda) => self.body(lambda, bound),
+            ExpressionForm::Access { of, path } => {
                 self.names(of, bound);
                 for accessor in path {
                     if let AccessStep::Index(index) = &accessor.step {
@@ -266,7 +266,7 @@ impl Check<'_> {
 
     /// A call by a name that is written in the expression.
     fn name(&mut self, builtin: &'static Builtin, node: &Node, arguments: &[Node], bound: &[&str]) {
-        let [Node { kind: Form::Constant(Value::String(name)), .. }] = arguments else { return };
+        let [Node { kind: ExpressionForm::Constant(Value::String(name)), .. }] = arguments else { return };
         let is_checked = match builtin.run {
             Run::Ask(Ask::Parameter | Ask::Variable) => true,
             Run::Ask(Ask::LambdaVariable) => !bound.contains(&name.as_str()),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::builtin::{Ask, Builtin, Lazy, Run, ValueKind, Wrong};
 use super::codes;
-use super::syntax::{AccessStep, Accessor, Form, Lambda, Node};
+use super::syntax::{AccessStep, Accessor, ExpressionForm, Lambda, Node};
 use super::{Environment, Fault, Help, Stop};
 use crate::budget::{Budget, Exceeded};
 use crate::diag::{Code, nearest};
@@ -159,11 +159,11 @@ impl<'e> Evaluator<'e> {
 
     pub(super) fn value(&mut self, node: &Node) -> Result<Value, Stop> {
         match &node.kind {
-            Form::Constant(value) => self.copied(value.clone(), &node.at),
-            Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
-            Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
-            Form::Access { of, path } => self.accesses(of, path),
-            Form::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
+            ExpressionForm::Constant(value) => self.copied(value.clone(), &node.at),
+            ExpressionForm::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
+            ExpressionForm::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            ExpressionForm::Access { of, path } => self.accesses(of, path),
+            ExpressionForm::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
         }
     }
 
@@ -198,7 +198,7 @@ impl<'e> Evaluator<'e> {
 
     /// The captured value that a call stands for: one whose argument is a number instead of a name.
     fn captured(&self, ask: Ask, arguments: &[Node]) -> Option<Value> {
-        let [Node { kind: Form::Constant(Value::Number(number)), .. }] = arguments else { return None };
+        let [Node { kind: ExpressionForm::Constant(Value::Number(number)), .. }] = arguments else { return None };
         let position = usize::try_from(number.as_u64()?).ok()?;
         self.captured.get(position).filter(|_| ask == Ask::LambdaVariable).cloned()
     }
@@ -286,7 +286,7 @@ impl<'e> Evaluator<'e> {
     }
 
     fn over(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
-        let [array, Node { kind: Form::Lambda(lambda), .. }] = nodes else {
+        let [array, Node { kind: ExpressionForm::Lambda(lambda), .. }] = nodes else {
             let message = format!("Function '{}' requires an array and a lambda", builtin.name);
             return Err(stop(&codes::LAMBDA, at, message, None));
         };
@@ -334,7 +334,7 @@ impl<'e> Evaluator<'e> {
     fn accesses(&mut self, of: &Node, path: &[Accessor]) -> Result<Value, Stop> {
         let mut value = self.value(of)?;
         let is_reference =
-            matches!(&of.kind, Form::Call { builtin, .. } if matches!(builtin.run, Run::Ask(Ask::Reference)));
+            matches!(&of.kind, ExpressionForm::Call { builtin, .. } if matches!(builtin.run, Run::Ask(Ask::Reference)));
         for (position, accessor) in path.iter().enumerate() {
             let key = match &accessor.step {
                 AccessStep::Member(name) if is_reference && position == 0 && &**name == STATE => Key::State,

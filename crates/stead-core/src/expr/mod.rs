@@ -35,7 +35,7 @@ use crate::id::ResourceId;
 use crate::text::{self, Leaf, Span};
 use crate::value::Value;
 use evaluate::{Evaluator, exceeded};
-use syntax::{Form, Node};
+use syntax::{ExpressionForm, Node};
 
 /// A parsed expression: what is wrong with it whatever it is given has been found already.
 #[derive(Clone, PartialEq)]
@@ -382,7 +382,7 @@ impl Expression {
     pub fn calls(&self, function: &str) -> impl Iterator<Item = Call<'_>> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
-            if let Form::Call { builtin, arguments } = &node.kind
+            if let ExpressionForm::Call { builtin, arguments } = &node.kind
                 && builtin.name == function
             {
                 found.push(Call { node, arguments });
@@ -395,7 +395,7 @@ impl Expression {
     pub fn all_calls(&self) -> impl Iterator<Item = (&'static Builtin, Call<'_>)> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
-            if let Form::Call { builtin, arguments } = &node.kind {
+            if let ExpressionForm::Call { builtin, arguments } = &node.kind {
                 found.push((*builtin, Call { node, arguments }));
             }
         });
@@ -406,8 +406,8 @@ impl Expression {
     pub fn accesses(&self, function: &str) -> impl Iterator<Item = Access<'_>> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
-            if let Form::Access { of, path } = &node.kind
-                && let Form::Call { builtin, arguments } = &of.kind
+            if let ExpressionForm::Access { of, path } = &node.kind
+                && let ExpressionForm::Call { builtin, arguments } = &of.kind
                 && builtin.name == function
                 && let Some(node) = arguments.first()
             {
@@ -423,7 +423,7 @@ impl Expression {
     pub fn builtins(&self) -> impl Iterator<Item = (&'static Builtin, Range<usize>)> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
-            if let Form::Call { builtin, .. } = &node.kind {
+            if let ExpressionForm::Call { builtin, .. } = &node.kind {
                 found.push((*builtin, node.at.clone()));
             }
         });
@@ -434,7 +434,7 @@ impl Expression {
     pub fn user_functions(&self) -> impl Iterator<Item = &str> {
         let mut found: Vec<&str> = Vec::new();
         self.root.walk(&mut |node| {
-            if let Form::UserCall { name, .. } = &node.kind {
+            if let ExpressionForm::UserCall { name, .. } = &node.kind {
                 found.push(name);
             }
         });
@@ -486,7 +486,7 @@ impl Part<'_> {
     /// The function of the language that it is a call of, with its arguments.
     pub fn call(&self) -> Option<(&'static Builtin, Call<'_>)> {
         match &self.node.kind {
-            Form::Call { builtin, arguments } => Some((*builtin, Call { node: self.node, arguments })),
+            ExpressionForm::Call { builtin, arguments } => Some((*builtin, Call { node: self.node, arguments })),
             _ => None,
         }
     }
@@ -494,7 +494,7 @@ impl Part<'_> {
     /// The text, if it is written as such.
     pub fn text(&self) -> Option<&str> {
         match &self.node.kind {
-            Form::Constant(Value::String(text)) => Some(text),
+            ExpressionForm::Constant(Value::String(text)) => Some(text),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use super::builtin::{Builtin, Lazy, Run, ValueKind};
 use super::builtins::find;
 use super::codes;
 use super::evaluate::{Evaluator, MAX_NESTING, access, fits, shallow};
-use super::syntax::Form;
+use super::syntax::ExpressionForm;
 use super::{Environment, Expression, Named, Stop, Template, UserFunction, is_expression};
 use crate::budget::Budget;
 use crate::id::SecretName;
@@ -181,9 +181,10 @@ impl Opener<'_> {
 
     fn each(&mut self, array: &Value, closure: &Closure) -> Result<Value, OpenError> {
         let expression = Expression::parse(&closure.source).map_err(|fault| unreadable(&fault, closure))?;
-        let function = if let Form::Call { builtin, .. } = &expression.root.kind { builtin.name } else { "expression" };
+        let function =
+            if let ExpressionForm::Call { builtin, .. } = &expression.root.kind { builtin.name } else { "expression" };
         let array @ Value::Array(_) = self.value(array)? else { return Err(refused(function)) };
-        let scope = Scope::of(closure).map_err(|fault| unreadable(&fault, closure))?;
+        let scope = ClosureScope::of(closure).map_err(|fault| unreadable(&fault, closure))?;
         let captured = std::iter::once(array).chain(closure.captured.iter().cloned()).collect();
         let mut evaluator = Evaluator::with_captured(
             &scope,
@@ -211,17 +212,17 @@ fn unreadable(fault: &super::Fault, closure: &Closure) -> OpenError {
 }
 
 /// The environment of a closure: the functions that it carries along.
-struct Scope {
+struct ClosureScope {
     functions: Vec<UserFunction>,
 }
 
-impl Scope {
+impl ClosureScope {
     fn of(closure: &Closure) -> Result<Self, super::Fault> {
         Ok(Self { functions: closure.functions.iter().map(user_function).collect::<Result<_, _>>()? })
     }
 }
 
-impl Environment for Scope {
+impl Environment for ClosureScope {
     fn function(&self, name: &str) -> Option<&UserFunction> {
         self.functions.iter().find(|each| each.name.value == name)
     }

@@ -30,12 +30,12 @@ pub(super) const MAX_LENGTH: usize = 1 << 20;
 #[derive(Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) at: Range<usize>,
-    pub(super) kind: Form,
+    pub(super) kind: ExpressionForm,
 }
 
 /// The syntactic form of a part.
 #[derive(Clone, PartialEq)]
-pub(super) enum Form {
+pub(super) enum ExpressionForm {
     /// A literal.
     Constant(Value),
     /// A call of a function of the language; the number of arguments is right.
@@ -68,7 +68,7 @@ impl Accessor {
         match &self.step {
             AccessStep::Member(name) => Some(name),
             AccessStep::Index(index) => match &index.kind {
-                Form::Constant(Value::String(name)) => Some(name),
+                ExpressionForm::Constant(Value::String(name)) => Some(name),
                 _ => None,
             },
         }
@@ -89,14 +89,14 @@ impl Node {
     pub(super) fn walk<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         visit(self);
         match &self.kind {
-            Form::Constant(_) => {}
-            Form::Call { arguments, .. } | Form::UserCall { arguments, .. } => {
+            ExpressionForm::Constant(_) => {}
+            ExpressionForm::Call { arguments, .. } | ExpressionForm::UserCall { arguments, .. } => {
                 for argument in arguments {
                     argument.walk(visit);
                 }
             }
-            Form::Lambda(lambda) => lambda.body.walk(visit),
-            Form::Access { of, path } => {
+            ExpressionForm::Lambda(lambda) => lambda.body.walk(visit),
+            ExpressionForm::Access { of, path } => {
                 of.walk(visit);
                 for accessor in path {
                     if let AccessStep::Index(index) = &accessor.step {
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
         }
         let node = self.value()?;
         match node.kind {
-            Form::Constant(_) => Err(Fault {
+            ExpressionForm::Constant(_) => Err(Fault {
                 code: &codes::UNEXPECTED,
                 message: "Unable to parse: this is not a function call".to_owned(),
                 at: node.at,
@@ -399,14 +399,14 @@ impl<'t> Parser<'t> {
     fn text(&mut self) -> Result<Node, Fault> {
         let (token, at) = self.bump()?;
         let Token::Text(content) = token else { return Err(self.unexpected("text")) };
-        Ok(Node { at, kind: Form::Constant(content.into()) })
+        Ok(Node { at, kind: ExpressionForm::Constant(content.into()) })
     }
 
     fn integer(&mut self) -> Result<Node, Fault> {
         let (_, at) = self.bump()?;
         let digits = self.word(&at);
         match digits.parse::<i64>() {
-            Ok(integer) => Ok(Node { at, kind: Form::Constant(integer.into()) }),
+            Ok(integer) => Ok(Node { at, kind: ExpressionForm::Constant(integer.into()) }),
             Err(_) => Err(fault(
                 &codes::INTEGER_SIZE,
                 at,
@@ -431,8 +431,8 @@ impl<'t> Parser<'t> {
         }
         match (self.token == Token::Open, &*name) {
             (true, _) => self.call(&name, at),
-            (false, "true") => Ok(Node { at, kind: Form::Constant(true.into()) }),
-            (false, "false") => Ok(Node { at, kind: Form::Constant(false.into()) }),
+            (false, "true") => Ok(Node { at, kind: ExpressionForm::Constant(true.into()) }),
+            (false, "false") => Ok(Node { at, kind: ExpressionForm::Constant(false.into()) }),
             (false, _) => Err(self.no_call(&name, at)),
         }
     }
@@ -464,9 +464,9 @@ impl<'t> Parser<'t> {
         let kind = match builtin {
             None => {
                 arguments.iter().try_for_each(|argument| refuse_lambda(argument, name))?;
-                Form::UserCall { name: name.into(), arguments }
+                ExpressionForm::UserCall { name: name.into(), arguments }
             }
-            Some(builtin) if builtin.run.is_lambda() => Form::Lambda(Arc::new(lambda(arguments, &at)?)),
+            Some(builtin) if builtin.run.is_lambda() => ExpressionForm::Lambda(Arc::new(lambda(arguments, &at)?)),
             Some(builtin) => {
                 check_count(builtin, &arguments, &at)?;
                 check_lambdas(builtin, &arguments)?;
@@ -511,7 +511,7 @@ impl<'t> Parser<'t> {
             path.push(Accessor { at: start..step.1, step: step.0 });
         }
         let Some(last) = path.last() else { return Ok(of) };
-        Ok(Node { at: of.at.start..last.at.end, kind: Form::Access { of: Box::new(of), path } })
+        Ok(Node { at: of.at.start..last.at.end, kind: ExpressionForm::Access { of: Box::new(of), path } })
     }
 
     fn member(&mut self) -> Result<(AccessStep, usize), Fault> {
@@ -554,16 +554,16 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
 }
 
 /// `stead.templateFile(PATH, VARIABLES)` is short for `stead.template(stead.file(PATH), VARIABLES)`; all others are themselves.
-fn written_out(builtin: &'static Builtin, mut arguments: Vec<Node>) -> Form {
+fn written_out(builtin: &'static Builtin, mut arguments: Vec<Node>) -> ExpressionForm {
     if builtin.name == "stead.templateFile"
         && let (Some(template), Some(file), Some(path)) =
             (find("stead.template"), find("stead.file"), arguments.first_mut())
     {
-        let (at, kind) = (path.at.clone(), std::mem::replace(&mut path.kind, Form::Constant(Value::Null)));
-        path.kind = Form::Call { builtin: file, arguments: vec![Node { at, kind }] };
-        return Form::Call { builtin: template, arguments };
+        let (at, kind) = (path.at.clone(), std::mem::replace(&mut path.kind, ExpressionForm::Constant(Value::Null)));
+        path.kind = ExpressionForm::Call { builtin: file, arguments: vec![Node { at, kind }] };
+        return ExpressionForm::Call { builtin: template, arguments };
     }
-    Form::Call { builtin, arguments }
+    ExpressionForm::Call { builtin, arguments }
 }
 
 fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<(), Fault> {
@@ -590,12 +590,12 @@ fn check_lambdas(builtin: &'static Builtin, arguments: &[Node]) -> Result<(), Fa
     for (position, argument) in arguments.iter().enumerate() {
         let wanted = builtin.accepts_at(position).contains(&ValueKind::Lambda);
         match &argument.kind {
-            Form::Lambda(lambda) if wanted && lambda.parameters.len() > 2 => {
+            ExpressionForm::Lambda(lambda) if wanted && lambda.parameters.len() > 2 => {
                 let message = format!("Function '{}' gives its lambda one or two values", builtin.name);
                 let help = "its parameters are the element and, if there is a second, the index";
                 return Err(fault(&codes::LAMBDA, argument.at.clone(), message, help));
             }
-            Form::Lambda(_) if wanted => {}
+            ExpressionForm::Lambda(_) if wanted => {}
             _ if wanted => {
                 let message = format!("Function '{}' requires a lambda as argument {}", builtin.name, position + 1);
                 let help = format!("it is used as {}", builtin.syntax);
@@ -608,7 +608,7 @@ fn check_lambdas(builtin: &'static Builtin, arguments: &[Node]) -> Result<(), Fa
 }
 
 fn refuse_lambda(argument: &Node, taker: &str) -> Result<(), Fault> {
-    if !matches!(argument.kind, Form::Lambda(_)) {
+    if !matches!(argument.kind, ExpressionForm::Lambda(_)) {
         return Ok(());
     }
     let message = format!("'{taker}' does not accept lambda arguments");
@@ -624,7 +624,7 @@ fn lambda(mut arguments: Vec<Node>, at: &Range<usize>) -> Result<Lambda, Fault> 
     refuse_lambda(&body, "lambda")?;
     let mut parameters: Vec<Box<str>> = Vec::with_capacity(arguments.len());
     for argument in arguments {
-        let Form::Constant(Value::String(name)) = argument.kind else {
+        let ExpressionForm::Constant(Value::String(name)) = argument.kind else {
             let message = "the parameters of a lambda are names in quotes";
             return Err(fault(&codes::LAMBDA, argument.at, message, "it is used as lambda('x', <expression>)"));
         };

@@ -29,9 +29,9 @@ pub(super) struct Builder<'a> {
     /// Instances of one type mostly stand together; this saves most searches.
     pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
     /// The types that no resource was found for.
-    pub(super) unknown: HashMap<Wanted, Unknown>,
+    pub(super) unknown: HashMap<RequestedType, Unknown>,
     /// Substitutes for resources that are searched for again during the run.
-    pub(super) late: HashMap<Wanted, Arc<Manifest>>,
+    pub(super) late: HashMap<RequestedType, Arc<Manifest>>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
     /// Messages already reported about resources that lack an operation of their kind.
@@ -39,7 +39,7 @@ pub(super) struct Builder<'a> {
 }
 
 /// A request to the catalog: a type, a version and an adapter.
-pub(super) type Wanted = (TypeName, Option<String>, Option<TypeName>);
+pub(super) type RequestedType = (TypeName, Option<String>, Option<TypeName>);
 
 /// A type that no resource was found for.
 pub(super) struct Unknown {

@@ -25,7 +25,7 @@ pub(super) struct Readiness {
 }
 
 /// An entry of a list of nodes: `None` behind its end.
-type Entry = fn(&Run, NodeId, usize) -> Option<Option<NodeId>>;
+type NextNeed = fn(&Run, NodeId, usize) -> Option<Option<NodeId>>;
 
 impl Readiness {
     pub(super) fn new(graph: &Graph) -> Self {
@@ -89,7 +89,7 @@ impl Run {
     }
 
     /// The first unsettled node of a list, from where the last look ended. An entry without a node is passed over.
-    fn next_unsettled(&mut self, id: NodeId, entry: Entry) -> Vec<NodeId> {
+    fn next_unsettled(&mut self, id: NodeId, entry: NextNeed) -> Vec<NodeId> {
         loop {
             let at = self.readiness.settled[id.index()];
             match entry(self, id, at as usize) {

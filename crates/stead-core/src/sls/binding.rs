@@ -1,7 +1,7 @@
 //! Arguments as values of a document: text is escaped, parameters and argument bindings become expressions.
 
 use super::codes;
-use super::compile::{Compiled, Named};
+use super::compile::{Compiled, StateTarget};
 use super::read::Read;
 use super::template::{self, Use};
 use crate::diag::Diagnostic;
@@ -15,14 +15,14 @@ pub(super) struct Binder<'a> {
     /// The text of the files shows which values are in quotes.
     quoted: &'a dyn Fn(Span) -> bool,
     /// By the places of their first uses.
-    pub(super) parameters: Vec<Parameter>,
+    pub(super) parameters: Vec<BindingParameter>,
     /// The states that refer to others, with these, by their places.
     pub(super) references: Vec<(usize, usize)>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
 /// A parameter of the document.
-pub(super) struct Parameter {
+pub(super) struct BindingParameter {
     pub(super) name: String,
     pub(super) data_type: DataType,
     pub(super) default: Option<Value>,
@@ -96,7 +96,7 @@ impl<'a> Binder<'a> {
         match self.parameters.iter_mut().find(|each| each.name == used.name) {
             None => {
                 let default = used.default.clone();
-                self.parameters.push(Parameter { name: used.name.clone(), data_type, default });
+                self.parameters.push(BindingParameter { name: used.name.clone(), data_type, default });
             }
             Some(known) if used.default.is_some() && known.default != used.default => {
                 let other = if known.default.is_some() { "another default" } else { "no default" };
@@ -121,12 +121,12 @@ impl<'a> Binder<'a> {
             self.findings.push(finding.with_help("write ${module:id:path}"));
             return None;
         };
-        let expression = self.reference(state, &Named { module: Some(module), target, span }, path)?;
+        let expression = self.reference(state, &StateTarget { module: Some(module), target, span }, path)?;
         Some(Piece::Expression(expression, false))
     }
 
     /// The value at a path of what another state resulted in.
-    fn reference(&mut self, from: usize, named: &Named<'_>, path: &str) -> Option<String> {
+    fn reference(&mut self, from: usize, named: &StateTarget<'_>, path: &str) -> Option<String> {
         let found = self.compiled.find(named.module, named.target);
         let Some((at, state)) = found.first().and_then(|at| Some((*at, self.compiled.states.get(*at)?))) else {
             self.findings.push(self.compiled.unknown("a binding names", named));
@@ -153,7 +153,7 @@ impl<'a> Binder<'a> {
         for (module, states) in members(node) {
             for (target, pairs) in members(states) {
                 for (path, argument) in members(pairs) {
-                    let named = Named { module: Some(module), target, span: argument.span };
+                    let named = StateTarget { module: Some(module), target, span: argument.span };
                     if let Some(to) = argument.as_str().filter(|text| !text.contains('[')) {
                         bindings.push((to, self.reference(state, &named, path)));
                     } else {

@@ -245,7 +245,7 @@ impl<'a> Compiled<'a> {
     }
 
     /// The states that a requisite of a state names, without itself where it matches a pattern.
-    fn targets(&mut self, at: usize, key: &str, named: &Named<'_>) -> Vec<usize> {
+    fn targets(&mut self, at: usize, key: &str, named: &StateTarget<'_>) -> Vec<usize> {
         let mut found = self.find(named.module, named.target);
         let is_broad = glob::is_pattern(named.target) || named.module == Some("sls");
         found.retain(|other| *other != at || !is_broad);
@@ -326,7 +326,7 @@ impl<'a> Compiled<'a> {
     }
 
     /// That there is no such state, and what was probably meant.
-    pub(super) fn unknown(&self, who: &str, named: &Named<'_>) -> Diagnostic {
+    pub(super) fn unknown(&self, who: &str, named: &StateTarget<'_>) -> Diagnostic {
         let label = named.module.map_or_else(String::new, |module| format!(" ({module})"));
         let message = format!("{who} '{}'{label}, which does not exist", named.target);
         let finding = Diagnostic::error(&codes::UNKNOWN_STATE, named.span, message);
@@ -348,7 +348,7 @@ impl<'a> Compiled<'a> {
 }
 
 /// A state as a requisite names it.
-pub(super) struct Named<'a> {
+pub(super) struct StateTarget<'a> {
     pub(super) module: Option<&'a str>,
     pub(super) target: &'a str,
     pub(super) span: Span,
@@ -363,14 +363,14 @@ fn free_name(mut name: String, type_name: &TypeName, taken: &BTreeSet<ResourceId
 }
 
 /// The states that a requisite names: by `module: id`, by `module: [id, ..]` or by the id alone; or where something else stands.
-fn named(node: &Node) -> Vec<Result<Named<'_>, Span>> {
+fn named(node: &Node) -> Vec<Result<StateTarget<'_>, Span>> {
     match &node.kind {
-        Kind::String(target) => vec![Ok(Named { module: None, target, span: node.span })],
+        Kind::String(target) => vec![Ok(StateTarget { module: None, target, span: node.span })],
         Kind::Array(items) => items.iter().flat_map(named).collect(),
         Kind::Object(entries) => entries
             .iter()
             .flat_map(|Entry { key, value, .. }| {
-                let named = move |(target, span)| Named { module: Some(key), target, span };
+                let named = move |(target, span)| StateTarget { module: Some(key), target, span };
                 ids(value).into_iter().map(move |id| id.map(named))
             })
             .collect(),

@@ -58,7 +58,7 @@ type Function = (Spanned<String>, TypeName, Arguments);
 
 /// The purpose of a state in its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum StatePart {
     /// To be called.
     State,
     /// To say more of another, which has a function.
@@ -154,12 +154,12 @@ impl Read {
                         continue;
                     };
                     for state in states {
-                        let extensions = self.state(file, state, Part::Extension);
+                        let extensions = self.state(file, state, StatePart::Extension);
                         self.extensions.extend(extensions);
                     }
                 }
                 _ => {
-                    let declarations = self.state(file, entry, Part::State);
+                    let declarations = self.state(file, entry, StatePart::State);
                     self.declarations.extend(declarations);
                 }
             }
@@ -213,7 +213,7 @@ impl Read {
     }
 
     /// The declarations below an id.
-    fn state(&mut self, file: &FileView<'_>, entry: Entry, part: Part) -> Vec<Declaration> {
+    fn state(&mut self, file: &FileView<'_>, entry: Entry, part: StatePart) -> Vec<Declaration> {
         if template::is_marked(&entry.key) {
             let finding = template::misplaced(entry.key_span);
             self.findings.push(finding.with_help("write the id out; use the parameter in 'name'"));
@@ -260,7 +260,7 @@ impl Read {
     }
 
     /// The module with the functions and the arguments of a key such as `module.function`.
-    fn function(&mut self, entry: Entry, part: Part) -> Option<Function> {
+    fn function(&mut self, entry: Entry, part: StatePart) -> Option<Function> {
         let Entry { key, key_span, value } = entry;
         if template::is_marked(&key) {
             self.findings.push(template::misplaced(key_span));
@@ -279,7 +279,7 @@ impl Read {
             None => TypeName::parse(&format!("Idem/{module}")),
         };
         match type_name {
-            Ok(type_name) if part == Part::Extension || functions.iter().any(|function| !function.is_empty()) => {
+            Ok(type_name) if part == StatePart::Extension || functions.iter().any(|function| !function.is_empty()) => {
                 Some((Spanned::new(module.to_owned(), key_span), type_name, (functions, arguments)))
             }
             _ => {

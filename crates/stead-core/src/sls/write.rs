@@ -152,7 +152,7 @@ impl Writer<'_> {
                 relations.directives.insert(key.to_owned(), ids.clone());
             }
         }
-        relations.directive("onChanges", self.ids(state.targets(requisite), Part::All));
+        relations.directive("onChanges", self.ids(state.targets(requisite), InstancePart::All));
         let instance = instance(state, name, properties, relations, None);
         if requisite == Requisite::Watch {
             return self.resources.push((String::new(), instance));
@@ -189,16 +189,18 @@ impl Writer<'_> {
         let several = targets.len() > 1;
         let about = Keyword::Requisite(requisite);
         match requisite {
-            Requisite::Require | Requisite::Watch => add_new(&mut relations.depends_on, self.ids(targets, Part::All)),
-            Requisite::RequireAny => relations.directive("requireAny", self.ids(targets, Part::Last)),
+            Requisite::Require | Requisite::Watch => {
+                add_new(&mut relations.depends_on, self.ids(targets, InstancePart::All));
+            }
+            Requisite::RequireAny => relations.directive("requireAny", self.ids(targets, InstancePart::Last)),
             Requisite::OnChanges => {
-                relations.directive("onChanges", self.ids(targets, Part::All));
+                relations.directive("onChanges", self.ids(targets, InstancePart::All));
                 if several {
                     relations.conditions.push(self.changed("and", targets));
                 }
             }
             Requisite::OnChangesAny => {
-                relations.directive("onChanges", self.ids(targets, Part::All));
+                relations.directive("onChanges", self.ids(targets, InstancePart::All));
                 if state.requisites.contains_key(&Requisite::OnChanges) {
                     relations.conditions.push(self.changed("or", targets));
                 }
@@ -209,7 +211,7 @@ impl Writer<'_> {
                 }
             }
             Requisite::OnFail | Requisite::OnFailAny => {
-                relations.directive("onFailure", self.ids(targets, Part::All));
+                relations.directive("onFailure", self.ids(targets, InstancePart::All));
                 if several && requisite == Requisite::OnFail {
                     self.warn(state, about, &codes::DIFFERENT, |id| {
                         format!("'{id}' begins when one of these fails; for Idem all of them must")
@@ -219,7 +221,7 @@ impl Writer<'_> {
             // What listens is an instance of its own.
             Requisite::Listen => {}
             Requisite::Prereq => {
-                relations.directive("before", self.ids(targets, Part::First));
+                relations.directive("before", self.ids(targets, InstancePart::First));
                 relations.conditions.push("false()".to_owned());
                 self.warn(state, about, &codes::NOT_CARRIED, |id| {
                     format!(
@@ -232,7 +234,7 @@ impl Writer<'_> {
     }
 
     /// The ids of states, and of what reacts to changes for them.
-    fn ids(&self, targets: &[usize], part: Part) -> Vec<Value> {
+    fn ids(&self, targets: &[usize], part: InstancePart) -> Vec<Value> {
         let states = targets.iter().filter_map(|at| self.compiled.states.get(*at));
         let ids = states.flat_map(|state| {
             let own = state.id();
@@ -240,9 +242,9 @@ impl Writer<'_> {
             let handler =
                 handler.map(|name| ResourceId { name: name.as_str().into(), type_name: own.type_name.clone() });
             match (part, handler) {
-                (Part::All, handler) => [Some(own), handler],
-                (Part::Last, Some(handler)) => [Some(handler), None],
-                (Part::First | Part::Last, _) => [Some(own), None],
+                (InstancePart::All, handler) => [Some(own), handler],
+                (InstancePart::Last, Some(handler)) => [Some(handler), None],
+                (InstancePart::First | InstancePart::Last, _) => [Some(own), None],
             }
         });
         ids.flatten().map(|id| id.to_string().into()).collect()
@@ -251,7 +253,7 @@ impl Writer<'_> {
     /// The condition that all or one of these changed, each by itself or by its `mod_watch`.
     fn changed(&self, function: &str, targets: &[usize]) -> String {
         let one = |target: &usize| {
-            let ids = self.ids(std::slice::from_ref(target), Part::All);
+            let ids = self.ids(std::slice::from_ref(target), InstancePart::All);
             call("or", ids.iter().filter_map(Value::as_str).map(|id| format!("stateChanged({})", quoted(id))))
         };
         call(function, targets.iter().map(one))
@@ -325,7 +327,7 @@ impl Writer<'_> {
 
 /// Which instances of a state are named, where it has two.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum InstancePart {
     All,
     /// The state itself.
     First,

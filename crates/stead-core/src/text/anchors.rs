@@ -12,7 +12,7 @@ pub(super) struct Anchors<'t> {
     budget: usize,
     spent: usize,
     by_id: HashMap<usize, Anchored>,
-    names: Option<Names<'t>>,
+    names: Option<AnchorNames<'t>>,
 }
 
 /// So much text costs as much as a value, which is about what a value takes in memory.
@@ -31,7 +31,7 @@ enum Anchored {
 }
 
 /// The names that may be repeated.
-enum Names<'t> {
+enum AnchorNames<'t> {
     These(HashSet<&'t str>),
     /// There are so many that a list of them would be an attack of its own.
     All,
@@ -70,8 +70,8 @@ impl<'t> Anchors<'t> {
     pub(super) fn name(&mut self, id: usize, name: &str) {
         let names = self.names.get_or_insert_with(|| alias_names(self.text, self.budget));
         let wanted = match names {
-            Names::These(names) => names.contains(name),
-            Names::All => true,
+            AnchorNames::These(names) => names.contains(name),
+            AnchorNames::All => true,
         };
         let Some(anchored) = self.by_id.get_mut(&id).filter(|_| !wanted) else { return };
         if let Anchored::Kept { size, .. } = anchored {
@@ -136,15 +136,15 @@ fn measure(node: &Node) -> Size {
 }
 
 /// Everything that could be the name of an alias: what follows an asterisk.
-fn alias_names(text: &str, most: usize) -> Names<'_> {
+fn alias_names(text: &str, most: usize) -> AnchorNames<'_> {
     let ends = [' ', '\t', '\n', '\r', '[', ']', '{', '}', ','];
     let mut names = HashSet::new();
     for (at, _) in text.match_indices('*') {
         let name = text.get(at + 1..).and_then(|rest| rest.split(ends).next()).unwrap_or_default();
         names.insert(name);
         if names.len() > most {
-            return Names::All;
+            return AnchorNames::All;
         }
     }
-    Names::These(names)
+    AnchorNames::These(names)
 }

@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 1024;
 /// A sealed value as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Form {
+enum SerialForm {
     /// A handle.
     Secret(SecretName),
     /// A computation: the last of these steps. Parts that are shared are one step, and what a step needs is before it.
@@ -110,16 +110,16 @@ fn unescaped(mut name: String) -> String {
 /// The position of each computation among the steps that are written.
 type Positions = HashMap<*const (), usize>;
 
-fn form(sealed: &Sealed, positions: Option<&Positions>) -> Form {
+fn form(sealed: &Sealed, positions: Option<&Positions>) -> SerialForm {
     match (sealed.recipe(), positions) {
-        (Recipe::Secret(name), _) => Form::Secret(name.clone()),
+        (Recipe::Secret(name), _) => SerialForm::Secret(name.clone()),
         (Recipe::Computed(computed), Some(positions)) => {
-            Form::Step(positions.get(&computed.address()).copied().unwrap_or(usize::MAX))
+            SerialForm::Step(positions.get(&computed.address()).copied().unwrap_or(usize::MAX))
         }
         (Recipe::Computed(computed), None) => {
             let mut steps = Steps::default();
             steps.add(computed);
-            Form::Steps(steps.written)
+            SerialForm::Steps(steps.written)
         }
     }
 }
@@ -195,9 +195,9 @@ fn read(json: Json, steps: &[Computed]) -> Result<Value, Malformed> {
 fn read_sealed(mut forms: impl Iterator<Item = Json>, steps: &[Computed]) -> Result<Value, Malformed> {
     let form = forms.next().filter(|_| forms.next().is_none()).ok_or(Malformed::Form)?;
     let recipe = match serde_json::from_value(form).map_err(|_| Malformed::Form)? {
-        Form::Secret(name) => Recipe::Secret(name),
-        Form::Step(position) => Recipe::Computed(steps.get(position).ok_or(Malformed::Reference)?.clone()),
-        Form::Steps(written) => Recipe::Computed(read_steps(&written)?),
+        SerialForm::Secret(name) => Recipe::Secret(name),
+        SerialForm::Step(position) => Recipe::Computed(steps.get(position).ok_or(Malformed::Reference)?.clone()),
+        SerialForm::Steps(written) => Recipe::Computed(read_steps(&written)?),
     };
     Ok(Value::Sealed(Sealed::new(recipe)))
 }

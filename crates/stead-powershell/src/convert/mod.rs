@@ -369,7 +369,7 @@ fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
             .ok_or_else(|| place.kind("a string", value));
     }
     let Json::String(text) = value else { return Err(place.kind("a string", value)) };
-    let (expected, is_form): (&str, Form) = match ty {
+    let (expected, is_form): (&str, TextForm) = match ty {
         Type::Char => ("a single character", |text| text.encode_utf16().count() == 1),
         Type::DateTime => ("a date and time like 2026-01-02T03:04:05Z", form::is_date_time),
         Type::DateTimeOffset => ("a date and time with an offset, like 2026-01-02T03:04:05+01:00", form::is_instant),
@@ -381,7 +381,7 @@ fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     in_form(text, (expected, is_form), place)
 }
 
-fn in_form(text: &str, (expected, is_form): (&str, Form), place: Path<'_>) -> Result<Wire, Refusal> {
+fn in_form(text: &str, (expected, is_form): (&str, TextForm), place: Path<'_>) -> Result<Wire, Refusal> {
     let refuse = || place.refuse(Mismatch::Form, format!("must be {expected}"));
     is_form(text).then(|| Wire::String(text.to_owned())).ok_or_else(refuse)
 }
@@ -496,7 +496,7 @@ fn items(item: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     items.iter().enumerate().map(one).collect::<Result<_, _>>().map(Wire::Array)
 }
 
-type Form = fn(&str) -> bool;
+type TextForm = fn(&str) -> bool;
 
 /// A type that is not one of [`Type`], as far as it is known.
 enum Other {
@@ -505,9 +505,9 @@ enum Other {
     /// Nothing converts to it.
     Nothing,
     /// Written as text in that form, and never null.
-    Value((&'static str, Form)),
+    Value((&'static str, TextForm)),
     /// Written as text in that form.
-    Text((&'static str, Form)),
+    Text((&'static str, TextForm)),
     /// Written as text in a form that only PowerShell knows.
     Unknown,
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::value::Value;
 use super::{Fault, same};
-use crate::token::{Flaw, Level, Lexer, Mode, Number, Part, Token, TokenKind, parts, unquote, variable_name};
+use crate::token::{Flaw, Level, Lexer, Mode, Number, StringPart, Token, TokenKind, parts, unquote, variable_name};
 
 /// An expression of the restricted language.
 #[derive(Clone, PartialEq, Debug)]
@@ -540,9 +540,9 @@ impl<'a> Parser<'a> {
         let mut pieces = Vec::new();
         for part in parts(self.lexer.text(token)) {
             pieces.push(match part {
-                Part::Text(text) => Piece::Text(text),
-                Part::Variable(name) => Piece::Value(self.variable(token, &name)?),
-                Part::SubExpression(nested) => {
+                StringPart::Text(text) => Piece::Text(text),
+                StringPart::Variable(name) => Piece::Value(self.variable(token, &name)?),
+                StringPart::SubExpression(nested) => {
                     let statements = Parser::parse(&nested.script, self.dialect, self.depth + 1, |parser| {
                         parser.statements(TokenKind::End)
                     });

@@ -12,7 +12,7 @@ use crate::text::Text;
 
 impl class::Modules for Modules<'_> {
     fn using(&self, from: &Path, name: &str) -> Option<Arc<File>> {
-        let wanted = Wanted::parse(name);
+        let wanted = WantedModule::parse(name);
         let path = wanted.name.contains(['/', '\\']) || wanted.name.to_ascii_lowercase().ends_with(".psm1");
         let file = if path { locate(self.files, from.parent()?, &wanted.name) } else { self.installed(&wanted) };
         let file = self.script(file?)?;
@@ -23,7 +23,7 @@ impl class::Modules for Modules<'_> {
 
 impl Modules<'_> {
     /// The file of the first module of that name, the highest version that is wanted.
-    fn installed(&self, wanted: &Wanted) -> Option<PathBuf> {
+    fn installed(&self, wanted: &WantedModule) -> Option<PathBuf> {
         let folders = self.directories.iter().map(|directory| directory.join(&wanted.name));
         let mut found = folders.flat_map(|folder| module_in(&folder, self.files));
         let version = |file: &Path| self.manifest(file).and_then(|manifest| manifest.version);
@@ -46,14 +46,14 @@ impl Modules<'_> {
 }
 
 /// A module that a script names, with the versions that it wants.
-struct Wanted {
+struct WantedModule {
     name: String,
     least: Option<Version>,
     most: Option<Version>,
     exact: Option<Version>,
 }
 
-impl Wanted {
+impl WantedModule {
     /// A name, or the text of a table with the specification of a module.
     fn parse(text: &str) -> Self {
         let context = Context { folder: "", environment: &|_| None, variables: None };

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Fault;
+use super::MofFault;
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Value};
 use super::parse::Parsed;
-use super::qualifier::{Holds, QualifierRule, Scope};
+use super::qualifier::{Holds, QualifierRule, QualifierScope};
 use crate::types::Type;
 
 /// Returns the mistakes in the classes of a file.
-pub(super) fn check(parsed: &Parsed, file: &Path) -> Vec<Fault> {
+pub(super) fn check(parsed: &Parsed, file: &Path) -> Vec<MofFault> {
     let mut check = Check { declared: &parsed.declared, faults: Vec::new() };
     let mut names = BTreeSet::new();
     for class in &parsed.classes {
@@ -19,7 +19,7 @@ pub(super) fn check(parsed: &Parsed, file: &Path) -> Vec<Fault> {
         }
         check.class(class, &names, file);
     }
-    for (scope, all) in [(Scope::Method, &parsed.methods), (Scope::Parameter, &parsed.parameters)] {
+    for (scope, all) in [(QualifierScope::Method, &parsed.methods), (QualifierScope::Parameter, &parsed.parameters)] {
         for qualifiers in all {
             check.qualifiers(qualifiers, scope);
         }
@@ -53,25 +53,25 @@ fn stem(file: &Path) -> &str {
 
 struct Check<'a> {
     declared: &'a [String],
-    faults: Vec<Fault>,
+    faults: Vec<MofFault>,
 }
 
 impl Check<'_> {
     fn invalid(&mut self, offset: usize, message: String) {
-        self.faults.push(Fault::invalid(offset, message));
+        self.faults.push(MofFault::invalid(offset, message));
     }
 
     fn class(&mut self, class: &ClassDeclaration, declared: &BTreeSet<String>, file: &Path) {
         let base = class.base.as_deref().unwrap_or_default();
         if base.eq_ignore_ascii_case(BASE) && !class.name.eq_ignore_ascii_case(stem(file)) {
             let message = format!("resource '{}' must be declared in '{}.schema.mof'", class.name, class.name);
-            let fault = Fault::new(&super::codes::SCHEMA_NAME, super::Severity::Error, class.offset, message);
+            let fault = MofFault::new(&super::codes::SCHEMA_NAME, super::Severity::Error, class.offset, message);
             self.faults.push(fault.help("give the file, its folder and the class the same name"));
         }
         if !base.is_empty() && !is_any(base, BUILT_IN) && !declared.contains(&base.to_lowercase()) {
             self.invalid(class.offset, format!("base class '{base}' is not declared before '{}'", class.name));
         }
-        self.qualifiers(&class.qualifiers, Scope::Class);
+        self.qualifiers(&class.qualifiers, QualifierScope::Class);
         let mut names = BTreeSet::new();
         for property in &class.properties {
             if !names.insert(property.name.to_lowercase()) {
@@ -84,18 +84,18 @@ impl Check<'_> {
     fn property(&mut self, property: &PropertyDeclaration) {
         let (name, offset, qualifiers) = (&property.name, property.offset, &property.qualifiers);
         let reference = matches!(property.element, Type::Other(_));
-        self.qualifiers(qualifiers, if reference { Scope::Reference } else { Scope::Property });
+        self.qualifiers(qualifiers, if reference { QualifierScope::Reference } else { QualifierScope::Property });
         if is_any(name, KEYWORDS) {
             self.invalid(offset, format!("PowerShell does not accept '{name}' as the name of a property"));
         }
         if is_any(name, RESERVED) {
             let message =
                 format!("PowerShell drops property '{name}', because configurations use this name themselves");
-            self.faults.push(Fault::ignored(offset, message));
+            self.faults.push(MofFault::ignored(offset, message));
         }
         if let Some(read) = qualifiers.get("Read").filter(|read| read.value == Some(Value::Boolean(false))) {
             let message = format!("PowerShell treats '{name}' as read-only, whatever the value of 'Read'");
-            self.faults.push(Fault::ignored(read.offset, message).help("remove the qualifier 'Read'"));
+            self.faults.push(MofFault::ignored(read.offset, message).help("remove the qualifier 'Read'"));
         }
         if qualifiers.get("EmbeddedInstance").is_some() && property.element != Type::String {
             self.invalid(offset, format!("property '{name}' with 'EmbeddedInstance' must be a string"));
@@ -119,7 +119,7 @@ impl Check<'_> {
         }
     }
 
-    fn qualifiers(&mut self, qualifiers: &Qualifiers, scope: Scope) {
+    fn qualifiers(&mut self, qualifiers: &Qualifiers, scope: QualifierScope) {
         let mut seen = BTreeSet::new();
         for qualifier in &qualifiers.0 {
             if !seen.insert(qualifier.name.to_lowercase()) {
@@ -127,7 +127,7 @@ impl Check<'_> {
             }
             if qualifier.flavors > 1 {
                 let message = format!("PowerShell refuses more than one flavor of qualifier '{}'", qualifier.name);
-                self.faults.push(Fault::refused(qualifier.offset, message));
+                self.faults.push(MofFault::refused(qualifier.offset, message));
             }
             match QualifierRule::find(&qualifier.name) {
                 Some(known) => self.known(qualifier, known, scope),
@@ -137,7 +137,7 @@ impl Check<'_> {
         }
     }
 
-    fn known(&mut self, qualifier: &Qualifier, known: &QualifierRule, scope: Scope) {
+    fn known(&mut self, qualifier: &Qualifier, known: &QualifierRule, scope: QualifierScope) {
         let name = &qualifier.name;
         if !known.allows(scope) {
             self.invalid(qualifier.offset, format!("qualifier '{name}' is not allowed here"));
@@ -145,7 +145,7 @@ impl Check<'_> {
         match &qualifier.value {
             None if known.1 != Holds::Boolean => {
                 let message = format!("PowerShell refuses qualifier '{name}' without a value");
-                self.faults.push(Fault::refused(qualifier.offset, message));
+                self.faults.push(MofFault::refused(qualifier.offset, message));
             }
             Some(value) if !fits(value, known.1) => {
                 let expected = match known.1 {

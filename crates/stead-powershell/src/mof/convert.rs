@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Fault;
+use super::MofFault;
 use super::check::{BASE, is_any};
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Shape, Value};
 use crate::resource::{DefinitionKind, Methods, Resource};
@@ -16,7 +16,7 @@ pub(super) fn resources(
     classes: &[ClassDeclaration],
     text: &Text,
     file: &Arc<PathBuf>,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<MofFault>,
 ) -> Vec<Resource> {
     let mut convert = Convert { classes, text, faults, room: MOST_EMBEDDED };
     classes.iter().filter(|class| lineage(class, classes).1).map(|class| convert.resource(class, file)).collect()
@@ -41,7 +41,7 @@ fn find<'a>(classes: &'a [ClassDeclaration], name: &str) -> Option<&'a ClassDecl
 struct Convert<'a> {
     classes: &'a [ClassDeclaration],
     text: &'a Text,
-    faults: &'a mut Vec<Fault>,
+    faults: &'a mut Vec<MofFault>,
     /// How many properties of embedded classes may follow.
     room: usize,
 }
@@ -118,19 +118,19 @@ impl Convert<'_> {
         if found.is_none() {
             let message = format!("class '{name}' of property '{}' is not declared in this file", declared.name);
             self.faults
-                .push(Fault::ignored(declared.offset, message).help("declare it above the class of the resource"));
+                .push(MofFault::ignored(declared.offset, message).help("declare it above the class of the resource"));
         }
         let deep = within.len() == DEEPEST_CLASS;
         if deep {
             let message = format!("property '{}' is within more than {DEEPEST_CLASS} classes", declared.name);
-            self.faults.push(Fault::ignored(declared.offset, message));
+            self.faults.push(MofFault::ignored(declared.offset, message));
         }
         let count = found.map_or(0, |class| class.properties.len().max(1));
         let is_much = self.room > 0 && count > self.room;
         self.room = self.room.saturating_sub(count);
         if is_much {
             let message = format!("the classes of this file have more than {MOST_EMBEDDED} embedded properties");
-            self.faults.push(Fault::ignored(declared.offset, message));
+            self.faults.push(MofFault::ignored(declared.offset, message));
         }
         let Some(class) = found.filter(|_| !inside && !deep && self.room > 0) else {
             return Class { name: name.to_owned(), properties: Vec::new() };

@@ -1,14 +1,14 @@
 //! The text of a schema.
 
-use super::Fault;
+use super::MofFault;
 use crate::text::Text;
 
 /// Decodes a schema as PowerShell does: UTF-8 with a byte order mark, UTF-16 with or without one, and everything else as
 /// text of the Western code page of Windows.
-pub(super) fn decode(bytes: &[u8]) -> Result<Text, Fault> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Text, MofFault> {
     match bytes {
         [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => {
-            Err(Fault::syntax(0, "the schema is encoded as UTF-32".to_owned()).help("save it as UTF-8"))
+            Err(MofFault::syntax(0, "the schema is encoded as UTF-32".to_owned()).help("save it as UTF-8"))
         }
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0xEF, 0xBB, 0xBF, ..] => Ok(Text::decode(bytes)),
         [first, 0, ..] if *first != 0 => Ok(Text::decode(&[&[0xFF, 0xFE], bytes].concat())),

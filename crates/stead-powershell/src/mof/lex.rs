@@ -1,6 +1,6 @@
 //! The tokens of a schema.
 
-use super::Fault;
+use super::MofFault;
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Lexer<'a> {
     text: &'a str,
     at: usize,
     /// Escapes that PowerShell refuses and the standard allows.
-    pub(super) refused: Vec<Fault>,
+    pub(super) refused: Vec<MofFault>,
 }
 
 impl<'a> Lexer<'a> {
@@ -33,7 +33,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token, and where it starts and ends.
-    pub(super) fn token(&mut self) -> Result<(Token<'a>, usize, usize), Fault> {
+    pub(super) fn token(&mut self) -> Result<(Token<'a>, usize, usize), MofFault> {
         self.skip_blank()?;
         let start = self.at;
         let rest = self.rest();
@@ -52,7 +52,7 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
                 Token::Symbol(first)
             }
-            other => return Err(Fault::syntax(start, format!("unexpected character '{}'", other.escape_default()))),
+            other => return Err(MofFault::syntax(start, format!("unexpected character '{}'", other.escape_default()))),
         };
         Ok((token, start, self.at))
     }
@@ -69,14 +69,15 @@ impl<'a> Lexer<'a> {
     }
 
     /// Blanks and comments.
-    fn skip_blank(&mut self) -> Result<(), Fault> {
+    fn skip_blank(&mut self) -> Result<(), MofFault> {
         loop {
             self.take_while(|c| c.is_whitespace() || c == '\u{FEFF}' || c == '\u{1A}');
             if self.rest().starts_with("//") {
                 self.take_while(|c| c != '\n' && c != '\r');
             } else if let Some(inner) = self.rest().strip_prefix("/*") {
-                let end =
-                    inner.find("*/").ok_or_else(|| Fault::syntax(self.at, "the comment is not closed".to_owned()))?;
+                let end = inner
+                    .find("*/")
+                    .ok_or_else(|| MofFault::syntax(self.at, "the comment is not closed".to_owned()))?;
                 self.at += end + 4;
             } else {
                 return Ok(());
@@ -84,14 +85,14 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn pragma(&mut self, start: usize) -> Result<Token<'a>, Fault> {
+    fn pragma(&mut self, start: usize) -> Result<Token<'a>, MofFault> {
         self.at += 1;
         let word = self.take_while(is_name);
         let pragma = word.eq_ignore_ascii_case("pragma");
-        pragma.then_some(Token::Pragma).ok_or_else(|| Fault::syntax(start, format!("unknown directive '#{word}'")))
+        pragma.then_some(Token::Pragma).ok_or_else(|| MofFault::syntax(start, format!("unknown directive '#{word}'")))
     }
 
-    fn string(&mut self, start: usize) -> Result<String, Fault> {
+    fn string(&mut self, start: usize) -> Result<String, MofFault> {
         let mut text = String::new();
         self.at += 1;
         loop {
@@ -99,16 +100,16 @@ impl<'a> Lexer<'a> {
             match self.rest().as_bytes().first() {
                 Some(b'"') => break,
                 Some(_) => text.push(self.escape()?),
-                None => return Err(Fault::syntax(start, "the string is not closed".to_owned())),
+                None => return Err(MofFault::syntax(start, "the string is not closed".to_owned())),
             }
         }
         self.at += 1;
         Ok(text)
     }
 
-    fn character(&mut self, start: usize) -> Result<Token<'a>, Fault> {
+    fn character(&mut self, start: usize) -> Result<Token<'a>, MofFault> {
         let wrong = || {
-            Fault::syntax(start, "single quotes hold exactly one character".to_owned())
+            MofFault::syntax(start, "single quotes hold exactly one character".to_owned())
                 .help("write strings in double quotes")
         };
         self.at += 1;
@@ -126,7 +127,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the character behind a backslash.
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, MofFault> {
         let start = self.at;
         self.at += 1;
         let letter = self.rest().chars().next().unwrap_or('\0');
@@ -141,25 +142,25 @@ impl<'a> Lexer<'a> {
             'x' | 'X' => self.hexadecimal(start)?,
             _ => {
                 let message = format!("unknown escape '\\{}'", letter.escape_default());
-                return Err(Fault::syntax(start, message).help("write a backslash as '\\\\'"));
+                return Err(MofFault::syntax(start, message).help("write a backslash as '\\\\'"));
             }
         })
     }
 
-    fn hexadecimal(&mut self, start: usize) -> Result<char, Fault> {
+    fn hexadecimal(&mut self, start: usize) -> Result<char, MofFault> {
         let digits = self.rest().chars().take(4).take_while(char::is_ascii_hexdigit).count();
         let number = u32::from_str_radix(&self.rest()[..digits], 16).ok();
         self.at += digits;
         if digits < 4 {
             let message = "PowerShell refuses '\\x' with less than four hexadecimal digits".to_owned();
-            self.refused.push(Fault::refused(start, message));
+            self.refused.push(MofFault::refused(start, message));
         }
         let number =
-            number.ok_or_else(|| Fault::syntax(start, "'\\x' must be followed by hexadecimal digits".to_owned()))?;
+            number.ok_or_else(|| MofFault::syntax(start, "'\\x' must be followed by hexadecimal digits".to_owned()))?;
         Ok(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn number(&mut self, start: usize) -> Result<Token<'a>, Fault> {
+    fn number(&mut self, start: usize) -> Result<Token<'a>, MofFault> {
         self.take_while(|c| c == '+' || c == '-');
         let word = self.take_while(|c| c.is_ascii_alphanumeric() || c == '.');
         if word.ends_with(['e', 'E']) && word.contains('.') {
@@ -172,7 +173,7 @@ impl<'a> Lexer<'a> {
         } else {
             integer(written).map(Token::Integer)
         };
-        number.ok_or_else(|| Fault::syntax(start, format!("'{written}' is not a number")))
+        number.ok_or_else(|| MofFault::syntax(start, format!("'{written}' is not a number")))
     }
 }
 

@@ -71,7 +71,8 @@ pub fn read(bytes: &[u8], file: &Arc<PathBuf>) -> Schema {
     if let Some(offset) = decode::misread(bytes) {
         let message =
             "PowerShell reads these bytes as text of the code page of Windows, because the file has no byte order mark";
-        faults.push(Fault::ignored(offset, message.to_owned()).help("save the file as UTF-8 with a byte order mark"));
+        faults
+            .push(MofFault::ignored(offset, message.to_owned()).help("save the file as UTF-8 with a byte order mark"));
     }
     let parsed = match parse::parse(text.as_str()) {
         Ok(parsed) => parsed,
@@ -94,7 +95,7 @@ impl Schema {
 
 /// Something wrong at an offset.
 #[derive(Clone, Debug)]
-struct Fault {
+struct MofFault {
     code: Code,
     severity: Severity,
     offset: usize,
@@ -102,7 +103,7 @@ struct Fault {
     help: Option<String>,
 }
 
-impl Fault {
+impl MofFault {
     fn new(code: Code, severity: Severity, offset: usize, message: String) -> Self {
         Self { code, severity, offset, message, help: None }
     }

@@ -1,6 +1,6 @@
 //! The grammar of a schema, as far as DSC uses it: classes; pragmas, instances and declarations of qualifiers are read over.
 
-use super::Fault;
+use super::MofFault;
 use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Shape, Value};
 use super::lex::{Lexer, Token};
 use crate::types::Type;
@@ -15,11 +15,11 @@ pub(super) struct Parsed {
     pub(super) methods: Vec<Qualifiers>,
     pub(super) parameters: Vec<Qualifiers>,
     /// The mistakes that PowerShell refuses, although they can be read.
-    pub(super) refused: Vec<Fault>,
+    pub(super) refused: Vec<MofFault>,
 }
 
 /// Reads a whole schema. The first error ends it, because PowerShell refuses the file then.
-pub(super) fn parse(text: &str) -> Result<Parsed, Fault> {
+pub(super) fn parse(text: &str) -> Result<Parsed, MofFault> {
     let mut lexer = Lexer::new(text);
     let (token, start, end) = lexer.token()?;
     let mut parser = Parser { text, lexer, token, start, end, before: 0, depth: 0, parsed: Parsed::default() };
@@ -48,14 +48,14 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn advance(&mut self) -> Result<Token<'a>, Fault> {
+    fn advance(&mut self) -> Result<Token<'a>, MofFault> {
         self.before = self.end;
         let (token, start, end) = self.lexer.token()?;
         (self.start, self.end) = (start, end);
         Ok(std::mem::replace(&mut self.token, token))
     }
 
-    fn expected<T>(&self, what: &str) -> Result<T, Fault> {
+    fn expected<T>(&self, what: &str) -> Result<T, MofFault> {
         let found = match self.text.get(self.start..self.end) {
             None | Some("") => "the end of the file".to_owned(),
             Some(text) => format!("'{}'", text.chars().take(40).collect::<String>().escape_debug()),
@@ -63,14 +63,14 @@ impl<'a> Parser<'a> {
         // What is missing at the end of a line is missing there, not where the next token stands.
         let missing = matches!(what, "';'" | "','" | "'}'") && self.token == Token::End;
         let offset = if missing { self.before.saturating_sub(1) } else { self.start };
-        Err(Fault::syntax(offset, format!("expected {what}, found {found}")))
+        Err(MofFault::syntax(offset, format!("expected {what}, found {found}")))
     }
 
     fn is_word(&self, keyword: &str) -> bool {
         matches!(self.token, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
 
-    fn eat_word(&mut self, keyword: &str) -> Result<bool, Fault> {
+    fn eat_word(&mut self, keyword: &str) -> Result<bool, MofFault> {
         let found = self.is_word(keyword);
         if found {
             self.advance()?;
@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    fn eat(&mut self, symbol: char) -> Result<bool, Fault> {
+    fn eat(&mut self, symbol: char) -> Result<bool, MofFault> {
         let found = self.token == Token::Symbol(symbol);
         if found {
             self.advance()?;
@@ -86,11 +86,11 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    fn expect(&mut self, symbol: char) -> Result<(), Fault> {
+    fn expect(&mut self, symbol: char) -> Result<(), MofFault> {
         if self.eat(symbol)? { Ok(()) } else { self.expected(&format!("'{symbol}'")) }
     }
 
-    fn name(&mut self, what: &str) -> Result<(String, usize), Fault> {
+    fn name(&mut self, what: &str) -> Result<(String, usize), MofFault> {
         let Token::Word(word) = self.token else { return self.expected(what) };
         let offset = self.start;
         self.advance()?;
@@ -98,7 +98,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Items between a start that has been read and an end, separated by commas.
-    fn list<T>(&mut self, end: char, item: fn(&mut Self) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    fn list<T>(&mut self, end: char, item: fn(&mut Self) -> Result<T, MofFault>) -> Result<Vec<T>, MofFault> {
         let mut items = Vec::new();
         if self.eat(end)? {
             return Ok(items);
@@ -112,7 +112,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn declaration(&mut self) -> Result<(), Fault> {
+    fn declaration(&mut self) -> Result<(), MofFault> {
         if self.token == Token::Pragma {
             return self.pragma();
         }
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         self.expected("'class' or 'instance'")
     }
 
-    fn pragma(&mut self) -> Result<(), Fault> {
+    fn pragma(&mut self) -> Result<(), MofFault> {
         self.advance()?;
         self.name("the name of a pragma")?;
         self.expect('(')?;
@@ -137,8 +137,8 @@ impl<'a> Parser<'a> {
         self.expect(')')
     }
 
-    /// `Qualifier Name : type[] = default, Scope(..), Flavor(..);`
-    fn qualifier_declaration(&mut self) -> Result<(), Fault> {
+    /// `Qualifier Name : type[] = default, QualifierScope(..), Flavor(..);`
+    fn qualifier_declaration(&mut self) -> Result<(), MofFault> {
         let (name, _) = self.name("the name of a qualifier")?;
         self.expect(':')?;
         self.name("a type")?;
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `instance of Class as $Alias { name = value; };`, behind `instance`.
-    fn instance(&mut self) -> Result<(), Fault> {
+    fn instance(&mut self) -> Result<(), MofFault> {
         if !self.eat_word("of")? {
             return self.expected("'of'");
         }
@@ -176,11 +176,11 @@ impl<'a> Parser<'a> {
         self.expect(';')
     }
 
-    fn qualifiers(&mut self) -> Result<Qualifiers, Fault> {
+    fn qualifiers(&mut self) -> Result<Qualifiers, MofFault> {
         Ok(Qualifiers(if self.eat('[')? { self.list(']', Self::qualifier)? } else { Vec::new() }))
     }
 
-    fn qualifier(&mut self) -> Result<Qualifier, Fault> {
+    fn qualifier(&mut self) -> Result<Qualifier, MofFault> {
         let (name, offset) = self.name("the name of a qualifier")?;
         let value = if self.eat('(')? {
             let value = self.value()?;
@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
         Ok(Qualifier { name, value, flavors, offset })
     }
 
-    fn class(&mut self, qualifiers: Qualifiers) -> Result<(), Fault> {
+    fn class(&mut self, qualifiers: Qualifiers) -> Result<(), MofFault> {
         let (name, offset) = self.name("the name of a class")?;
         if self.eat_word("as")? {
             self.expect('$')?;
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A property; nothing for a method.
-    fn member(&mut self) -> Result<Option<PropertyDeclaration>, Fault> {
+    fn member(&mut self) -> Result<Option<PropertyDeclaration>, MofFault> {
         let qualifiers = self.qualifiers()?;
         let (written, element) = self.data_type()?;
         let (name, offset) = self.name("the name of a property")?;
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
         Ok(Some(PropertyDeclaration { name, written, element, shape, qualifiers, default, offset }))
     }
 
-    fn parameter(&mut self) -> Result<(), Fault> {
+    fn parameter(&mut self) -> Result<(), MofFault> {
         let qualifiers = self.qualifiers()?;
         self.data_type()?;
         self.name("the name of a parameter")?;
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A type as written, and what it is.
-    fn data_type(&mut self) -> Result<(String, Type), Fault> {
+    fn data_type(&mut self) -> Result<(String, Type), MofFault> {
         let offset = self.start;
         let (written, _) = self.name("a type")?;
         if self.is_word("ref") {
@@ -275,13 +275,13 @@ impl<'a> Parser<'a> {
             "sint16" => integer(16, true),
             "sint32" => integer(32, true),
             "sint64" => integer(64, true),
-            _ => return Err(Fault::syntax(offset, format!("'{written}' is not a type of MOF"))),
+            _ => return Err(MofFault::syntax(offset, format!("'{written}' is not a type of MOF"))),
         };
         Ok((written, ty))
     }
 
     /// `[]` or `[3]`.
-    fn shape(&mut self) -> Result<Shape, Fault> {
+    fn shape(&mut self) -> Result<Shape, MofFault> {
         if !self.eat('[')? {
             return Ok(Shape::Single);
         }
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
         self.expect(']').map(|()| Shape::Fixed(size))
     }
 
-    fn value(&mut self) -> Result<Value, Fault> {
+    fn value(&mut self) -> Result<Value, MofFault> {
         match &self.token {
             Token::Text(_) => self.text_value(),
             Token::Symbol('{') => self.array_value(),
@@ -309,13 +309,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn constant(&mut self, value: Value) -> Result<Value, Fault> {
+    fn constant(&mut self, value: Value) -> Result<Value, MofFault> {
         self.advance()?;
         Ok(value)
     }
 
     /// One or more strings that follow each other.
-    fn text_value(&mut self) -> Result<Value, Fault> {
+    fn text_value(&mut self) -> Result<Value, MofFault> {
         let mut joined = String::new();
         while let Token::Text(part) = &self.token {
             joined.push_str(part);
@@ -324,10 +324,10 @@ impl<'a> Parser<'a> {
         Ok(Value::Text(joined))
     }
 
-    fn array_value(&mut self) -> Result<Value, Fault> {
+    fn array_value(&mut self) -> Result<Value, MofFault> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Fault::syntax(self.start, "values are nested too deeply".to_owned()));
+            return Err(MofFault::syntax(self.start, "values are nested too deeply".to_owned()));
         }
         self.advance()?;
         let values = self.list('}', Self::value)?;

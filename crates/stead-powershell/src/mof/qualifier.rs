@@ -11,7 +11,7 @@ pub(super) enum Holds {
 
 /// Where a qualifier stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Scope {
+pub(super) enum QualifierScope {
     Class,
     Property,
     Reference,
@@ -20,7 +20,7 @@ pub(super) enum Scope {
 }
 
 /// A qualifier: its name, what it holds, and where it may stand.
-pub(super) struct QualifierRule(&'static str, pub(super) Holds, &'static [Scope]);
+pub(super) struct QualifierRule(&'static str, pub(super) Holds, &'static [QualifierScope]);
 
 impl QualifierRule {
     /// The qualifier of that name, whatever its case.
@@ -28,19 +28,25 @@ impl QualifierRule {
         KNOWN.iter().find(|known| known.0.eq_ignore_ascii_case(name))
     }
 
-    pub(super) fn allows(&self, scope: Scope) -> bool {
+    pub(super) fn allows(&self, scope: QualifierScope) -> bool {
         self.2.contains(&scope)
     }
 }
 
-const ANY: &[Scope] = &[Scope::Class, Scope::Property, Scope::Reference, Scope::Method, Scope::Parameter];
-const CLASS: &[Scope] = &[Scope::Class];
-const PROPERTY: &[Scope] = &[Scope::Property];
-const REFERENCE: &[Scope] = &[Scope::Reference];
-const PARAMETER: &[Scope] = &[Scope::Parameter];
+const ANY: &[QualifierScope] = &[
+    QualifierScope::Class,
+    QualifierScope::Property,
+    QualifierScope::Reference,
+    QualifierScope::Method,
+    QualifierScope::Parameter,
+];
+const CLASS: &[QualifierScope] = &[QualifierScope::Class];
+const PROPERTY: &[QualifierScope] = &[QualifierScope::Property];
+const REFERENCE: &[QualifierScope] = &[QualifierScope::Reference];
+const PARAMETER: &[QualifierScope] = &[QualifierScope::Parameter];
 /// Whatever has a value.
-const VALUE: &[Scope] = &[Scope::Property, Scope::Method, Scope::Parameter];
-const MEMBER: &[Scope] = &[Scope::Property, Scope::Reference, Scope::Method];
+const VALUE: &[QualifierScope] = &[QualifierScope::Property, QualifierScope::Method, QualifierScope::Parameter];
+const MEMBER: &[QualifierScope] = &[QualifierScope::Property, QualifierScope::Reference, QualifierScope::Method];
 
 /// Those of DSP0004 and of DSC.
 const KNOWN: &[QualifierRule] = &[
@@ -48,7 +54,7 @@ const KNOWN: &[QualifierRule] = &[
     QualifierRule("Aggregate", Holds::Boolean, REFERENCE),
     QualifierRule("Aggregation", Holds::Boolean, CLASS),
     QualifierRule("Alias", Holds::Text, MEMBER),
-    QualifierRule("ArrayType", Holds::Text, &[Scope::Property, Scope::Parameter]),
+    QualifierRule("ArrayType", Holds::Text, &[QualifierScope::Property, QualifierScope::Parameter]),
     QualifierRule("Association", Holds::Boolean, CLASS),
     QualifierRule("BitMap", Holds::Texts, VALUE),
     QualifierRule("BitValues", Holds::Texts, VALUE),
@@ -58,7 +64,7 @@ const KNOWN: &[QualifierRule] = &[
     QualifierRule("Correlatable", Holds::Texts, PROPERTY),
     QualifierRule("Counter", Holds::Boolean, VALUE),
     QualifierRule("DN", Holds::Boolean, VALUE),
-    QualifierRule("Delete", Holds::Boolean, &[Scope::Class, Scope::Reference]),
+    QualifierRule("Delete", Holds::Boolean, &[QualifierScope::Class, QualifierScope::Reference]),
     QualifierRule("Deprecated", Holds::Texts, ANY),
     QualifierRule("Description", Holds::Text, ANY),
     QualifierRule("DisplayDescription", Holds::Text, ANY),
@@ -75,13 +81,13 @@ const KNOWN: &[QualifierRule] = &[
     QualifierRule("Indication", Holds::Boolean, CLASS),
     QualifierRule("Invisible", Holds::Boolean, ANY),
     QualifierRule("IsPUnit", Holds::Boolean, VALUE),
-    QualifierRule("Key", Holds::Boolean, &[Scope::Property, Scope::Reference]),
-    QualifierRule("Large", Holds::Boolean, &[Scope::Class, Scope::Property]),
+    QualifierRule("Key", Holds::Boolean, &[QualifierScope::Property, QualifierScope::Reference]),
+    QualifierRule("Large", Holds::Boolean, &[QualifierScope::Class, QualifierScope::Property]),
     QualifierRule("MappingStrings", Holds::Texts, ANY),
     QualifierRule("Max", Holds::Number, REFERENCE),
     QualifierRule("MaxLen", Holds::Number, VALUE),
     QualifierRule("MaxValue", Holds::Number, VALUE),
-    QualifierRule("MethodConstraint", Holds::Texts, &[Scope::Method]),
+    QualifierRule("MethodConstraint", Holds::Texts, &[QualifierScope::Method]),
     QualifierRule("Min", Holds::Number, REFERENCE),
     QualifierRule("MinLen", Holds::Number, VALUE),
     QualifierRule("MinValue", Holds::Number, VALUE),
@@ -94,17 +100,21 @@ const KNOWN: &[QualifierRule] = &[
     QualifierRule("Override", Holds::Text, MEMBER),
     QualifierRule("PUnit", Holds::Text, VALUE),
     QualifierRule("Propagated", Holds::Text, PROPERTY),
-    QualifierRule("PropertyConstraint", Holds::Texts, &[Scope::Property, Scope::Reference]),
+    QualifierRule("PropertyConstraint", Holds::Texts, &[QualifierScope::Property, QualifierScope::Reference]),
     QualifierRule("PropertyUsage", Holds::Text, PROPERTY),
     QualifierRule("Provider", Holds::Text, ANY),
     QualifierRule("Read", Holds::Boolean, PROPERTY),
-    QualifierRule("Required", Holds::Boolean, &[Scope::Property, Scope::Reference, Scope::Method, Scope::Parameter]),
+    QualifierRule(
+        "Required",
+        Holds::Boolean,
+        &[QualifierScope::Property, QualifierScope::Reference, QualifierScope::Method, QualifierScope::Parameter],
+    ),
     QualifierRule("Revision", Holds::Text, CLASS),
-    QualifierRule("Schema", Holds::Text, &[Scope::Property, Scope::Method]),
+    QualifierRule("Schema", Holds::Text, &[QualifierScope::Property, QualifierScope::Method]),
     QualifierRule("Source", Holds::Text, CLASS),
-    QualifierRule("SourceType", Holds::Text, &[Scope::Class, Scope::Reference]),
-    QualifierRule("Static", Holds::Boolean, &[Scope::Property, Scope::Method]),
-    QualifierRule("Stream", Holds::Boolean, &[Scope::Method, Scope::Parameter]),
+    QualifierRule("SourceType", Holds::Text, &[QualifierScope::Class, QualifierScope::Reference]),
+    QualifierRule("Static", Holds::Boolean, &[QualifierScope::Property, QualifierScope::Method]),
+    QualifierRule("Stream", Holds::Boolean, &[QualifierScope::Method, QualifierScope::Parameter]),
     QualifierRule("Structure", Holds::Boolean, CLASS),
     QualifierRule("Syntax", Holds::Text, VALUE),
     QualifierRule("SyntaxType", Holds::Text, VALUE),

@@ -1,6 +1,6 @@
 //! Constants: what arguments of attributes and values of enumerations may be.
 
-use crate::token::{Level, Lexer, Mode, Number, Part, Token, TokenKind, parts, unquote, variable_name};
+use crate::token::{Level, Lexer, Mode, Number, StringPart, Token, TokenKind, parts, unquote, variable_name};
 
 /// How deeply a constant may be nested.
 const MAX_DEPTH: usize = 50;
@@ -264,9 +264,9 @@ fn variable(text: &str) -> Option<Constant> {
 /// An expandable text in which only constants are named.
 fn plain(text: &str) -> Option<String> {
     let parts = parts(text).into_iter().map(|part| match part {
-        Part::Text(text) => Some(text),
-        Part::Variable(name) => variable(&format!("${name}")).map(|value| value.to_text()),
-        Part::SubExpression(_) => None,
+        StringPart::Text(text) => Some(text),
+        StringPart::Variable(name) => variable(&format!("${name}")).map(|value| value.to_text()),
+        StringPart::SubExpression(_) => None,
     });
     parts.collect()
 }

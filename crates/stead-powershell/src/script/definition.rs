@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::{
     Argument, Attribute, Constant, Function, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeForm, TypeName,
 };
-use crate::token::{Mode, Part, Token, TokenKind, parts, unquote};
+use crate::token::{Mode, StringPart, Token, TokenKind, parts, unquote};
 
 /// The content of brackets in front of a definition.
 pub(super) enum Bracketed {
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
             TokenKind::Literal => unquote(text),
             TokenKind::Expandable | TokenKind::Word => {
                 let parts = parts(text).into_iter();
-                parts.map(|part| if let Part::Text(text) = part { text } else { String::new() }).collect()
+                parts.map(|part| if let StringPart::Text(text) = part { text } else { String::new() }).collect()
             }
             _ => text.to_owned(),
         }

@@ -7,7 +7,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::problem::Problem;
 use super::{Scope, Script};
-use crate::token::{Lexer, Mode, Nested, Part, Token, TokenKind, parts};
+use crate::token::{Lexer, Mode, Nested, StringPart, Token, TokenKind, parts};
 
 /// How deeply constructs may be nested. PowerShell reads a few thousand levels; scripts in the field have less than a hundred.
 const MAX_DEPTH: usize = 200;
@@ -249,7 +249,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     fn scripts_in(&mut self, token: Token) -> Script {
         let mut found = Script::default();
         for part in parts(self.lexer.text(token)) {
-            let Part::SubExpression(nested) = part else { continue };
+            let StringPart::SubExpression(nested) = part else { continue };
             let depth = self.depth + DEPTH_OF_TEXT;
             if depth >= MAX_DEPTH {
                 self.stop(token.start);

@@ -13,7 +13,7 @@ mod strings;
 pub(crate) use chars::{is_dash, is_double_quote, is_name, is_single_quote};
 pub(crate) use number::Number;
 pub(crate) use operator::Level;
-pub(crate) use strings::{Nested, Part, parts, unquote, variable_name};
+pub(crate) use strings::{Nested, StringPart, parts, unquote, variable_name};
 
 use chars::{blank_width, ends_word};
 

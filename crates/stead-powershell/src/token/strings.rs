@@ -4,7 +4,7 @@ use super::chars::{is_double_quote, is_name, is_single_quote};
 
 /// A part of an expandable text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum StringPart {
     /// Text as it is, escapes resolved.
     Text(String),
     /// The name of a variable, with its scope or drive, without `$` and braces.
@@ -142,7 +142,7 @@ fn last_width(text: &str) -> usize {
 
 /// The parts of an [`Expandable`](super::Kind::Expandable) or a [`Word`](super::Kind::Word), given its text. Texts in
 /// single quotes within a word are texts.
-pub(crate) fn parts(token: &str) -> Vec<Part> {
+pub(crate) fn parts(token: &str) -> Vec<StringPart> {
     let here = token.starts_with('@').then(|| here_body(token)).flatten();
     let quoted = token.starts_with(is_double_quote);
     let (body, start) = match here {
@@ -169,7 +169,7 @@ struct Parts<'a> {
     quotes: bool,
     /// True if quotes only group.
     bare: bool,
-    found: Vec<Part>,
+    found: Vec<StringPart>,
 }
 
 impl Parts<'_> {
@@ -199,8 +199,8 @@ impl Parts<'_> {
 
     fn push(&mut self, c: char) {
         match self.found.last_mut() {
-            Some(Part::Text(text)) => text.push(c),
-            _ => self.found.push(Part::Text(c.into())),
+            Some(StringPart::Text(text)) => text.push(c),
+            _ => self.found.push(StringPart::Text(c.into())),
         }
     }
 
@@ -241,7 +241,7 @@ impl Parts<'_> {
             let end = sub_expression_end(self.body, at).unwrap_or(self.body.len());
             let script = self.body.get(at + 2..end.saturating_sub(1).max(at + 2)).unwrap_or_default();
             let nested = nested(script, self.start + at + 2, self.quotes);
-            self.found.push(Part::SubExpression(nested));
+            self.found.push(StringPart::SubExpression(nested));
             return end;
         }
         let end = variable_end(self.body, at + 1).unwrap_or(self.body.len());
@@ -250,7 +250,7 @@ impl Parts<'_> {
             return end;
         }
         let name = self.body.get(at + 1..end).unwrap_or_default();
-        self.found.push(Part::Variable(variable_name(name)));
+        self.found.push(StringPart::Variable(variable_name(name)));
         end
     }
 }

@@ -59,16 +59,21 @@ fn texts_say_what_they_say() {
     assert_eq!(unquote("'it''s'"), "it's");
     assert_eq!(unquote("@'\r\nx\r\ny\r\n'@"), "x\r\ny");
     assert_eq!(unquote("@'\n'@"), "");
-    let text = |text: &str| vec![Part::Text(text.into())];
+    let text = |text: &str| vec![StringPart::Text(text.into())];
     assert_eq!(parts("\"a`t`u{e9}\"\"b\""), text("a\té\"b"));
     assert_eq!(parts("@\"\n\"a\"\n\"@"), text("\"a\""));
     assert_eq!(parts("a'b c'`d"), text("ab cd"));
     assert_eq!(
         parts("\"$env:A/${b c}$\""),
-        [Part::Variable("env:A".into()), Part::Text("/".into()), Part::Variable("b c".into()), Part::Text("$".into()),]
+        [
+            StringPart::Variable("env:A".into()),
+            StringPart::Text("/".into()),
+            StringPart::Variable("b c".into()),
+            StringPart::Text("$".into()),
+        ]
     );
     let nested = parts("\"a$( \"\"b\"\" + `\"c`\" )\"");
-    let [_, Part::SubExpression(nested)] = &nested[..] else { panic!("{nested:?}") };
+    let [_, StringPart::SubExpression(nested)] = &nested[..] else { panic!("{nested:?}") };
     assert_eq!(nested.script, " \"b\" + \"c\" ");
     assert_eq!([0, 1, 3, 7].map(|at| nested.origin(at)), [4, 6, 9, 14]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use super::logic::{identity, same};
 use super::to_text;
 use crate::value::{Object, Value};
@@ -19,7 +19,7 @@ pub(super) fn create(arguments: Arguments) -> Value {
     Value::Array(arguments.collect())
 }
 
-pub(super) fn range(mut arguments: Arguments) -> Outcome {
+pub(super) fn range(mut arguments: Arguments) -> BuiltinResult {
     let (start, count) = (arguments.integer()?, arguments.integer()?);
     if count < 0 {
         return Err(Wrong::value(1, "Count must not be negative"));
@@ -33,14 +33,14 @@ pub(super) fn range(mut arguments: Arguments) -> Outcome {
     }
 }
 
-pub(super) fn try_index_from_end(mut arguments: Arguments) -> Outcome {
+pub(super) fn try_index_from_end(mut arguments: Arguments) -> BuiltinResult {
     let (mut items, position) = (arguments.array()?, arguments.integer()?);
     let index = usize::try_from(position).ok().filter(|position| *position > 0);
     let index = index.and_then(|position| items.len().checked_sub(position));
     Ok(index.map_or(Value::Null, |index| items.remove(index)))
 }
 
-pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
+pub(super) fn try_get(mut arguments: Arguments) -> BuiltinResult {
     match (arguments.any(), arguments.any()) {
         (Value::Array(mut items), Value::Number(index)) => {
             let index = index.as_i64().ok_or_else(|| Wrong::kind(1, "Invalid index type: it must be an integer"))?;
@@ -53,7 +53,7 @@ pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
     }
 }
 
-pub(super) fn intersection(arguments: Arguments) -> Outcome {
+pub(super) fn intersection(arguments: Arguments) -> BuiltinResult {
     match alike(arguments)? {
         Alike::Arrays(first, others) => {
             let others: Vec<BTreeSet<String>> =
@@ -74,7 +74,7 @@ pub(super) fn intersection(arguments: Arguments) -> Outcome {
     }
 }
 
-pub(super) fn union(arguments: Arguments) -> Outcome {
+pub(super) fn union(arguments: Arguments) -> BuiltinResult {
     match alike(arguments)? {
         Alike::Arrays(first, others) => {
             Ok(Value::Array(distinct(first.into_iter().chain(others.into_iter().flatten()))))
@@ -87,7 +87,7 @@ pub(super) fn union(arguments: Arguments) -> Outcome {
     }
 }
 
-pub(super) fn concat(arguments: Arguments) -> Outcome {
+pub(super) fn concat(arguments: Arguments) -> BuiltinResult {
     match alike(arguments)? {
         Alike::Arrays(mut first, others) => {
             first.extend(others.into_iter().flatten());
@@ -149,7 +149,7 @@ pub(super) fn distinct(items: impl Iterator<Item = Value>) -> Vec<Value> {
     items.filter(|item| seen.insert(identity(item))).collect()
 }
 
-pub(super) fn contains(mut arguments: Arguments) -> Outcome {
+pub(super) fn contains(mut arguments: Arguments) -> BuiltinResult {
     let (container, item) = (arguments.any(), arguments.any());
     if let Value::Array(items) = &container {
         return Ok(items.iter().any(|each| same(each, &item)).into());
@@ -167,7 +167,7 @@ pub(super) fn empty(mut arguments: Arguments) -> Value {
     (size(&arguments.any()) == 0).into()
 }
 
-pub(super) fn length(mut arguments: Arguments) -> Outcome {
+pub(super) fn length(mut arguments: Arguments) -> BuiltinResult {
     let size = size(&arguments.any());
     i64::try_from(size).map(Value::from).map_err(|_| Wrong::limit())
 }
@@ -181,7 +181,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-pub(super) fn first(mut arguments: Arguments) -> Outcome {
+pub(super) fn first(mut arguments: Arguments) -> BuiltinResult {
     match arguments.any() {
         Value::Array(items) => {
             items.into_iter().next().ok_or_else(|| Wrong::value(0, "Cannot get first element of empty array"))
@@ -203,25 +203,25 @@ pub(super) fn last(mut arguments: Arguments) -> Value {
     }
 }
 
-pub(super) fn index_of(arguments: Arguments) -> Outcome {
+pub(super) fn index_of(arguments: Arguments) -> BuiltinResult {
     index(arguments, |items, item| items.iter().position(|each| same(each, item)))
 }
 
-pub(super) fn last_index_of(arguments: Arguments) -> Outcome {
+pub(super) fn last_index_of(arguments: Arguments) -> BuiltinResult {
     index(arguments, |items, item| items.iter().rposition(|each| same(each, item)))
 }
 
-fn index(mut arguments: Arguments, find: fn(&[Value], &Value) -> Option<usize>) -> Outcome {
+fn index(mut arguments: Arguments, find: fn(&[Value], &Value) -> Option<usize>) -> BuiltinResult {
     let (items, item) = (arguments.array()?, arguments.any());
     let index = find(&items, &item).and_then(|index| i64::try_from(index).ok());
     Ok(index.unwrap_or(-1).into())
 }
 
-pub(super) fn skip(arguments: Arguments) -> Outcome {
+pub(super) fn skip(arguments: Arguments) -> BuiltinResult {
     part(arguments, |items, count| items.skip(count).collect(), |text, count| text.chars().skip(count).collect())
 }
 
-pub(super) fn take(arguments: Arguments) -> Outcome {
+pub(super) fn take(arguments: Arguments) -> BuiltinResult {
     part(arguments, |items, count| items.take(count).collect(), |text, count| text.chars().take(count).collect())
 }
 
@@ -229,7 +229,7 @@ fn part(
     mut arguments: Arguments,
     of_array: fn(std::vec::IntoIter<Value>, usize) -> Vec<Value>,
     of_text: fn(&str, usize) -> String,
-) -> Outcome {
+) -> BuiltinResult {
     let (whole, count) = (arguments.any(), arguments.integer()?);
     // A negative count is none; one that exceeds every length is all.
     let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use crate::value::{Object, Value};
 
 /// A network. Invariant: `prefix` is at most `width`, and the bits of `first` behind it are 0.
@@ -75,7 +75,7 @@ impl Network {
     }
 }
 
-pub(super) fn parse(mut arguments: Arguments) -> Outcome {
+pub(super) fn parse(mut arguments: Arguments) -> BuiltinResult {
     let network = Network::read(&arguments.text()?)?;
     let text = |bits: u128| Value::from(network.address(bits).to_string());
     let inner = u128::from(network.is_v4() && network.host_bits() > 1);
@@ -91,7 +91,7 @@ pub(super) fn parse(mut arguments: Arguments) -> Outcome {
     Ok(Value::Object(properties))
 }
 
-pub(super) fn subnet(mut arguments: Arguments) -> Outcome {
+pub(super) fn subnet(mut arguments: Arguments) -> BuiltinResult {
     let network = Network::read(&arguments.text()?)?;
     let (prefix, index) = (arguments.integer()?, arguments.integer()?);
     let (version, width) = (if network.is_v4() { 4 } else { 6 }, network.width);
@@ -114,7 +114,7 @@ pub(super) fn subnet(mut arguments: Arguments) -> Outcome {
     Ok(format!("{}/{prefix}", network.address(network.first | offset)).into())
 }
 
-pub(super) fn host(mut arguments: Arguments) -> Outcome {
+pub(super) fn host(mut arguments: Arguments) -> BuiltinResult {
     let network = Network::read(&arguments.text()?)?;
     let index = arguments.integer()?;
     let index = u128::try_from(index).map_err(|_| Wrong::value(1, "HostIndex cannot be negative"))?;

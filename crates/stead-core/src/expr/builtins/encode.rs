@@ -5,35 +5,35 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use crate::id::{ResourceId, TypeName};
 
 /// Everything but the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-pub(super) fn base64(mut arguments: Arguments) -> Outcome {
+pub(super) fn base64(mut arguments: Arguments) -> BuiltinResult {
     Ok(STANDARD.encode(arguments.text()?).into())
 }
 
-pub(super) fn base64_to_string(mut arguments: Arguments) -> Outcome {
+pub(super) fn base64_to_string(mut arguments: Arguments) -> BuiltinResult {
     decode_base64(&arguments.text()?)
 }
 
-fn decode_base64(text: &str) -> Outcome {
+fn decode_base64(text: &str) -> BuiltinResult {
     let bytes = STANDARD.decode(text).map_err(|_| Wrong::value(0, "Invalid base64 encoding"))?;
     utf8(bytes)
 }
 
-fn utf8(bytes: Vec<u8>) -> Outcome {
+fn utf8(bytes: Vec<u8>) -> BuiltinResult {
     let text = String::from_utf8(bytes).map_err(|_| Wrong::value(0, "Decoded bytes do not form valid UTF-8"))?;
     Ok(text.into())
 }
 
-pub(super) fn data_uri(mut arguments: Arguments) -> Outcome {
+pub(super) fn data_uri(mut arguments: Arguments) -> BuiltinResult {
     Ok(format!("data:application/json;base64,{}", STANDARD.encode(arguments.text()?)).into())
 }
 
-pub(super) fn data_uri_to_string(mut arguments: Arguments) -> Outcome {
+pub(super) fn data_uri_to_string(mut arguments: Arguments) -> BuiltinResult {
     let text = arguments.text()?;
     let invalid = || {
         Wrong::value(0, "Invalid data URI format")
@@ -68,7 +68,7 @@ fn is_media_type(text: &str) -> bool {
 }
 
 /// Resolves as RFC 3986 says.
-pub(super) fn uri(mut arguments: Arguments) -> Outcome {
+pub(super) fn uri(mut arguments: Arguments) -> BuiltinResult {
     let (base, relative) = (arguments.text()?, arguments.text()?);
     if base.is_empty() {
         return Err(Wrong::value(0, "The baseUri parameter cannot be empty. An absolute URI is required."));
@@ -82,18 +82,18 @@ pub(super) fn uri(mut arguments: Arguments) -> Outcome {
     Ok(String::from(joined).into())
 }
 
-pub(super) fn uri_component(mut arguments: Arguments) -> Outcome {
+pub(super) fn uri_component(mut arguments: Arguments) -> BuiltinResult {
     Ok(utf8_percent_encode(&arguments.text()?, RESERVED).to_string().into())
 }
 
-pub(super) fn uri_component_to_string(mut arguments: Arguments) -> Outcome {
+pub(super) fn uri_component_to_string(mut arguments: Arguments) -> BuiltinResult {
     let text = arguments.text()?;
     let decoded = percent_decode_str(&text).decode_utf8();
     let decoded = decoded.map_err(|_| Wrong::value(0, "Decoded bytes do not form valid UTF-8"))?;
     Ok(decoded.into_owned().into())
 }
 
-pub(super) fn resource_id(mut arguments: Arguments) -> Outcome {
+pub(super) fn resource_id(mut arguments: Arguments) -> BuiltinResult {
     let (type_name, name) = (arguments.text()?, arguments.text()?);
     let type_name = TypeName::parse(&type_name).map_err(|error| Wrong::value(0, error.to_string()))?;
     Ok(ResourceId { type_name, name: name.into() }.to_string().into())

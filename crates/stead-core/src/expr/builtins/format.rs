@@ -6,14 +6,14 @@
 //! kind  = 'x' | 'X' | 'o' | 'b' | 'e' | 'E'        of numbers
 //! ```
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use super::text::{MAX_TEXT, to_text};
 use crate::value::{Number, Value};
 
 /// Wider columns and more digits than anybody means.
 const MAX_WIDTH: usize = 4096;
 
-pub(super) fn format(mut arguments: Arguments) -> Outcome {
+pub(super) fn format(mut arguments: Arguments) -> BuiltinResult {
     let template = arguments.text()?;
     let values: Vec<Value> = arguments.collect();
     let mut out = String::with_capacity(template.len());

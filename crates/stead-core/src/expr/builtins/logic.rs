@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use crate::value::{Number, Value};
 
 pub(super) fn yes(_: Arguments) -> Value {
@@ -17,7 +17,7 @@ pub(super) fn not(mut arguments: Arguments) -> Value {
     (arguments.any() == Value::Bool(false)).into()
 }
 
-pub(super) fn boolean(mut arguments: Arguments) -> Outcome {
+pub(super) fn boolean(mut arguments: Arguments) -> BuiltinResult {
     match arguments.any() {
         Value::Number(number) => Ok((compare(&number, &0.into()) != Some(Ordering::Equal)).into()),
         Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true.into()),
@@ -30,23 +30,23 @@ pub(super) fn equals(mut arguments: Arguments) -> Value {
     same(&arguments.any(), &arguments.any()).into()
 }
 
-pub(super) fn greater(arguments: Arguments) -> Outcome {
+pub(super) fn greater(arguments: Arguments) -> BuiltinResult {
     order(arguments, Ordering::is_gt)
 }
 
-pub(super) fn greater_or_equals(arguments: Arguments) -> Outcome {
+pub(super) fn greater_or_equals(arguments: Arguments) -> BuiltinResult {
     order(arguments, Ordering::is_ge)
 }
 
-pub(super) fn less(arguments: Arguments) -> Outcome {
+pub(super) fn less(arguments: Arguments) -> BuiltinResult {
     order(arguments, Ordering::is_lt)
 }
 
-pub(super) fn less_or_equals(arguments: Arguments) -> Outcome {
+pub(super) fn less_or_equals(arguments: Arguments) -> BuiltinResult {
     order(arguments, Ordering::is_le)
 }
 
-fn order(mut arguments: Arguments, verdict: fn(Ordering) -> bool) -> Outcome {
+fn order(mut arguments: Arguments, verdict: fn(Ordering) -> bool) -> BuiltinResult {
     match (arguments.any(), arguments.any()) {
         (Value::Number(left), Value::Number(right)) => Ok(compare(&left, &right).is_some_and(verdict).into()),
         (Value::String(left), Value::String(right)) => Ok(verdict(left.cmp(&right)).into()),

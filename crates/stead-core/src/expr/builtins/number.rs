@@ -1,25 +1,25 @@
 //! Integers of 64 bits: a result that does not fit is an error.
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use crate::value::{Number, Value};
 
-pub(super) fn add(arguments: Arguments) -> Outcome {
+pub(super) fn add(arguments: Arguments) -> BuiltinResult {
     arithmetic(arguments, "add", i64::checked_add)
 }
 
-pub(super) fn sub(arguments: Arguments) -> Outcome {
+pub(super) fn sub(arguments: Arguments) -> BuiltinResult {
     arithmetic(arguments, "sub", i64::checked_sub)
 }
 
-pub(super) fn mul(arguments: Arguments) -> Outcome {
+pub(super) fn mul(arguments: Arguments) -> BuiltinResult {
     arithmetic(arguments, "mul", i64::checked_mul)
 }
 
-pub(super) fn div(arguments: Arguments) -> Outcome {
+pub(super) fn div(arguments: Arguments) -> BuiltinResult {
     arithmetic(arguments, "div", |left, right| left.checked_div(nonzero(right)?))
 }
 
-pub(super) fn modulo(arguments: Arguments) -> Outcome {
+pub(super) fn modulo(arguments: Arguments) -> BuiltinResult {
     // The remainder of the smallest integer by -1 is 0, although its quotient does not fit.
     arithmetic(arguments, "mod", |left, right| Some(left.wrapping_rem(nonzero(right)?)))
 }
@@ -28,7 +28,7 @@ fn nonzero(divisor: i64) -> Option<i64> {
     (divisor != 0).then_some(divisor)
 }
 
-fn arithmetic(mut arguments: Arguments, name: &str, compute: fn(i64, i64) -> Option<i64>) -> Outcome {
+fn arithmetic(mut arguments: Arguments, name: &str, compute: fn(i64, i64) -> Option<i64>) -> BuiltinResult {
     let (left, right) = (arguments.integer()?, arguments.integer()?);
     compute(left, right).map(Value::from).ok_or_else(|| match name {
         "div" | "mod" if right == 0 => Wrong::arithmetic("Cannot divide by zero"),
@@ -37,15 +37,15 @@ fn arithmetic(mut arguments: Arguments, name: &str, compute: fn(i64, i64) -> Opt
     })
 }
 
-pub(super) fn max(arguments: Arguments) -> Outcome {
+pub(super) fn max(arguments: Arguments) -> BuiltinResult {
     extreme(arguments, i64::max)
 }
 
-pub(super) fn min(arguments: Arguments) -> Outcome {
+pub(super) fn min(arguments: Arguments) -> BuiltinResult {
     extreme(arguments, i64::min)
 }
 
-fn extreme(mut arguments: Arguments, choose: fn(i64, i64) -> i64) -> Outcome {
+fn extreme(mut arguments: Arguments, choose: fn(i64, i64) -> i64) -> BuiltinResult {
     let not_integers = || Wrong::kind(0, "Input must only contain integers");
     let items = match (arguments.left(), arguments.any()) {
         (1, Value::Array(items)) => items,
@@ -59,7 +59,7 @@ fn extreme(mut arguments: Arguments, choose: fn(i64, i64) -> i64) -> Outcome {
     best.map(Value::from).ok_or_else(|| Wrong::value(0, "Array cannot be empty"))
 }
 
-pub(super) fn integer(mut arguments: Arguments) -> Outcome {
+pub(super) fn integer(mut arguments: Arguments) -> BuiltinResult {
     match arguments.any() {
         Value::Number(number) => match number.as_i64() {
             Some(integer) => Ok(integer.into()),
@@ -89,7 +89,7 @@ fn too_large() -> Wrong {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "truncation is the point, and the range is checked before it")]
-fn truncated(number: &Number) -> Outcome {
+fn truncated(number: &Number) -> BuiltinResult {
     // The first float above the range: 2 to the power of 63 is one exactly.
     const END: f64 = 9_223_372_036_854_775_808.0;
     match number.as_f64() {

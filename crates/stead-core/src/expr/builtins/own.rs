@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use regex::{Captures, Regex, RegexBuilder};
 use serde_json::Value as Json;
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use super::array::distinct as each_once;
 use super::logic::compare;
 use super::text::MAX_TEXT;
@@ -21,7 +21,7 @@ const MAX_REGEX: usize = 1 << 20;
 /// How deep objects are merged; a document is at most as deep.
 const MAX_DEPTH: usize = 128;
 
-pub(super) fn replace(mut arguments: Arguments) -> Outcome {
+pub(super) fn replace(mut arguments: Arguments) -> BuiltinResult {
     let (text, from, to) = (arguments.text()?, arguments.text()?, arguments.text()?);
     if from.is_empty() {
         return Err(Wrong::value(1, "the text to replace must not be empty"));
@@ -31,7 +31,7 @@ pub(super) fn replace(mut arguments: Arguments) -> Outcome {
     Ok(text.replace(&from, &to).into())
 }
 
-pub(super) fn split(mut arguments: Arguments) -> Outcome {
+pub(super) fn split(mut arguments: Arguments) -> BuiltinResult {
     let (text, delimiter) = (arguments.text()?, arguments.text()?);
     if delimiter.is_empty() {
         return Err(Wrong::value(1, "the delimiter must not be empty"));
@@ -39,11 +39,11 @@ pub(super) fn split(mut arguments: Arguments) -> Outcome {
     Ok(Value::Array(text.split(&delimiter).map(Value::from).collect()))
 }
 
-pub(super) fn lines(mut arguments: Arguments) -> Outcome {
+pub(super) fn lines(mut arguments: Arguments) -> BuiltinResult {
     Ok(Value::Array(arguments.text()?.lines().map(Value::from).collect()))
 }
 
-pub(super) fn indent(mut arguments: Arguments) -> Outcome {
+pub(super) fn indent(mut arguments: Arguments) -> BuiltinResult {
     let (text, count) = (arguments.text()?, arguments.integer()?);
     let count = usize::try_from(count).ok().filter(|count| *count <= 1000);
     let count = count.ok_or_else(|| Wrong::value(1, "the number of spaces must be from 0 to 1000"))?;
@@ -54,12 +54,12 @@ pub(super) fn indent(mut arguments: Arguments) -> Outcome {
     Ok(indented.collect::<String>().into())
 }
 
-pub(super) fn regex_match(mut arguments: Arguments) -> Outcome {
+pub(super) fn regex_match(mut arguments: Arguments) -> BuiltinResult {
     let text = arguments.text()?;
     Ok(pattern(&mut arguments)?.is_match(&text).into())
 }
 
-pub(super) fn regex_replace(mut arguments: Arguments) -> Outcome {
+pub(super) fn regex_replace(mut arguments: Arguments) -> BuiltinResult {
     let text = arguments.text()?;
     let (pattern, to) = (pattern(&mut arguments)?, arguments.text()?);
     // What a match becomes may be much longer than the match: the result is made piece by piece, up to the limit.
@@ -75,7 +75,7 @@ pub(super) fn regex_replace(mut arguments: Arguments) -> Outcome {
     Ok(replaced.into())
 }
 
-pub(super) fn regex_groups(mut arguments: Arguments) -> Outcome {
+pub(super) fn regex_groups(mut arguments: Arguments) -> BuiltinResult {
     let text = arguments.text()?;
     let pattern = pattern(&mut arguments)?;
     let groups = |captures: Captures<'_>| {
@@ -96,17 +96,17 @@ fn pattern(arguments: &mut Arguments) -> Result<Regex, Wrong> {
     })
 }
 
-pub(super) fn shell_quote(mut arguments: Arguments) -> Outcome {
+pub(super) fn shell_quote(mut arguments: Arguments) -> BuiltinResult {
     Ok(format!("'{}'", arguments.text()?.replace('\'', r"'\''")).into())
 }
 
-pub(super) fn base_name(mut arguments: Arguments) -> Outcome {
+pub(super) fn base_name(mut arguments: Arguments) -> BuiltinResult {
     let path = arguments.text()?;
     let path = without_end(&path);
     Ok(path.rsplit_once('/').map_or(path, |(_, name)| name).into())
 }
 
-pub(super) fn dir_name(mut arguments: Arguments) -> Outcome {
+pub(super) fn dir_name(mut arguments: Arguments) -> BuiltinResult {
     let path = arguments.text()?;
     Ok(match without_end(&path).rsplit_once('/') {
         Some((folder, _)) if without_end(folder).is_empty() => "/",
@@ -121,11 +121,11 @@ fn without_end(path: &str) -> &str {
     path.trim_end_matches('/')
 }
 
-pub(super) fn sha256(mut arguments: Arguments) -> Outcome {
+pub(super) fn sha256(mut arguments: Arguments) -> BuiltinResult {
     Ok(digest::sha256(arguments.text()?).into())
 }
 
-pub(super) fn sort(mut arguments: Arguments) -> Outcome {
+pub(super) fn sort(mut arguments: Arguments) -> BuiltinResult {
     let mut items = arguments.array()?;
     let are_text = items.iter().all(|item| matches!(item, Value::String(_)));
     if !are_text && !items.iter().all(|item| matches!(item, Value::Number(_))) {
@@ -139,17 +139,17 @@ pub(super) fn sort(mut arguments: Arguments) -> Outcome {
     Ok(Value::Array(items))
 }
 
-pub(super) fn reverse(mut arguments: Arguments) -> Outcome {
+pub(super) fn reverse(mut arguments: Arguments) -> BuiltinResult {
     let mut items = arguments.array()?;
     items.reverse();
     Ok(Value::Array(items))
 }
 
-pub(super) fn distinct(mut arguments: Arguments) -> Outcome {
+pub(super) fn distinct(mut arguments: Arguments) -> BuiltinResult {
     Ok(Value::Array(each_once(arguments.array()?.into_iter())))
 }
 
-pub(super) fn flatten(mut arguments: Arguments) -> Outcome {
+pub(super) fn flatten(mut arguments: Arguments) -> BuiltinResult {
     let mut flat = Vec::new();
     for item in arguments.array()? {
         match item {
@@ -160,7 +160,7 @@ pub(super) fn flatten(mut arguments: Arguments) -> Outcome {
     Ok(Value::Array(flat))
 }
 
-pub(super) fn merge(mut arguments: Arguments) -> Outcome {
+pub(super) fn merge(mut arguments: Arguments) -> BuiltinResult {
     let mut merged = arguments.object()?;
     while arguments.left() > 0 {
         merge_into(&mut merged, arguments.object()?, MAX_DEPTH);
@@ -178,7 +178,7 @@ fn merge_into(merged: &mut Object, with: Object, depth: usize) {
     }
 }
 
-pub(super) fn template(mut arguments: Arguments) -> Outcome {
+pub(super) fn template(mut arguments: Arguments) -> BuiltinResult {
     let (text, variables) = (arguments.text()?, arguments.any());
     if variables.has_sealed() {
         return Err(Wrong::kind(1, "a secret cannot be made into text here"));
@@ -192,11 +192,11 @@ pub(super) fn template(mut arguments: Arguments) -> Outcome {
     Ok(rendered.into())
 }
 
-pub(super) fn to_json(mut arguments: Arguments) -> Outcome {
+pub(super) fn to_json(mut arguments: Arguments) -> BuiltinResult {
     text_of(&arguments.any(), |json| serde_json::to_string_pretty(json).ok().map(|text| text + "\n"))
 }
 
-pub(super) fn to_yaml(mut arguments: Arguments) -> Outcome {
+pub(super) fn to_yaml(mut arguments: Arguments) -> BuiltinResult {
     // Text stays in one line however long it is.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     text_of(&arguments.any(), |json| {
@@ -205,7 +205,7 @@ pub(super) fn to_yaml(mut arguments: Arguments) -> Outcome {
     })
 }
 
-fn text_of(value: &Value, write: impl FnOnce(&Json) -> Option<String>) -> Outcome {
+fn text_of(value: &Value, write: impl FnOnce(&Json) -> Option<String>) -> BuiltinResult {
     if value.has_sealed() {
         return Err(Wrong::kind(0, "a secret cannot be made into text here"));
     }
@@ -215,7 +215,7 @@ fn text_of(value: &Value, write: impl FnOnce(&Json) -> Option<String>) -> Outcom
     Ok(text.into())
 }
 
-pub(super) fn from_yaml(mut arguments: Arguments) -> Outcome {
+pub(super) fn from_yaml(mut arguments: Arguments) -> BuiltinResult {
     let (root, findings) = text::read(SourceId::default(), &arguments.text()?, &Limits::default());
     match (findings.into_iter().next(), root) {
         (Some(finding), _) => Err(Wrong::value(0, format!("Invalid YAML: {}", finding.message))),

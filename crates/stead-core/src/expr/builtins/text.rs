@@ -2,33 +2,33 @@
 
 use std::path::PathBuf;
 
-use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use crate::value::Value;
 
 /// The longest text that one function makes, in bytes.
 pub(super) const MAX_TEXT: usize = 32 << 20;
 
-pub(super) fn ends_with(mut arguments: Arguments) -> Outcome {
+pub(super) fn ends_with(mut arguments: Arguments) -> BuiltinResult {
     Ok(arguments.text()?.ends_with(&arguments.text()?).into())
 }
 
-pub(super) fn starts_with(mut arguments: Arguments) -> Outcome {
+pub(super) fn starts_with(mut arguments: Arguments) -> BuiltinResult {
     Ok(arguments.text()?.starts_with(&arguments.text()?).into())
 }
 
-pub(super) fn to_lower(mut arguments: Arguments) -> Outcome {
+pub(super) fn to_lower(mut arguments: Arguments) -> BuiltinResult {
     Ok(arguments.text()?.to_lowercase().into())
 }
 
-pub(super) fn to_upper(mut arguments: Arguments) -> Outcome {
+pub(super) fn to_upper(mut arguments: Arguments) -> BuiltinResult {
     Ok(arguments.text()?.to_uppercase().into())
 }
 
-pub(super) fn trim(mut arguments: Arguments) -> Outcome {
+pub(super) fn trim(mut arguments: Arguments) -> BuiltinResult {
     Ok(arguments.text()?.trim().into())
 }
 
-pub(super) fn string(mut arguments: Arguments) -> Outcome {
+pub(super) fn string(mut arguments: Arguments) -> BuiltinResult {
     match arguments.any() {
         Value::String(text) => Ok(text.into()),
         other => Ok(to_text(&other)?.into()),
@@ -48,7 +48,7 @@ pub(super) fn to_text(value: &Value) -> Result<String, Wrong> {
     }
 }
 
-pub(super) fn join(mut arguments: Arguments) -> Outcome {
+pub(super) fn join(mut arguments: Arguments) -> BuiltinResult {
     let (items, delimiter) = (arguments.array()?, arguments.text()?);
     let mut joined = String::new();
     for (at, item) in items.iter().enumerate() {
@@ -70,7 +70,7 @@ pub(super) fn join(mut arguments: Arguments) -> Outcome {
 }
 
 /// Follows the rules of the system for joining paths: a part that is absolute replaces those before it.
-pub(super) fn path(mut arguments: Arguments) -> Outcome {
+pub(super) fn path(mut arguments: Arguments) -> BuiltinResult {
     let first = arguments.text()?;
     let is_drive = first.len() == 2 && first.ends_with(':');
     // `C:` alone is relative to a directory that nobody sees.
@@ -82,7 +82,7 @@ pub(super) fn path(mut arguments: Arguments) -> Outcome {
 }
 
 /// Positions and lengths count characters.
-pub(super) fn substring(mut arguments: Arguments) -> Outcome {
+pub(super) fn substring(mut arguments: Arguments) -> BuiltinResult {
     let (text, start) = (arguments.text()?, arguments.integer()?);
     let length = if arguments.left() > 0 { Some(arguments.integer()?) } else { None };
     let start = usize::try_from(start).map_err(|_| Wrong::value(1, "Start index cannot be negative"))?;

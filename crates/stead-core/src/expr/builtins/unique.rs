@@ -3,11 +3,11 @@
 //! The arguments are joined with `-` and hashed with `MurmurHash64A` from the seed 0; the eight bytes, lowest first, are
 //! written in the lower-case alphabet of RFC 4648 base 32 without padding. DSC v3 computes the same.
 
-use super::super::builtin::{Arguments, Outcome};
+use super::super::builtin::{Arguments, BuiltinResult};
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-pub(super) fn unique_string(mut arguments: Arguments) -> Outcome {
+pub(super) fn unique_string(mut arguments: Arguments) -> BuiltinResult {
     let mut joined = arguments.text()?;
     while arguments.left() > 0 {
         joined.push('-');
