@@ -136,13 +136,15 @@ pub(crate) fn carry_out(
     cancel: Cancel,
     observer: &dyn Observer,
 ) -> Result<Ended, JournalProblem> {
-    let mut ready = match job_host.make_ready(spec, source) {
+    let ready = match job_host.make_ready(spec, source) {
         Ok(ready) => ready,
         Err(lines) => return Ok(unusable(spec, &lines)),
     };
-    (ready.session.cancel, ready.session.suspend) = (cancel, spec.suspension.cancel.clone());
-    ready.session.end_reads = spec.suspension.end_reads.clone();
-    ready.session.deadline = spec.settings.resource_timeout;
+    let ready = ready.with(|options| {
+        (options.cancel, options.suspend) = (cancel, spec.suspension.cancel.clone());
+        options.end_reads = spec.suspension.end_reads.clone();
+        options.deadline = Some(spec.settings.resource_timeout);
+    });
     let ended = spec.run(&ready, journal, observer);
     job_host.put_back(ready);
     ended

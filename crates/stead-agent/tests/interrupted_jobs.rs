@@ -121,8 +121,8 @@ impl<'a> Machine<'a> {
     }
 
     fn prepared(&self) -> (Session, Prepared) {
-        let mut session = self.host.session(self.folder.path());
-        session.set_system_root(self.folder.path());
+        let root = self.folder.path();
+        let mut session = self.host.session(root).with(|options| options.system_root = Some(root.to_owned()));
         let prepared = session.prepare("main.yaml", &self.text, Object::new());
         let prepared = prepared.map_err(|unusable| format!("{:?}\n{}", unusable.findings, self.text)).unwrap();
         (session, prepared)

@@ -165,9 +165,10 @@ fn every_instance_ends_as_the_model_says() {
 fn applied(host: &Host, instances: &[Instance]) -> Vec<End> {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     let text = document(folder.path(), instances);
-    let mut session = host.session(folder.path());
-    session.set_system_root(folder.path());
-    session.deadline = Duration::from_millis(if text.contains("sleep 600") { 1500 } else { 60_000 });
+    let deadline = Duration::from_millis(if text.contains("sleep 600") { 1500 } else { 60_000 });
+    let mut session = host.session(folder.path()).with(|options| {
+        (options.system_root, options.deadline) = (Some(folder.path().to_owned()), Some(deadline));
+    });
     let prepared = session.prepare("main.yaml", &text, Object::new());
     let prepared = prepared.map_err(|unusable| format!("{:?}\n{text}", unusable.findings)).unwrap();
     let journal = folder.path().join("journal");

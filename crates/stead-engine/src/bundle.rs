@@ -20,6 +20,7 @@ use stead_host::bundle::{Files, Gathering, Missing, UnpackError};
 use stead_host::provider::Plain;
 
 use crate::conflicts::written_out;
+use crate::opened::OpenedFiles;
 use crate::session::Session;
 
 /// A bundle that was made of a document.
@@ -36,16 +37,6 @@ pub enum NotBundled {
     Findings(Vec<Diagnostic>),
     /// It would not be a bundle.
     Bundle(BundleError),
-}
-
-/// The files of a bundle, which are removed when this is dropped: a thread that has carried out a call may hold them for a
-/// moment more, in which the process can end.
-pub(crate) struct OpenedFiles(Arc<Files>);
-
-impl Drop for OpenedFiles {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
 }
 
 /// Why a bundle cannot be worked from.
@@ -66,7 +57,7 @@ impl Session {
     ///
     /// A document that cannot be read is a bundle as well: what is wrong with it is found when it is prepared.
     pub fn bundle(&mut self, name: &str, text: &str, reach: Reach) -> Result<Bundled, NotBundled> {
-        let root = Arc::clone(&self.root);
+        let root = Arc::clone(&self.shared.root);
         let mut sources = std::mem::take(&mut self.sources);
         let mut gathering = Gathering::default();
         let mut read = |path: &str| gather_text(&mut gathering, path, &root, reach);
@@ -99,10 +90,7 @@ impl Session {
             return Err(BundleError::Identity.into());
         }
         let files = Arc::new(Files::unpack(Arc::clone(bundle), named.made)?);
-        // Nobody else has the machine before the first document is looked at.
-        if let Some(machine) = Arc::get_mut(&mut self.machine) {
-            machine.files = Some(Arc::clone(&files));
-        }
+        self.change_machine(|machine| machine.files = Some(Arc::clone(&files)));
         self.opened = Some(OpenedFiles(Arc::clone(&files)));
         self.files = Some(files);
         Ok(())
@@ -261,7 +249,7 @@ impl Walk<'_> {
 
     fn instance(&mut self, instance: &Instance, folder: &Arc<str>) {
         let Some(properties) = &instance.properties else { return };
-        let catalog = self.session.host.catalog();
+        let catalog = self.session.shared.host.catalog();
         let found = catalog.find(&instance.type_name.value, None).ok();
         let is_include = |manifest: &Manifest| {
             manifest.kind == Kind::Importer && matches!(manifest.implementation, Implementation::Engine)

@@ -16,9 +16,9 @@ use stead_core::statements::{Disagreement, Statement, disagreements};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::calls::RealPaths;
 use crate::implied::{Known, after_packages, causes, implied};
 use crate::prepared::Prepared;
+use crate::real_paths::RealPaths;
 use crate::session::Session;
 
 impl Session {
@@ -46,7 +46,7 @@ impl Session {
     fn is_order_implied(&self, prepared: &Prepared) -> bool {
         let outermost = prepared.graph.scopes.first();
         let directive = outermost.and_then(|scope| scope.document.directives.implicit_order.as_ref());
-        self.implicit_order && directive.is_none_or(|directive| directive.value)
+        self.options.implicit_order && directive.is_none_or(|directive| directive.value)
     }
 
     /// Those without a condition whose properties are written out.

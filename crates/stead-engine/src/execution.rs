@@ -1,31 +1,24 @@
 //! Running what was prepared.
 
-use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stead_core::call::Changed;
-use stead_core::event::{Event, Mode, Status};
-use stead_core::id::NodeId;
+use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
-use stead_host::provider::Binding;
 use stead_host::store::StoreError;
 use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
 use crate::memory::{Ledger, changes};
+use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::session::Session;
-
-/// The version that `directives.version` is held against. A dsc of [`crate::DSC_VERSION`] takes that of its engine, which is
-/// counted by itself, and a document that it takes is taken here.
-pub const ENGINE_VERSION: &str = "3.2.0";
 
 /// Sees the events of a run.
 pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
@@ -58,48 +51,6 @@ pub struct Execution<'a> {
     pub waits: Waits<'a>,
     /// The plan that it is to do, if there is one.
     pub planned: Planned,
-}
-
-/// What a plan has shown, and what a run of it is held to.
-#[derive(Default)]
-pub struct Planned {
-    /// The predictions by instance: the change, or `None` for an instance in its desired state. An instance without a prediction is
-    /// not included.
-    shown: HashMap<NodeId, Option<Arc<Changed>>>,
-    /// The digests of the files and directories that the instances read, by path.
-    reads: BTreeMap<String, Option<String>>,
-}
-
-impl Planned {
-    /// Takes the predictions of a what-if run, for a run of the same document, with the digests of what its instances read.
-    pub(crate) fn by(plan: &Run, reads: BTreeMap<String, Option<String>>) -> Self {
-        let shown = |id| {
-            let record = plan.report().record(id);
-            match record.status()? {
-                Status::Changed => Some((id, Some(Arc::new(record.changed()?.clone())))),
-                Status::InState => Some((id, None)),
-                _ => None,
-            }
-        };
-        Self { shown: plan.graph().iter().filter_map(|(id, _)| shown(id)).collect(), reads }
-    }
-
-    /// Whether anything is read.
-    pub(crate) fn has_reads(&self) -> bool {
-        !self.reads.is_empty()
-    }
-
-    /// Returns the digest that what is at a path had when the plan showed what becomes of an instance that reads it; `None` where
-    /// the plan does not tell, such as where an instance in front changes it.
-    pub(crate) fn digest_of(&self, id: NodeId, path: &str) -> Option<&Option<String>> {
-        self.shown.get(&id)?.as_ref()?;
-        self.reads.get(path)
-    }
-
-    /// Returns how the plan binds the calls of an instance; [`Binding::None`] without a prediction.
-    pub(crate) fn binding_of(&self, id: NodeId) -> Binding {
-        self.shown.get(&id).map_or(Binding::None, |shown| Binding::Plan(shown.clone()))
-    }
 }
 
 /// A run as somebody else sees it.
@@ -224,10 +175,10 @@ impl Session {
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
         let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, ..self.calls(run.graph()) });
-        let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
+        let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };
-        let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut follower);
+        let executed = execute(&mut run, &calls, &self.shared.host.pool, &mut *journal, limits, &stop, &mut follower);
         policy.end();
         executed?;
         let (failed, turn) = (follower.failed, follower.turn);
@@ -317,7 +268,7 @@ impl Session {
             }
             ControlFlow::Continue(())
         };
-        let cancel = self.cancel.or(&self.suspend);
+        let cancel = self.options.cancel.or(&self.options.suspend);
         let wait = Wait { cancel: &cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };
         let locked = Locks::of_this_user().lock_root(&self.machine.system_root, &command_line(), wait);
         if waited {
@@ -424,8 +375,8 @@ mod tests {
         };
         let needs = |name: &str| format!(", dependsOn: ['Stead/File:{name}']");
         let text = format!("resources:\n{}{}{}", file("a", ""), file("b", &needs("a")), file("c", &needs("b")));
-        let mut session = Host::new(HostOptions::default()).session(folder.path());
-        session.set_system_root(folder.path());
+        let session = Host::new(HostOptions::default()).session(folder.path());
+        let mut session = session.with(|options| options.system_root = Some(folder.path().to_owned()));
         let prepared = session.prepare("main.yaml", text, Object::new()).unwrap_or_else(|_| unreachable!());
         let mut asked = 0;
         let permit = Box::new(|| {

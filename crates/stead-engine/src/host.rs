@@ -1,7 +1,6 @@
 //! What lives as long as the process.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -13,14 +12,16 @@ use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
 use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
 use stead_resources::builtins;
-use stead_system::Cancel;
 use stead_system::fs::User;
 
 use crate::embedded::EmbeddedResource;
-use crate::session::Session;
 
 /// The version of DSC that documents and results are compatible with.
 pub const DSC_VERSION: &str = "3.4.0-preview.1";
+
+/// The version that `directives.version` is held against. A dsc of [`DSC_VERSION`] takes that of its engine, which is
+/// counted by itself, and a document that it takes is taken here.
+pub const ENGINE_VERSION: &str = "3.2.0";
 
 /// What an administrator, the environment and the command line decided.
 #[derive(Clone)]
@@ -95,16 +96,6 @@ impl Host {
     pub(crate) fn powershell(&self) -> Option<&Arc<PowerShell>> {
         let search = || self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new);
         self.powershell.get_or_init(search).as_ref()
-    }
-
-    /// A piece of work whose relative paths start from `root`.
-    pub fn session(&self, root: impl Into<PathBuf>) -> Session {
-        Session::new(self, root.into(), Cancel::default())
-    }
-
-    /// The same, ended early by `cancel`.
-    pub fn session_with(&self, root: impl Into<PathBuf>, cancel: Cancel) -> Session {
-        Session::new(self, root.into(), cancel)
     }
 
     /// Does some work on a thread of this host; see [`WorkerPool::submit`].

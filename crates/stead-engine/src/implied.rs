@@ -11,7 +11,7 @@ use stead_core::id::NodeId;
 use stead_core::statements::Statement;
 use stead_host::provider::LineTest;
 
-use crate::calls::Managed;
+use crate::providers::Managed;
 
 /// What is known of an instance before anything runs.
 pub(crate) struct Known {

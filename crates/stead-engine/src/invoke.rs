@@ -147,7 +147,7 @@ impl ResourceCall {
         let is_meant = |manifest: &Manifest| {
             is_named(&manifest.type_name, &wanted) && !matches!(manifest.implementation, Implementation::Engine)
         };
-        let newest = session.discovery.discovered().catalog.iter().filter_map(|(_, versions)| versions.first());
+        let newest = session.discovery().discovered().catalog.iter().filter_map(|(_, versions)| versions.first());
         let found: Vec<Arc<Manifest>> = newest.filter(|manifest| is_meant(manifest)).cloned().collect();
         match found.as_slice() {
             [only] => {
@@ -231,7 +231,7 @@ fn chosen(session: &Session, wanted: &ResourceSpecification) -> Result<Arc<Manif
 
 fn everything(session: &Session) -> Candidates {
     let mut all = Candidates::new();
-    let discovery = &session.discovery;
+    let discovery = session.discovery();
     let adapted: Vec<_> = discovery.adapters().iter().map(|adapter| discovery.adapted_by(adapter)).collect();
     for catalog in std::iter::once(&discovery.discovered().catalog).chain(&adapted) {
         for (type_name, versions) in catalog.iter() {

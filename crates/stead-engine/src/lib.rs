@@ -16,49 +16,64 @@ mod batch;
 mod bundle;
 mod calls;
 mod conflicts;
+mod contexts;
 mod difference;
 mod embedded;
 mod evaluation;
 mod execution;
+mod finding;
 mod host;
 mod implied;
 mod importing;
 mod invoke;
 pub mod json;
+mod known;
 mod late;
 mod memory;
 mod messages;
+mod modules;
+mod opened;
+mod options;
 mod parts;
+mod planned;
 mod prepared;
+mod preparing;
 mod property_check;
+mod providers;
+mod real_paths;
 mod reconcile;
 mod reference;
 mod resource;
 mod saved_plan;
 mod second_look;
 mod session;
+mod shared;
 mod summary;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
 pub use bundle::{Bundled, NotBundled, NotOpened};
 pub use difference::{Difference, printed, schema, words};
-pub use execution::{Consumer, ENGINE_VERSION, Execution, Planned, ResumeError, RunError, RunWatch, Waits};
-pub use host::{DSC_VERSION, Host, HostOptions, PowerShellSearch};
+pub use execution::{Consumer, Execution, ResumeError, RunError, RunWatch, Waits};
+pub use host::{DSC_VERSION, ENGINE_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
+pub use known::NotFound;
 pub use memory::Memory;
 pub use messages::{error_chain, failure_lines, finding_line, problem_text};
+pub use options::SessionOptions;
 pub use parts::{Parts, UnknownPart};
+pub use planned::Planned;
 pub use prepared::{Prepared, Unusable};
 pub use reconcile::{PENDING_RULES, RECONCILERS, ReconcileOptions};
 pub use reference::{PropertyReference, Reference};
 pub use resource::{Refusal, ResourceCall, set_mode};
 pub use saved_plan::{Deviation, PlanError, SavedPlan, is_single};
-pub use session::{NotFound, Session, folder_of};
+pub use session::{Session, folder_of};
 pub use summary::Summary;
 
 pub use stead_core::diag::Diagnostic;
 pub use stead_core::event::{Event, Mode};
+pub use stead_core::graph::{Names, Values};
 pub use stead_core::report::Report;
 pub use stead_core::run::Run;
 pub use stead_core::value::{Object, Value};
@@ -77,7 +92,7 @@ pub mod provider {
     pub use stead_core::statements::Statement;
     pub use stead_host::check;
     pub use stead_host::provider::{
-        Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply, TraceLevel,
+        Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply, Trace, TraceLevel,
     };
 
     pub use crate::embedded::{EmbeddedResource, NotEmbedded};

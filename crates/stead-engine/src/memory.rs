@@ -264,8 +264,9 @@ mod tests {
         }
 
         fn prepared(&self) -> (Session, Prepared) {
-            let mut session = Host::new(HostOptions::default()).session(self.folder.path());
-            session.set_system_root(self.folder.path());
+            let root = self.folder.path();
+            let session = Host::new(HostOptions::default()).session(root);
+            let mut session = session.with(|options| options.system_root = Some(root.to_owned()));
             let mut prepared =
                 session.prepare("main.yaml", DOCUMENT, Object::new()).unwrap_or_else(|_| panic!("valid"));
             let document = DocumentIdentity::of_file(Path::new("/main.yaml"));
@@ -289,7 +290,7 @@ mod tests {
         place.write("b", "right");
         let (waiting, waits) = channel();
         let (session, prepared) = place.prepared();
-        let suspend = session.suspend.clone();
+        let suspend = session.options.suspend.clone();
         thread::scope(|scope| {
             scope.spawn(move || {
                 let execution = Execution { policy: Arc::new(Later), ..once() };

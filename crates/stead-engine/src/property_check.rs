@@ -24,7 +24,7 @@ use stead_core::text::codes::TOO_MANY;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::builtin_of;
 
-use crate::calls::in_folder;
+use crate::contexts::in_folder;
 use crate::prepared::{Prepared, Unusable};
 use crate::session::Session;
 use instance::Checked;
@@ -91,7 +91,7 @@ impl Session {
             (at, provider.validate(&cx, &input).err())
         };
         let mut refused: HashMap<usize, Option<Failure>> =
-            self.host.pool.map(questions, self.host.width(), ask).into_iter().collect();
+            self.shared.host.pool.map(questions, self.shared.host.width(), ask).into_iter().collect();
         let finish = |(at, look)| match look {
             Look::Finished(findings) => findings,
             Look::Asks(checked, _) => {

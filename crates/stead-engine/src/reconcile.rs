@@ -84,8 +84,8 @@ impl Session {
         if name.built_in().contains(&name.text) {
             return Ok(None);
         }
-        let (search, context) = (self.discovery.search(), self.context(name.text));
-        let found = DecisionProgram::find(name.role, name.text, search, (*self.settings).clone(), context);
+        let (search, context) = (self.shared.discovery.search(), self.context(name.text));
+        let found = DecisionProgram::find(name.role, name.text, search, (*self.shared.settings).clone(), context);
         found.map(Some).map_err(|error| Box::new(name.finding(&error, search)))
     }
 }

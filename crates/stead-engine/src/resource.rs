@@ -154,7 +154,7 @@ impl ResourceCall {
         let text = json!({ "resources": [instance] }).to_string();
         let prepared = self.session.prepare("<instance>", &text, Object::new());
         let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
-        let run = self.session.run(&prepared, Plan::new(mode, self.session.host.width()))?;
+        let run = self.session.run(&prepared, Plan::new(mode, self.session.host().width()))?;
         let failures = failure_lines(&run);
         if failures.is_empty() {
             let mut document = self.session.result_document(&run);

@@ -22,9 +22,9 @@ use stead_host::facts::machine_identity;
 use stead_host::store::{self, Purpose, StoreError};
 
 use crate::difference::words;
-use crate::execution::Planned;
 use crate::json;
 use crate::parts::Parts;
+use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::session::Session;
 

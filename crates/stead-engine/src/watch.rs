@@ -12,7 +12,8 @@ use stead_host::executor::Watch;
 use stead_host::provider::Plain;
 use stead_system::watch::{Drift, Watched, Watcher};
 
-use crate::calls::{Contexts, Providers};
+use crate::contexts::Contexts;
+use crate::providers::Providers;
 
 /// Watches the files of pending instances.
 pub(crate) struct FileWatch {

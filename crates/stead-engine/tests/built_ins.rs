@@ -30,9 +30,8 @@ fn messages(findings: &[Diagnostic]) -> Vec<&str> {
 }
 
 fn conflicts(resources: &str) -> Vec<String> {
-    let mut session = session(Path::new("/nowhere"));
     // In the order of the document.
-    session.implicit_order = false;
+    let mut session = session(Path::new("/nowhere")).with(|options| options.implicit_order = false);
     let prepared = prepared(&mut session, resources);
     prepared.warnings.into_iter().map(|finding| finding.message).collect()
 }
@@ -134,8 +133,8 @@ fn a_command_on_set_runs_in_a_document() {
 #[test]
 fn every_path_of_built_ins_is_below_the_system_root() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut session = session(elsewhere.path());
-    session.set_system_root(folder.path());
+    let root = folder.path().to_owned();
+    let mut session = session(elsewhere.path()).with(|options| options.system_root = Some(root));
     std::fs::create_dir_all(folder.path().join("etc")).unwrap();
     std::fs::write(folder.path().join("etc/os-release"), "VERSION_ID=7.7\n").unwrap();
     let prepared = prepared(

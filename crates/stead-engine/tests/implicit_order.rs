@@ -52,8 +52,7 @@ fn document(random: &mut Numbers, with_needs: bool) -> RandomDocument {
 }
 
 fn graph(host: &Host, document: &RandomDocument, implicit_order: bool) -> Graph {
-    let mut session = host.session("/nowhere");
-    session.implicit_order = implicit_order;
+    let mut session = host.session("/nowhere").with(|options| options.implicit_order = implicit_order);
     let prepared = session.prepare("main.yaml", &document.text, Object::new());
     let prepared = prepared.unwrap_or_else(|unusable| panic!("{}{:?}", document.text, unusable.findings));
     (*prepared.graph).clone()

@@ -44,8 +44,8 @@ impl Stage {
     fn new(host: &Host, number: u64) -> Self {
         let pair = Pair::of(number);
         let world = World::build(&pair.start);
-        let mut session = host.session(world.root.path());
-        session.set_system_root(world.root.path());
+        let root = world.root.path();
+        let mut session = host.session(root).with(|options| options.system_root = Some(root.to_owned()));
         let prepared = session.prepare("main.json", &pair.document, Object::new());
         let prepared = prepared.map_err(|unusable| format!("{pair}{:?}", unusable.findings)).unwrap();
         Self { pair, world, session, prepared }

@@ -137,7 +137,8 @@ fn the_newest_version_counts_and_what_is_built_in_is_replaced_by_a_newer_one_onl
     };
     assert_eq!([found("Own/Note", None), found("own/note", Some("^1"))], ["2.0.0", "1.0.0"]);
     assert_eq!([found("Stead/File", None), found("Stead/File", Some("=1.0.0"))], ["1.1.0", "1.0.0"]);
-    let listed: Vec<String> = session.discovery.discovered().catalog.iter().map(|(name, _)| name.to_string()).collect();
+    let listed: Vec<String> =
+        session.discovery().discovered().catalog.iter().map(|(name, _)| name.to_string()).collect();
     assert!(listed.contains(&"Own/Note".to_owned()), "{listed:?}");
     let own = session.find(&TypeName::parse("Stead/File").unwrap(), None).unwrap();
     assert!(

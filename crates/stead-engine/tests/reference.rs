@@ -117,8 +117,7 @@ fn every_example_works() {
     for built_in in builtins() {
         let (name, root) = (built_in.manifest.type_name.as_str(), system());
         assert!(built_in.example.contains(name), "the example of {name} has no instance of it");
-        let mut session = session(root.path());
-        session.set_system_root(root.path());
+        let mut session = session(root.path()).with(|options| options.system_root = Some(root.path().to_owned()));
         let prepared = session.prepare("example.yaml", example(built_in), Object::new());
         let prepared = prepared.unwrap_or_else(|unusable| panic!("{name}: {:?}", unusable.findings));
         assert!(prepared.warnings.is_empty(), "{name}: {:?}", prepared.warnings);
@@ -195,8 +194,7 @@ fn documents() -> String {
 fn mistakes(document: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("more.yaml"), "resources: []\n").unwrap();
-    let mut session = session(folder.path());
-    session.values = Values::Open;
+    let mut session = session(folder.path()).with(|options| options.values = Values::Open);
     let findings = match session.prepare("document.yaml", document, Object::new()) {
         Ok(prepared) => [prepared.warnings.clone(), session.check_properties(&prepared, Mode::PLAN)].concat(),
         Err(unusable) => unusable.findings,

@@ -65,8 +65,7 @@ struct Stage {
 
 impl Stage {
     fn new(host: &Host, root: &Path, document: &str) -> Self {
-        let mut session = host.session(root);
-        session.set_system_root(root);
+        let mut session = host.session(root).with(|options| options.system_root = Some(root.to_owned()));
         let prepared = session.prepare("main.json", document, Object::new());
         let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings)).unwrap();
         Self { session, prepared }
@@ -208,8 +207,8 @@ fn no_member_of_a_plan_can_be_another() {
             continue;
         };
         let _ = (forged.totals(), forged.has_changes());
-        let mut session = host.session(world.root.path());
-        session.set_system_root(world.root.path());
+        let root = world.root.path();
+        let mut session = host.session(root).with(|options| options.system_root = Some(root.to_owned()));
         let Ok(prepared) = session.prepare("main.json", &*forged.document, Object::new()) else {
             refused += 1;
             continue;

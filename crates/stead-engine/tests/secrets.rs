@@ -1,14 +1,17 @@
 //! No plaintext of a secret is in any event, in the journal, in a report or in what is printed of a run.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use stead_core::event::Mode;
-use stead_core::value::{Object, Seal, Value};
+use stead_core::value::{Object, Value};
 use stead_engine::{Execution, Host, HostOptions, failure_lines};
+use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::journal::FileJournal;
+use stead_host::settings::{Layers, Stated, resolve};
 
 const DOCUMENT: &str = "
 parameters:
@@ -27,15 +30,23 @@ resources:
 - {name: failing, type: Stead/File, properties: {path: \"[concat('missing/', parameters('given'))]\", content: x}}
 ";
 
+/// Options with a vault that is a program, whose manifest lies in a folder.
+fn with_vault(folder: &Path) -> HostOptions {
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    let vault = "{type: Test/Vault, version: 1.0.0, secret: {executable: echo, args: [CanaryRead, {nameArg: --name}]}}";
+    fs::write(folder.join("vault.dsc.extension.yaml"), vault).unwrap();
+    let usual = HostOptions::default();
+    let environment = SearchEnvironment { resource_path: Some(folder.as_os_str()), ..SearchEnvironment::default() };
+    let settings = resolve(&Layers::default(), &Stated::default());
+    HostOptions { search: Search::new(&environment, &settings.resource_path, usual.search.user), ..usual }
+}
+
 #[test]
 fn a_run_and_its_journal_show_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
     for mode in [Mode::GET, Mode::TEST, Mode::PLAN, Mode::APPLY] {
-        let mut session = Host::new(HostOptions::default()).session(folder.path());
-        let vault = Arc::clone(&session.vault);
-        Arc::get_mut(&mut session.machine).unwrap().find_secret =
-            Arc::new(move |_, _| Ok(vault.seal(Value::from("CanaryRead")).0.to_string()));
+        let mut session = Host::new(with_vault(folder.path())).session(folder.path());
         let supplied = Object::from_iter([("given".to_owned(), Value::from("CanaryGiven"))]);
         // What is written in the document is part of it; findings show it with its place.
         let prepared = session.prepare("main.yaml", DOCUMENT, supplied);

@@ -81,8 +81,7 @@ impl File {
     /// Returns the mistakes in it, for the editor.
     pub(crate) fn check(&mut self) -> Vec<Shown> {
         self.is_dirty = false;
-        let mut session = self.beside();
-        session.values = Values::Open;
+        let mut session = self.beside().with(|options| options.values = Values::Open);
         let (tree, findings) = text::read(SourceId(0), &self.text, &Limits::default());
         let read = (tree.clone(), findings);
         if let Some(tree) = tree {
@@ -111,7 +110,7 @@ impl File {
 
     /// Another piece of work, which looks for no resources again.
     pub(crate) fn beside(&self) -> Session {
-        self.session.beside(self.session.cancel.clone())
+        self.session.beside(self.session.cancel().clone())
     }
 
     pub(crate) fn range(&self, span: Span) -> Range {

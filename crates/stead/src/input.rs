@@ -143,7 +143,7 @@ const MOST_OF_BUNDLE: usize = 80 << 20;
 pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadable> {
     // Programs of extensions run in a directory of their own.
     let file = std::path::absolute(path).ok().filter(|file| !is_standard(path) && file.is_file());
-    match file.and_then(|file| session.extensions.import(&file)) {
+    match file.and_then(|file| session.extensions().import(&file)) {
         None => read(path),
         Some(Ok(text)) => not_empty(Text { name: path.display().to_string(), text }),
         Some(Err(failure)) => Err(Unreadable::Import { path: path.to_path_buf(), message: failure.message }),

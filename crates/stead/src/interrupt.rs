@@ -31,7 +31,7 @@ pub(crate) fn prepare() -> Supervision {
 ///
 /// What this program was started to ignore, as `nohup` has it ignore the end of the terminal, stays ignored.
 pub(crate) fn catch(session: &Session) {
-    catch_with(&session.cancel);
+    catch_with(session.cancel());
 }
 
 /// The same for what has no session of its own.

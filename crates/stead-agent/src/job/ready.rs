@@ -10,7 +10,7 @@ use stead_core::event::Mode;
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::value::{Object, Value};
-use stead_engine::{Host, Prepared, Session, Unusable, error_chain, finding_line};
+use stead_engine::{Host, Prepared, Session, SessionOptions, Unusable, error_chain, finding_line};
 
 use crate::state::Job;
 use crate::store::{Delivered, Documents};
@@ -116,6 +116,11 @@ fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Not
 }
 
 impl ReadyDocument {
+    /// The same document for a run with other options.
+    pub(super) fn with(self, change: impl FnOnce(&mut SessionOptions)) -> Self {
+        Self { session: self.session.with(change), ..self }
+    }
+
     fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let graph = &self.prepared.graph;

@@ -10,7 +10,7 @@ use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{Source, Sources};
-use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json as printed};
+use stead_engine::{Execution, Prepared, Session, SessionOptions, Summary, error_chain, json as printed};
 
 use super::difference::{self, Opened};
 use super::upkeep::Why;
@@ -110,7 +110,7 @@ impl Agent {
         let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
             .map_err(|(count, findings)| invalid(count, findings))?;
         let mut wrong = session.check_properties(&prepared, Mode::PLAN);
-        wrong.extend(prepared.graph.refused(session.machine.elevated));
+        wrong.extend(prepared.graph.refused(session.machine().elevated));
         let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(wrong).collect();
         let rendered = render_all(&findings, &prepared.sources, false);
         let errors = count_errors(&findings);
@@ -182,8 +182,9 @@ impl Agent {
         let mut inspected = Vec::new();
         for (stage, generation, content) in documents.into_iter().take(most) {
             let delivered = self.document(&content)?;
-            let mut session = self.job_host.host.session_with(&delivered.root, self.inspections.clone());
-            session.deadline = deadline;
+            let (cancel, deadline) = (self.inspections.clone(), Some(deadline));
+            let options = SessionOptions { cancel, deadline, ..SessionOptions::default() };
+            let mut session = self.job_host.host.session_with(&delivered.root, options);
             let report = report_of(&mut session, &delivered, mode)?;
             inspected.push(InspectedDocument { stage, generation, report });
         }

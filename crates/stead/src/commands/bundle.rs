@@ -61,12 +61,12 @@ fn made(arguments: &args::Bundle, env: &ProcessEnv) -> Result<Bundled, Exit> {
 
 /// Reports what is wrong with a document as its bundle is used: with no other files, and any parameters. A type that is not
 /// installed where it is bundled can be where it is used.
-fn check(mut session: Session, text: &Text, bundle: &Arc<Bundle>) -> Result<(), Exit> {
+fn check(session: Session, text: &Text, bundle: &Arc<Bundle>) -> Result<(), Exit> {
+    let mut session = session.with(|options| options.values = Values::Open);
     input::opened(&mut session, bundle, Path::new(&text.name)).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Failed
     })?;
-    session.values = Values::Open;
     let findings = match session.prepare(&text.name, text.text.as_str(), Supplied::default()) {
         Ok(prepared) => {
             let mismatches = session.check_properties(&prepared, Mode::PLAN);

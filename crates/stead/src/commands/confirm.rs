@@ -48,7 +48,7 @@ fn ask(plan: &Run, destructive: usize, session: &Session) -> Result<(), Exit> {
     };
     let instances = counted(destructive, "instance");
     complain_text(&format!("Apply this plan? It removes or replaces what is there in {instances}{unknown}. [y/N] "));
-    match input::answer(&session.cancel) {
+    match input::answer(session.cancel()) {
         Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
         _ => {
             complain("nothing was changed");

@@ -24,7 +24,7 @@ use crate::process_env::ProcessEnv;
 /// Shows one instance as a document has it, or all that exist.
 pub(crate) fn get(arguments: &Get, env: &ProcessEnv) -> Exit {
     let session = session(env);
-    let cancel = session.cancel.clone();
+    let cancel = session.cancel().clone();
     let shown = find(session, &arguments.resource).and_then(|resource| {
         if arguments.words.is_empty() {
             return resource.all(Value::Null);
@@ -38,7 +38,7 @@ pub(crate) fn get(arguments: &Get, env: &ProcessEnv) -> Exit {
 /// Writes a document of all instances that exist.
 pub(crate) fn export(arguments: &Export, env: &ProcessEnv) -> Exit {
     let session = session(env);
-    let cancel = session.cancel.clone();
+    let cancel = session.cancel().clone();
     let exported = exported(&session, &arguments.words);
     interrupt::exit(&cancel, exported.map_or_else(|exit| exit, |instances| show(&instances, arguments.output)))
 }
@@ -52,7 +52,7 @@ fn exported(session: &Session, words: &[String]) -> Result<Vec<Json>, Exit> {
         let filter = behind.iter().take_while(|word| assignment(word).is_some()).count();
         let (filter, next) = behind.split_at(filter);
         rest = next;
-        let resource = find(session.beside(session.cancel.clone()), resource)?;
+        let resource = find(session.beside(session.cancel().clone()), resource)?;
         let filter = if filter.is_empty() { Value::Null } else { Value::Object(resource.stated(filter)?.1) };
         if seen.insert((resource.0.manifest.type_name.clone(), filter.to_redacted_json().to_string())) {
             instances.extend(resource.all(filter)?);
@@ -237,7 +237,7 @@ impl ResourceInstances {
         if type_name == self.0.manifest.type_name.as_str() {
             return self.schema();
         }
-        let session = self.0.session.beside(self.0.session.cancel.clone());
+        let session = self.0.session.beside(self.0.session.cancel().clone());
         find(session, type_name)?.schema()
     }
 }

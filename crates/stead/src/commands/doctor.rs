@@ -149,8 +149,8 @@ fn directories(env: &ProcessEnv) -> Vec<Line> {
 
 fn resources(env: &ProcessEnv) -> Vec<Line> {
     let session = env.host.session(input::current_folder());
-    let all = session.discovery.discovered().catalog.iter().count();
-    let problems = session.discovery.problems();
+    let all = session.discovery().discovered().catalog.iter().count();
+    let problems = session.discovery().problems();
     let found = Line::new(Verdict::Ok, "resources", format!("{all} found"));
     let notable = problems.iter().filter(|problem| problem.is_notable());
     std::iter::once(found)

@@ -13,7 +13,7 @@ use crate::process_env::ProcessEnv;
 /// Prints all facts, or the one at a path such as `os.family`.
 pub(crate) fn facts(arguments: &Facts, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
-    let all = session.machine.facts();
+    let all = session.machine().facts();
     let found = arguments.path.as_deref().map_or(Ok(all), |path| {
         fact_at(all, path).map_err(|unknown| {
             complain(&format!("error: there is no fact '{path}'"));

@@ -18,7 +18,7 @@ use crate::process_env::ProcessEnv;
 pub(crate) fn invoke(arguments: &Invoke, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
     interrupt::catch(&session);
-    let cancel = session.cancel.clone();
+    let cancel = session.cancel().clone();
     let called = ResourceCall::specified(session, &specification(arguments));
     let refused = |error: InvokeError| refused(&error, arguments);
     let invoked = called.map_err(refused).and_then(|mut called| {

@@ -60,8 +60,8 @@ fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
             (session, all, is_usable.then_some(prepared.graph.nodes.len()))
         }
     };
-    if session.cancel.is_cancelled() {
-        return Err(interrupt::exit(&session.cancel, Exit::Unusable));
+    if session.cancel().is_cancelled() {
+        return Err(interrupt::exit(session.cancel(), Exit::Unusable));
     }
     findings = distinct(&findings);
     Ok(Found { session, findings, instances })

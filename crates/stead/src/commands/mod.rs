@@ -129,7 +129,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
-    if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+    if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
         return refuse(document, &[finding], &session);
     }
     let policy = match session.policy(&reconcile, &prepared.reconcile) {
@@ -263,15 +263,14 @@ enum Refusal {
 }
 
 /// The same, but says nothing about what is wrong with the document.
-fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Refusal> {
-    session.values = values;
-    if let Some(root) = &document.system_root {
-        if !root.is_dir() {
-            complain(&format!("error: the system root '{}' is not a folder", root.display()));
-            return Err(Refusal::Exit(Exit::Unusable));
-        }
-        session.set_system_root(root);
+fn load(document: &Document, session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Refusal> {
+    if let Some(root) = document.system_root.as_ref().filter(|root| !root.is_dir()) {
+        complain(&format!("error: the system root '{}' is not a folder", root.display()));
+        return Err(Refusal::Exit(Exit::Unusable));
     }
+    let mut session = session.with(|options| {
+        (options.values, options.system_root) = (values, document.system_root.clone());
+    });
     let cannot = |error| Refusal::Exit(unreadable(document, &error));
     let (text, takes_input) = match document.text.clone() {
         Some((name, text)) => {
@@ -321,7 +320,7 @@ fn unknown_part(unknown: &UnknownPart) -> Exit {
 /// Refuses a document with properties that its resources do not accept. Programs may be asked for that.
 fn check_properties(document: &Document, session: &Session, prepared: &Prepared, mode: Mode) -> Result<(), Exit> {
     let mismatches = session.check_properties(prepared, mode);
-    if mismatches.is_empty() && !session.cancel.is_cancelled() {
+    if mismatches.is_empty() && !session.cancel().is_cancelled() {
         return Ok(());
     }
     let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
@@ -330,10 +329,10 @@ fn check_properties(document: &Document, session: &Session, prepared: &Prepared,
 
 /// Reports findings, unless the search for them was ended early: then they are not the document's.
 fn refuse_unless_cancelled(document: &Document, findings: &[Diagnostic], session: &Session) -> Exit {
-    if !session.cancel.is_cancelled() {
+    if !session.cancel().is_cancelled() {
         refuse(document, findings, session);
     }
-    interrupt::exit(&session.cancel, Exit::Unusable)
+    interrupt::exit(session.cancel(), Exit::Unusable)
 }
 
 /// Reports a file that cannot be read.

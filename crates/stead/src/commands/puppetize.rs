@@ -33,7 +33,7 @@ pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
     let exit = match files(arguments, &session).and_then(|files| written(arguments, &files)) {
         Ok(exit) | Err(exit) => exit,
     };
-    interrupt::exit(&session.cancel, exit)
+    interrupt::exit(session.cancel(), exit)
 }
 
 fn files(arguments: &Puppetize, session: &Session) -> Result<Files, Exit> {
@@ -78,7 +78,7 @@ fn missing<'a>(message: &str, name: &str, known: impl IntoIterator<Item = &'a st
 }
 
 fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToGenerate>, Exit> {
-    let discovery = &session.discovery;
+    let discovery = session.discovery();
     let mut wanted: BTreeSet<TypeName> = BTreeSet::new();
     for text in &arguments.types {
         wanted.insert(TypeName::parse(text).map_err(|error| refused(&error.to_string()))?);
@@ -131,7 +131,7 @@ fn single<'c>(
 const COMPOSITE: &str = "a composite resource consists of other resources; generate types for those";
 
 fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
-    let called = ResourceCall::find(session.beside(session.cancel.clone()), name.as_str(), None);
+    let called = ResourceCall::find(session.beside(session.cancel().clone()), name.as_str(), None);
     let called = called.and_then(ResourceCall::not_an_adapter);
     let schema = called.and_then(|called| Ok((called.schema()?, called.keys(), called.manifest)));
     let (schema, keys, manifest) = schema.map_err(|refusal| match refusal {

@@ -64,7 +64,7 @@ fn of_manifest(called: &mut ResourceCall) -> Vec<Diagnostic> {
         }
         _ => None,
     };
-    let Some((source, mut findings)) = called.session.discovery.find_problem(of_this) else { return Vec::new() };
+    let Some((source, mut findings)) = called.session.discovery().find_problem(of_this) else { return Vec::new() };
     let id = called.session.sources.add(source);
     for finding in &mut findings {
         let spans = finding.labels.iter_mut().map(|(span, _)| span).chain(&mut finding.span);
@@ -139,7 +139,7 @@ impl Examination<'_> {
     /// What resolves is asked for the document, and what can be asked as a group can, is asked as one.
     fn importer(&mut self) {
         let manifest = &self.called.manifest;
-        let settings = &self.called.session.settings;
+        let settings = &self.called.session.settings();
         for state in self.states.clone() {
             let found = self.ask(manifest, |subject, cx| check::check_resolve(subject, cx, &state, settings));
             self.take(found);
@@ -155,7 +155,7 @@ impl Examination<'_> {
         let mut listed = Vec::new();
         let found = self.ask(manifest, |subject, cx| {
             let found;
-            (listed, found) = check::check_list(manifest, subject.provider, cx, &session.settings);
+            (listed, found) = check::check_list(manifest, subject.provider, cx, session.settings());
             found
         });
         self.take(found);

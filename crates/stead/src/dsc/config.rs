@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::output::data;
 use crate::process_env::ProcessEnv;
 use stead_engine::{
-    Execution as Plan, Prepared, Session, Unusable, error_chain, failure_lines, finding_line, set_mode,
+    Execution as Plan, Prepared, Session, SessionOptions, Unusable, error_chain, failure_lines, finding_line, set_mode,
 };
 
 pub(crate) fn config(
@@ -41,7 +41,7 @@ pub(crate) fn config(
     };
     match prepare_or_report(config, input, progress, env) {
         Ok((session, prepared)) => {
-            if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+            if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
                 tracing::error!("{}", finding_line(&finding, &prepared.sources));
                 return Exit::DscError;
             }
@@ -170,7 +170,7 @@ impl NotReady {
             Self::Document(session, unusable) => {
                 let unusable = session.with_properties(unusable, mode);
                 tell(&unusable.findings, &session.sources);
-                interrupt::exit(&session.cancel, if unusable.is_input { Exit::DscInput } else { Exit::DscError })
+                interrupt::exit(session.cancel(), if unusable.is_input { Exit::DscInput } else { Exit::DscError })
             }
         }
     }
@@ -190,14 +190,10 @@ fn prepare_or_report(
 fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session, Prepared), NotReady> {
     let root = root(input);
     tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
-    let mut session = env.host.session(root);
-    session.implicit_order = false;
-    if let Some(root) = &config.system_root {
-        manage(root, &mut session).map_err(NotReady::Exit)?;
-    }
-    if let ConfigCommand::Export(_) = config.command {
-        session.names = Names::Repeated;
-    }
+    let system_root = config.system_root.as_deref().map(managed).transpose().map_err(NotReady::Exit)?;
+    let names = if let ConfigCommand::Export(_) = config.command { Names::Repeated } else { Names::Unique };
+    let options = SessionOptions { implicit_order: false, system_root, names, ..SessionOptions::default() };
+    let mut session = env.host.session_with(root, options);
     let text = given(&session, input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");
@@ -243,14 +239,13 @@ fn root(input: &Input) -> PathBuf {
     }
 }
 
-/// Works on the operating system below a folder.
-fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
+/// The folder that the operating system to work on lies in.
+fn managed(root: &Path) -> Result<PathBuf, Exit> {
     if !root.is_dir() {
         tracing::error!("The system root '{}' is not a folder", root.display());
         return Err(Exit::DscArguments);
     }
-    session.set_system_root(root);
-    Ok(())
+    Ok(root.to_owned())
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Supplied, Exit> {

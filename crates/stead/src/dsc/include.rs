@@ -41,7 +41,7 @@ pub(super) fn read(session: &mut Session, text: &Text) -> Result<Included, Exit>
 fn named(session: &Session, include: &Object, [file, content]: [&str; 2]) -> Result<Option<Text>, Exit> {
     match (include.get(file), include.get(content)) {
         (None, None) => Ok(None),
-        (Some(Value::String(path)), None) => match session.machine.fact(&FactKey::Document(path.clone())) {
+        (Some(Value::String(path)), None) => match session.machine().fact(&FactKey::Document(path.clone())) {
             Ok(Value::String(text)) => Ok(Some(Text { name: path.clone(), text })),
             Ok(_) => Err(Exit::DscError),
             Err(why) => Err(wrong(&why)),

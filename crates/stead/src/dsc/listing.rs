@@ -164,17 +164,17 @@ pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> b
 
 /// Whether a filter names an adapter that is not there; `*` names none.
 fn has_no_adapter(session: &Session, filter: &str) -> bool {
-    let known = session.discovery.discovered().catalog.iter().flat_map(|(_, versions)| versions);
+    let known = session.discovery().discovered().catalog.iter().flat_map(|(_, versions)| versions);
     let mut adapters = known.filter(|manifest| manifest.kind == Kind::Adapter);
     filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))
 }
 
 /// Everything that is known; with an adapter filter what those adapters list, as in dsc: not what only files say of them.
 pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
-    let Some(filter) = adapter else { return session.discovery.discovered().catalog.clone() };
+    let Some(filter) = adapter else { return session.discovery().discovered().catalog.clone() };
     let mut catalog = Catalog::default();
-    for adapter in session.discovery.adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
-        let listed = session.discovery.adapted_by(adapter);
+    for adapter in session.discovery().adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
+        let listed = session.discovery().adapted_by(adapter);
         listed.iter().flat_map(|(_, versions)| versions).for_each(|manifest| catalog.add(Arc::clone(manifest)));
     }
     catalog

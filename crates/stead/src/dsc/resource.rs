@@ -23,9 +23,9 @@ use stead_engine::{Refusal, ResourceCall, set_mode};
 pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, env: &ProcessEnv) -> Exit {
     let session = session_here(env);
     if progress == Some(ProgressFormat::Json) {
-        Progress::of_search(|| _ = session.discovery.discovered());
+        Progress::of_search(|| _ = session.discovery().discovered());
     }
-    let cancel = session.cancel.clone();
+    let cancel = session.cancel().clone();
     let done = match command {
         Resource::List { .. } => Err(listing::resources(command, &session)),
         Resource::Get { all, target, input, file, output_format } => {

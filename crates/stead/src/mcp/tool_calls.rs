@@ -20,7 +20,9 @@ use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::process_env::ProcessEnv;
 use crate::schemas;
-use stead_engine::{Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line, set_mode};
+use stead_engine::{
+    Execution as Plan, Refusal, ResourceCall, Session, SessionOptions, error_chain, finding_line, set_mode,
+};
 
 /// Carries out calls of tools.
 pub(super) struct Tools {
@@ -30,7 +32,8 @@ pub(super) struct Tools {
 impl Tools {
     /// Carries out one call: an object, or in words why there is none.
     pub(super) fn call(&self, call: ToolCall, cancel: Cancel) -> Result<Json, String> {
-        let session = self.env.host.session_with(input::current_folder(), cancel);
+        let session =
+            self.env.host.session_with(input::current_folder(), SessionOptions { cancel, ..SessionOptions::default() });
         match call {
             ToolCall::Config { operation, document, parameters } => {
                 self.config(session, operation, &document, parameters.as_deref())
@@ -53,15 +56,17 @@ impl Tools {
 
     fn config(
         &self,
-        mut session: Session,
+        session: Session,
         operation: Operation,
         document: &str,
         parameters: Option<&str>,
     ) -> Result<Json, String> {
-        session.implicit_order = false;
-        if operation == Operation::Export {
-            session.names = Names::Repeated;
-        }
+        let mut session = session.with(|options| {
+            options.implicit_order = false;
+            if operation == Operation::Export {
+                options.names = Names::Repeated;
+            }
+        });
         let from = ParameterSources { inline: parameters, ..ParameterSources::default() };
         let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
             BadParameters::Unreadable(error) => error.to_string(),
@@ -72,7 +77,7 @@ impl Tools {
             lines(&session.with_properties(unusable, mode(operation)).findings, &session.sources)
         })?;
         prepared.memory = Some(input::memory(&session, &prepared, Path::new("-")));
-        if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+        if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
             return Err(finding_line(&finding, &prepared.sources));
         }
         let wrong = session.check_properties(&prepared, mode(operation));
@@ -156,7 +161,7 @@ struct OnMachine<'a>(&'a Session);
 
 impl Environment for OnMachine<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
-        self.0.machine.fact(key).ok()
+        self.0.machine().fact(key).ok()
     }
 }
 
@@ -170,7 +175,7 @@ fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
         Ok(value) => Ok(json!({ "result": value.to_redacted_json() })),
         Err(Stop::Fault(fault)) => Err(fault.message),
         Err(Stop::Missing(key)) => {
-            Err(session.machine.fact(&key).err().unwrap_or_else(|| "it asks for what is not known here".to_owned()))
+            Err(session.machine().fact(&key).err().unwrap_or_else(|| "it asks for what is not known here".to_owned()))
         }
         Err(Stop::Open(_)) => Err("it depends on a value that is not known".to_owned()),
         Err(Stop::Unknown(id)) => Err(format!("it depends on the instance {id}")),

@@ -16,7 +16,7 @@ use stead_engine::{
     Difference, Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line,
 };
 use stead_host::executor::Inline;
-use stead_host::provider::TraceLevel;
+use stead_host::provider::{Trace, TraceLevel};
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
@@ -64,7 +64,8 @@ pub(super) fn carry_out(base: &Session, work: Work<'_>) -> Result<Json, Problem>
     let first = record(&called, Mode::direct(operation, execution), params.properties, watch)?;
     let mut answer = result(&called, &first);
     if let Some(desired) = verified.filter(|_| !needs_restart(&first)) {
-        called.session.deadline = called.session.deadline.saturating_sub(began.elapsed());
+        let left = called.session.deadline().saturating_sub(began.elapsed());
+        called = ResourceCall { session: called.session.with(|options| options.deadline = Some(left)), ..called };
         // The change was made: that its test fails does not take its answer away.
         answer["verification"] = match record(&called, Mode::direct(Operation::Test, execution), desired, watch) {
             Ok(second) => result(&called, &second),
@@ -80,13 +81,13 @@ fn needs_restart(record: &Record) -> bool {
 }
 
 fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) -> Result<ResourceCall, Problem> {
-    let mut session = base.beside_unflushed(cancel);
-    if let Some(seconds) = params.deadline {
-        session.deadline = Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))?;
-    }
+    let in_time = |seconds: f64| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))
+    };
+    let deadline = params.deadline.map(in_time).transpose()?;
     let id = id.clone();
-    session.set_trace(Arc::new(move |level, message| {
+    let trace: Trace = Arc::new(move |level, message: &str| {
         let level = match level {
             TraceLevel::Error => "error",
             TraceLevel::Warn => "warning",
@@ -95,7 +96,10 @@ fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) ->
         };
         // That nobody reads it any more is seen with the answer.
         print_now(&rpc::log(&id, level, message));
-    }));
+    });
+    let session = base.beside_unflushed(cancel).with(|options| {
+        (options.trace, options.deadline) = (trace, deadline.or(options.deadline));
+    });
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
     found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {
         let (code, message) = match refusal {

@@ -1,0 +1,52 @@
+//! What calls are carried out with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stead_core::graph::{Graph, Node, Scope};
+use stead_core::id::NodeId;
+use stead_host::bundle::FilesWithin;
+use stead_host::provider::{Context, TraceLevel};
+
+/// The contexts of the calls of each instance, without the name of the instance.
+pub(crate) struct Contexts {
+    pub(crate) usual: Context,
+    /// For those of documents that lie in other folders than the outermost one; one for each scope.
+    within: HashMap<NodeId, Arc<Context>>,
+}
+
+impl Contexts {
+    pub(crate) fn new(usual: Context, graph: &Graph) -> Self {
+        let is_elsewhere = |scope: &Scope| !scope.folder.is_empty();
+        if !graph.scopes.iter().any(is_elsewhere) {
+            return Self { usual, within: HashMap::new() };
+        }
+        let context = |scope: &Scope| is_elsewhere(scope).then(|| Arc::new(in_folder(&usual, &scope.folder)));
+        let folders: Vec<Option<Arc<Context>>> = graph.scopes.iter().map(context).collect();
+        let context = |(id, node): (NodeId, &Node)| Some((id, folders.get(node.scope.index())?.clone()?));
+        Self { within: graph.iter().filter_map(context).collect(), usual }
+    }
+
+    pub(crate) fn of(&self, id: NodeId) -> &Context {
+        self.within.get(&id).map_or(&self.usual, |context| context)
+    }
+}
+
+/// Returns the context for a document in a folder below that of the outermost one, given the context of the outermost
+/// one.
+pub(crate) fn in_folder(cx: &Context, folder: &Arc<str>) -> Context {
+    let within = |files: &Arc<FilesWithin>| FilesWithin { files: Arc::clone(&files.files), folder: Arc::clone(folder) };
+    let files = cx.files.as_ref().map(within).map(Arc::new);
+    Context { root: cx.root.join(&**folder).into(), files, ..cx.clone() }
+}
+
+/// Hands on what a resource wrote about what it does.
+pub(crate) fn forward(level: TraceLevel, message: &str) {
+    match level {
+        TraceLevel::Error => tracing::error!("{message}"),
+        TraceLevel::Warn => tracing::warn!("{message}"),
+        TraceLevel::Info => tracing::info!("{message}"),
+        TraceLevel::Debug => tracing::debug!("{message}"),
+        TraceLevel::Trace => tracing::trace!("{message}"),
+    }
+}

@@ -1,0 +1,129 @@
+//! The resources that there are, as the core asks for them.
+
+use stead_core::diag::Diagnostic;
+use stead_core::graph::{Expansion, ExpansionFinding, Found, Lacks, Resources, Unresolved};
+use stead_core::id::TypeName;
+use stead_core::manifest::{self, Kind, Manifest, VersionRequirement};
+use stead_core::text::{Sources, Span};
+use stead_core::value::Object;
+use stead_host::catalog::{Discovery, Wanted};
+use stead_host::provider::Context;
+
+use crate::importing::Importers;
+use crate::modules::Modules;
+use crate::providers::Providers;
+
+/// A resource that is not there.
+#[derive(Debug)]
+pub struct NotFound {
+    /// One sentence.
+    pub message: String,
+    /// What was probably meant.
+    pub help: Option<String>,
+}
+
+/// Discovery as the core asks it.
+pub(crate) struct Known<'a> {
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) expanding: Option<&'a Expanding<'a>>,
+    /// The providers that ask programs for the marks of their schemas, and the context of those calls.
+    pub(crate) marks: (&'a Providers, &'a Context),
+}
+
+/// The parts of the host that expand instances.
+pub(crate) struct Expanding<'a> {
+    pub(crate) modules: &'a Modules,
+    pub(crate) importers: Importers<'a>,
+}
+
+impl Known<'_> {
+    /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
+    fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotFound) -> Found {
+        let invalid = match error {
+            manifest::NotFound::Type { .. } => self.discovery.find_problem(|problem| problem.first_error_of(type_name)),
+            manifest::NotFound::Version { .. } => None,
+        };
+        let meant = error.meant().filter(|_| invalid.is_none()).cloned();
+        let (why, help) = match (invalid, error) {
+            (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
+            (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
+            (None, manifest::NotFound::Type { .. }) if self.missing_export(type_name).is_some() => {
+                let help = "only classes in the root module and in nested modules are found, and script resources";
+                (format!(": {}", self.missing_export(type_name).unwrap_or_default()), Some(help.to_owned()))
+            }
+            (None, manifest::NotFound::Type { .. }) => {
+                (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
+            }
+        };
+        let message = format!("Resource not found: {type_name}{version}{why}");
+        Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
+    }
+
+    /// The reason why a PowerShell module does not have a resource that it declares.
+    fn missing_export(&self, type_name: &TypeName) -> Option<String> {
+        self.expanding?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
+    }
+
+    fn has_adapter(&self, type_name: &TypeName) -> bool {
+        self.discovery.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
+    }
+}
+
+impl Resources for Known<'_> {
+    fn expand(
+        &self,
+        manifest: &Manifest,
+        properties: &Object,
+        sources: &mut Sources,
+    ) -> Result<Expansion, Vec<ExpansionFinding>> {
+        if let Some(expanding) = self.expanding.filter(|_| manifest.resolves()) {
+            return expanding.importers.expand(manifest, properties, sources);
+        }
+        let expanded = self.expanding.and_then(|expanding| {
+            expanding.modules.with(|powershell, inventory| powershell.expand(inventory, manifest, properties, sources))
+        });
+        if let Some(expanded) = expanded {
+            return expanded;
+        }
+        let message = format!("'{}' is a composite resource of PowerShell, which is not used", manifest.type_name);
+        let finding = Diagnostic::error(&stead_core::graph::codes::UNKNOWN_TYPE, Span::default(), message);
+        Err(vec![Diagnostic { span: None, ..finding }.into()])
+    }
+
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
+        let requirement = match requirement.map(VersionRequirement::parse).transpose() {
+            Ok(requirement) => requirement,
+            Err(error) => {
+                let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
+                let message = error.to_string();
+                return Found::Nothing(Unresolved { lacks: Lacks::Version, message, help, meant: None });
+            }
+        };
+        let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        match self.discovery.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
+            Ok(manifest) => {
+                let (providers, cx) = self.marks;
+                Found::Resource(providers.marked(&manifest, cx))
+            }
+            Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
+                Some(adapter) => {
+                    let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
+                    let help = Some("install the adapter, or remove 'requireAdapter'".to_owned());
+                    Found::Nothing(Unresolved { lacks: Lacks::Adapter, message, help, meant: None })
+                }
+                None => match (adapter, self.nothing(type_name, &version, &error)) {
+                    (Some(adapter), Found::Nothing(why)) if why.lacks == Lacks::Type => {
+                        let message = format!("{}: the adapter '{adapter}' does not list it", why.message);
+                        let help = Some(format!("`stead resource list --adapter {adapter}` shows what it lists"));
+                        Found::Nothing(Unresolved {
+                            message,
+                            help: why.meant.is_none().then_some(help).flatten(),
+                            ..why
+                        })
+                    }
+                    (_, found) => found,
+                },
+            },
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How a piece of work is done.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stead_core::graph::{Names, Values};
+use stead_host::provider::Trace;
+use stead_system::Cancel;
+
+use crate::contexts::forward;
+
+/// How a [`crate::Session`] works; [`SessionOptions::default`] is the usual way.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// Whether instances of a document are distinguished by their names.
+    pub names: Names,
+    /// Whether every parameter of a document must have a value.
+    pub values: Values,
+    /// Whether what an instance lies in or uses is created before it, though the document does not say so.
+    pub implicit_order: bool,
+    /// How long one program of a resource may take; `None` for as long as the host says.
+    pub deadline: Option<Duration>,
+    /// The root of the operating system that is managed: the paths of built-in resources start there. `None` for the one
+    /// that runs.
+    pub system_root: Option<PathBuf>,
+    /// Takes the messages of resources.
+    pub trace: Trace,
+    /// Ends everything early.
+    pub cancel: Cancel,
+    /// Stops a run so that it can be resumed.
+    pub suspend: Cancel,
+    /// Ends calls that change nothing; those that do go on.
+    pub end_reads: Cancel,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            names: Names::Unique,
+            values: Values::Required,
+            implicit_order: true,
+            deadline: None,
+            system_root: None,
+            trace: Arc::new(forward),
+            cancel: Cancel::default(),
+            suspend: Cancel::default(),
+            end_reads: Cancel::default(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a plan has shown, for the run that is held to it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use stead_core::call::Changed;
+use stead_core::event::Status;
+use stead_core::id::NodeId;
+use stead_core::run::Run;
+use stead_host::provider::Binding;
+
+/// What a plan has shown, and what a run of it is held to.
+#[derive(Default)]
+pub struct Planned {
+    /// The predictions by instance: the change, or `None` for an instance in its desired state. An instance without a prediction is
+    /// not included.
+    shown: HashMap<NodeId, Option<Arc<Changed>>>,
+    /// The digests of the files and directories that the instances read, by path.
+    reads: BTreeMap<String, Option<String>>,
+}
+
+impl Planned {
+    /// Takes the predictions of a what-if run, for a run of the same document, with the digests of what its instances read.
+    pub(crate) fn by(plan: &Run, reads: BTreeMap<String, Option<String>>) -> Self {
+        let shown = |id| {
+            let record = plan.report().record(id);
+            match record.status()? {
+                Status::Changed => Some((id, Some(Arc::new(record.changed()?.clone())))),
+                Status::InState => Some((id, None)),
+                _ => None,
+            }
+        };
+        Self { shown: plan.graph().iter().filter_map(|(id, _)| shown(id)).collect(), reads }
+    }
+
+    /// Whether anything is read.
+    pub(crate) fn has_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
+    /// Returns the digest that what is at a path had when the plan showed what becomes of an instance that reads it; `None` where
+    /// the plan does not tell, such as where an instance in front changes it.
+    pub(crate) fn digest_of(&self, id: NodeId, path: &str) -> Option<&Option<String>> {
+        self.shown.get(&id)?.as_ref()?;
+        self.reads.get(path)
+    }
+
+    /// Returns how the plan binds the calls of an instance; [`Binding::None`] without a prediction.
+    pub(crate) fn binding_of(&self, id: NodeId) -> Binding {
+        self.shown.get(&id).map_or(Binding::None, |shown| Binding::Plan(shown.clone()))
+    }
+}
