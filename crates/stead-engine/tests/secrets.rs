@@ -32,9 +32,9 @@ resources:
 
 /// Options with a vault that is a program, whose manifest lies in a folder.
 fn with_vault(folder: &Path) -> HostOptions {
-    fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("the folder is ours");
     let vault = "{type: Test/Vault, version: 1.0.0, secret: {executable: echo, args: [CanaryRead, {nameArg: --name}]}}";
-    fs::write(folder.join("vault.dsc.extension.yaml"), vault).unwrap();
+    fs::write(folder.join("vault.dsc.extension.yaml"), vault).expect("it is written");
     let usual = HostOptions::default();
     let environment = SearchEnvironment { resource_path: Some(folder.as_os_str()), ..SearchEnvironment::default() };
     let settings = resolve(&Layers::default(), &Stated::default());
