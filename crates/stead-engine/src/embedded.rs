@@ -48,13 +48,14 @@ pub enum NotEmbedded {
 }
 
 impl EmbeddedResource {
-    /// A resource with this manifest, which [`Implementation::InProcess`] carries out. [`Provider::schema`] is asked once.
+    /// A resource with this manifest, whose implementation is `InProcess`. [`Provider::schema`] is asked once.
     ///
     /// # Errors
     /// When it is none that can be embedded: the error says what to change.
     pub fn new(manifest: Manifest, provider: Arc<dyn Provider>) -> Result<Self, NotEmbedded> {
         let type_name = manifest.type_name.clone();
-        if manifest.kind != Kind::Resource || !matches!(manifest.implementation, Implementation::InProcess) {
+        let is_own = manifest.is_in_process() && !matches!(manifest.implementation, Implementation::Engine);
+        if manifest.kind != Kind::Resource || !is_own {
             return Err(NotEmbedded::Kind(type_name));
         }
         let built_in = builtin(&type_name).map(|own| own.manifest.version.clone());
