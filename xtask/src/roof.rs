@@ -78,7 +78,7 @@ impl Names<'_> {
         }
     }
 
-    /// What is handed to a macro is no syntax yet: what looks like a path in it counts as one.
+    /// A macro gets no syntax but tokens: what looks like a path in it counts as one.
     fn tokens(&mut self, tokens: TokenStream) {
         let (mut parts, mut line): (Vec<String>, usize) = (Vec::new(), 0);
         for token in tokens {

@@ -144,7 +144,7 @@ impl Machine {
             }
         }
         let cannot = |error: io::Error| format!("cannot read '{path}': {}", stead_system::fs::reason(&error));
-        let file = open(&self.root.join(place)).map_err(cannot)?;
+        let file = open_followed(&self.root.join(place)).map_err(cannot)?;
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err(format!("cannot read '{path}': it is not a file"));
         }
@@ -160,11 +160,6 @@ fn document_text(path: &str, bytes: Vec<u8>) -> Result<String, String> {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
-}
-
-/// Opens a file without waiting for anybody, such as the writer of a FIFO.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    open_followed(path)
 }
 
 /// The text of a small file of the system; `None` where there is none that can be read.

@@ -10,8 +10,7 @@ use globset::GlobBuilder;
 use stead_core::bundle::path::normal;
 use stead_core::bundle::{Entry, MOST_BYTES, MOST_ENTRIES};
 
-use crate::facts::open;
-use stead_system::fs::{Status, reason};
+use stead_system::fs::{Status, open_followed, reason};
 
 /// The files and folders of a bundle, as they are read.
 #[derive(Default)]
@@ -61,7 +60,7 @@ impl Gathering {
     fn add_each(&mut self, path: &str, at: &Path, added: &mut BTreeSet<String>) -> Result<(), Missing> {
         let mut open_ones = vec![(path.to_owned(), at.to_owned())];
         while let Some((path, at)) = open_ones.pop() {
-            let file = open(&at).map_err(|error| match error.kind() {
+            let file = open_followed(&at).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => Missing::Absent,
                 _ => Missing::Unfit(reason(&error)),
             })?;

@@ -3,7 +3,6 @@
 //! A lock is a `flock` on a file in a directory that only this user can write to. The kernel releases it when its process
 //! ends, however that happens; what the file says about it is for messages only.
 
-use std::fmt;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
@@ -23,34 +22,7 @@ use super::fs::{self, FsError, How, OpenError, Place, Status, SystemPath, Writes
 pub use super::places::Locks;
 use super::process::{end_left_behind, traces};
 use crate::cancel::Cancel;
-
-/// How long a lock is waited for, and who is notified.
-pub struct Wait<'a> {
-    /// Ends the wait early.
-    pub cancel: &'a Cancel,
-    /// How long the wait may take.
-    pub deadline: Duration,
-    /// Called once about each process that is waited for, `None` when it did not record who it is; decides whether to wait
-    /// for it.
-    pub on_wait: &'a mut dyn FnMut(Option<&Owner>) -> ControlFlow<()>,
-}
-
-/// Who holds a lock, as far as it said.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Owner {
-    /// Its process id.
-    pub pid: u32,
-    /// Since when, as RFC 3339 text.
-    pub since: String,
-    /// What it does, such as `stead apply web.yaml`.
-    pub command: String,
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' (process {}, since {})", self.command, self.pid, self.since)
-    }
-}
+pub use crate::waiting::{Owner, Wait, describe};
 
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -98,11 +70,6 @@ impl LockError {
             _ => false,
         }
     }
-}
-
-/// The process that holds a lock, in words.
-pub fn describe(owner: Option<&Owner>) -> String {
-    owner.map_or_else(|| "another process".to_owned(), ToString::to_string)
 }
 
 /// A lock that is held until this is dropped.

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::TEMPORARY_PREFIX;
-use super::status::{Kind, Status};
+use super::status::Status;
+use crate::kind::Kind;
 
 const DIGITS: usize = 12;
 

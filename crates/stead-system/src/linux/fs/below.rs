@@ -5,8 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::lstat;
 
-use super::status::{Kind, Status};
+use super::status::Status;
 use super::trust::distrust;
+use crate::kind::Kind;
 
 /// As many as the kernel follows.
 pub(super) const MAX_LINKS: usize = 40;

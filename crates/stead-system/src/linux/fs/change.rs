@@ -7,8 +7,8 @@ use rustix::fs::{Gid, Mode, Uid, chmod, fchmod, fchown};
 use rustix::io::Errno;
 
 use super::durability::Writes;
-use super::error::FsError;
 use super::ownership::Ownership;
+use crate::error::FsError;
 
 impl Writes {
     /// Changes the owner and the mode of a file or directory that is open; `None` leaves the mode as it is. A file may have been

@@ -9,12 +9,12 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use sha2::{Digest as _, Sha256};
 
-use super::error::FsError;
 use super::handle::{How, status_of};
 use super::listing::entries;
 use super::path::SystemPath;
-use super::status::Kind;
 use super::walk::open;
+use crate::error::FsError;
+use crate::kind::Kind;
 
 /// The SHA-256, in hexadecimal digits, of what is at a path: the content and mode of a file, or the names, modes and contents of
 /// all that is in a directory, with the targets of links; `None` when nothing is there.

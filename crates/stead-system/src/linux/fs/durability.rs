@@ -9,8 +9,8 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::abandoned::remove_abandoned;
-use super::error::FsError;
 use super::status::Status;
+use crate::error::FsError;
 use crate::linux::places::Locks;
 
 /// What a power failure may take away.

@@ -12,8 +12,8 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{IFlags, Mode, OFlags, fstat, ioctl_getflags, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::error::FsError;
 use super::status::Status;
+use crate::error::FsError;
 
 /// What is open: a file, a directory or a look at something. It is closed when this is dropped.
 pub type Handle = OwnedFd;

@@ -11,9 +11,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, RawDir, statat};
 use rustix::io::Errno;
 
-use super::error::FsError;
 use super::handle::Handle;
-use super::status::Kind;
+use crate::error::FsError;
+use crate::kind::Kind;
 
 /// What is in a directory, in the order of the names' bytes.
 pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {

@@ -43,11 +43,14 @@ mod trust;
 mod trusted;
 mod walk;
 
+pub use crate::error::{FsError, failure_kind, reason};
+pub use crate::kind::{Kind, format_mode, parse_mode};
+pub use crate::waiting::Patience;
 pub use abandoned::remove_abandoned;
 pub use below::below_root;
 pub use digest::digest;
 pub use durability::{Durability, FlushTarget, Writes};
-pub use error::{FsError, access_denied, failure_kind, is_not_openable, not_found, not_permitted, reason};
+pub use error::{access_denied, is_not_openable, not_found, not_permitted};
 pub use handle::{
     AsHandle, Handle, HandleRef, How, is_immutable, is_link, is_not_readable, link_target_of, look_at, os_string,
     os_text, path_by_handle, read_at, read_exact_at, read_once, real_path, reopen_directory, status_of,
@@ -60,8 +63,8 @@ pub use path::{SystemPath, SystemRoot};
 pub use place::Place;
 pub use read::{Content, read, read_open};
 pub use replace::{Former, Replacement, retry_changed};
-pub use status::{Identity, Kind, Status, format_mode, parse_mode};
-pub use tree::{Patience, open_below, remove_tree};
+pub use status::{Identity, Status};
+pub use tree::{open_below, remove_tree};
 pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Presence, Trust, TrustedDirectory, TrustedFile, Untrusted, User, judge};
 pub use walk::{open, open_directory};

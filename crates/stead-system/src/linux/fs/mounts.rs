@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::error::FsError;
 use super::handle::{How, real_path};
 use super::place::Place;
+use crate::error::FsError;
 
 /// The paths below an open directory, relative to it, at which something is mounted. None where the system does not tell.
 pub fn mounts_below(directory: &impl AsFd) -> Vec<PathBuf> {

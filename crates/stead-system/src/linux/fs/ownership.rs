@@ -6,8 +6,8 @@ use rustix::fs::Gid;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
-use super::error::FsError;
 use super::status::Status;
+use crate::error::FsError;
 
 /// An owner and a group; what is `None` is left as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::durability::Writes;
-use super::error::FsError;
 use super::handle::How;
 use super::path::SystemPath;
-use super::status::{Kind, Status};
+use super::status::Status;
 use super::walk::open_directory;
+use crate::error::FsError;
+use crate::kind::Kind;
 
 /// In a directory with this bit only the owner of a file may take its name away.
 const STICKY: u32 = 0o1000;

@@ -5,11 +5,12 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use super::error::FsError;
 use super::handle::{How, status_of};
 use super::path::SystemPath;
-use super::status::{Kind, Status};
+use super::status::Status;
 use super::walk::open;
+use crate::error::FsError;
+use crate::kind::Kind;
 
 /// A regular file that was read.
 pub struct Content {

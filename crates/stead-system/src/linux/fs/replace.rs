@@ -11,11 +11,11 @@ use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::change::{set_mode, set_owner};
-use super::error::FsError;
 use super::ownership::Ownership;
 use super::place::Place;
 use super::status::Status;
 use super::temporary::{self, ATTEMPTS, Temporary};
+use crate::error::FsError;
 
 /// What new content may take the place of.
 #[derive(Clone, Copy, Debug)]

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::error::FsError;
 use super::handle::{How, real_path};
 use super::listing::entries;
 use super::path::{SystemPath, SystemRoot};
 use super::read::{Content, read_open};
-use super::status::{Kind, Status};
+use super::status::Status;
 use super::walk::{open, open_directory, open_resolved};
+use crate::error::FsError;
+use crate::kind::Kind;
 
 impl SystemRoot {
     /// Opens the file at a path as the system itself would, following all links; `None` when nothing is there.

@@ -14,8 +14,8 @@ use rustix::process::geteuid;
 
 use super::TEMPORARY_PREFIX;
 use super::abandoned::{Lock, lock};
-use super::error::FsError;
 use super::place::Place;
+use crate::error::FsError;
 
 /// How often a name is tried. A taken one is an accident that another number avoids, and one that disappears was removed
 /// by another run that took it for abandoned.

@@ -3,44 +3,18 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::TEMPORARY_PREFIX;
-use super::error::FsError;
 use super::listing::entries;
 use super::mounts::first_mount;
 use super::place::Place;
-use super::status::Kind;
 use super::walk::open_resolved;
-use crate::cancel::Cancel;
-
-/// How long work on a tree may go on.
-pub struct Patience {
-    cancel: Cancel,
-    deadline: Duration,
-    until: Option<Instant>,
-}
-
-impl Patience {
-    /// So long from now on, and not cancelled.
-    pub fn new(cancel: &Cancel, deadline: Duration) -> Self {
-        Self { cancel: cancel.clone(), deadline, until: Instant::now().checked_add(deadline) }
-    }
-
-    /// Fails when it is over.
-    pub fn check(&self) -> Result<(), FsError> {
-        if self.cancel.is_cancelled() {
-            Err(FsError::Cancelled)
-        } else if self.until.is_some_and(|until| Instant::now() > until) {
-            Err(FsError::Deadline(self.deadline))
-        } else {
-            Ok(())
-        }
-    }
-}
+use crate::error::FsError;
+use crate::kind::Kind;
+use crate::waiting::Patience;
 
 /// Opens the directory of that name in another; `None` when nothing is there.
 ///

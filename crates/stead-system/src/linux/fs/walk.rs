@@ -9,11 +9,12 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, opena
 use rustix::io::Errno;
 
 use super::below::MAX_LINKS;
-use super::error::FsError;
 use super::handle::How;
 use super::path::SystemPath;
-use super::status::{Kind, Status};
+use super::status::Status;
 use super::trust::distrust;
+use crate::error::FsError;
+use crate::kind::Kind;
 
 /// A directory that names are looked up in; needs no right to list it.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
