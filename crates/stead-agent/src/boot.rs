@@ -12,7 +12,8 @@ pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Where systemd says when the machine is going to be shut down or restarted.
 pub(crate) const SCHEDULED: &str = "/run/systemd/shutdown/scheduled";
 
-/// When the machine is going to be shut down or restarted, as the file at `path` says: a line `USEC=` with microseconds.
+/// Returns when the machine is going to be shut down or restarted, as the file at `path` says: a line `USEC=` with
+/// microseconds.
 pub(crate) fn scheduled_shutdown(path: &Path) -> Option<Timestamp> {
     let text = std::fs::read_to_string(path).ok()?;
     let microseconds = text.lines().find_map(|line| line.strip_prefix("USEC="))?;

@@ -73,7 +73,7 @@ pub(crate) enum HeldBack {
 }
 
 impl HeldBack {
-    /// Why drift is not corrected now.
+    /// Returns why drift is not corrected now.
     pub(crate) fn clause(self) -> &'static str {
         match self {
             Self::Restart => "a restart of the machine is due",
@@ -293,7 +293,7 @@ impl AgentState {
         self.apply_requested || self.drift_found
     }
 
-    /// Why a document that may be corrected is only tested at this moment.
+    /// Returns why a document that may be corrected is only tested at this moment.
     pub(crate) fn held_back(&self, moment: &Moment) -> Option<HeldBack> {
         match () {
             () if self.restart.is_some() => Some(HeldBack::Restart),

@@ -49,7 +49,7 @@ impl RateLimit {
         instants.len() >= self.most
     }
 
-    /// When the limit is not reached any more, if it is.
+    /// Returns when the limit is not reached any more, if it is.
     pub(crate) fn ends(&mut self, instance: &str, now: Instant) -> Option<Instant> {
         if !self.is_reached(instance, now) {
             return None;

@@ -430,7 +430,7 @@ impl Inner {
         only
     }
 
-    /// How long it takes until an instance may be looked at that was looked at too often.
+    /// Returns how long it takes until an instance may be looked at that was looked at too often.
     fn postponed_for(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let ends = self.drifted.iter().filter_map(|instance| {

@@ -465,14 +465,14 @@ impl AgentState {
         generation.mode.unwrap_or(self.settings.configuration_mode)
     }
 
-    /// How many instances are worked on at once.
+    /// Returns the number of instances that are worked on at once.
     ///
     /// After a crash one at a time, until every interrupted job has ended; so the next crash can be blamed on one instance.
     pub fn width(&self) -> u32 {
         if self.crashes.in_a_row > 0 { 1 } else { self.settings.width }
     }
 
-    /// Where a document stands.
+    /// Returns where a document stands.
     pub(crate) fn standing(&self, number: u64) -> Standing {
         match self.current == Some(number) {
             false => Standing::Pending,

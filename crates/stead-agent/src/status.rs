@@ -280,7 +280,7 @@ impl AgentState {
         Some((self.waiting(because, until.is_some()), until))
     }
 
-    /// How many attempts of the pending document have failed, if it waits for the next one.
+    /// Returns the number of attempts of the pending document that have failed, if it waits for the next one.
     pub(crate) fn failed_attempts(&self, moment: &Moment) -> Option<u32> {
         let waits = matches!(self.pending_waits_for(moment), Some((_, Waiting::Retry)));
         waits.then_some(self.progress.failures)

@@ -275,7 +275,7 @@ impl Store {
         Ok(())
     }
 
-    /// Where the journal of a job is kept. The id must be a file name.
+    /// Returns the path of the journal of a job. The id must be a file name.
     pub fn journal(&self, job: &str) -> PathBuf {
         self.folder.path().join("jobs").join(format!("{job}.journal"))
     }

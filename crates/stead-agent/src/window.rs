@@ -123,7 +123,7 @@ impl Window {
         Opening::Opens(begins.into_iter().chain(jumps).filter(|at| *at > now).filter(is_open).min())
     }
 
-    /// When the clock shows the beginning, in the days after that one. Where it does so twice in a day, both.
+    /// Returns when the clock shows the beginning, in the days after that one. Where it does so twice in a day, both.
     fn begins(&self, today: Date, zone: &TimeZone) -> Vec<Timestamp> {
         let days = (0..=HORIZON.as_secs() / (24 * 60 * 60)).filter_map(|ahead| today.checked_add(ahead.days()).ok());
         let shown = days.map(|day| zone.to_ambiguous_timestamp(day.to_datetime(self.from)));

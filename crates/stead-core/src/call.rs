@@ -323,7 +323,7 @@ impl Changed {
         self.what_if.iter().cloned().chain(removals).collect()
     }
 
-    /// Why the desired state was not reached; `None` where it was, or where nobody can tell.
+    /// Returns why the desired state was not reached; `None` where it was, or where nobody can tell.
     pub fn why_not_reached(&self) -> Option<String> {
         let Verification::Differs(properties) = &self.verified else { return None };
         let properties = properties.join(", ");
@@ -332,7 +332,8 @@ impl Changed {
 }
 
 impl Outcome {
-    /// Why the desired state was not reached, where that is known of a call: without secrets, in one or more sentences.
+    /// Returns why the desired state was not reached, where that is known of a call: without secrets, in one or more
+    /// sentences.
     pub fn why_not_reached(&self) -> Option<String> {
         match self {
             Self::Failed(failure) => Some(failure.message.clone()),

@@ -161,12 +161,12 @@ impl Listing {
         &self.items
     }
 
-    /// How many there are besides [`Listing::items`].
+    /// Returns the number of items besides [`Listing::items`].
     pub fn more(&self) -> u64 {
         self.more
     }
 
-    /// How many there are.
+    /// Returns the number of all items.
     pub fn total(&self) -> u64 {
         self.more + self.items.len() as u64
     }
@@ -283,7 +283,7 @@ impl Entries {
         &self.names
     }
 
-    /// How many there are, as far as they were counted.
+    /// Returns the number of entries, as far as they were counted.
     pub fn total(&self) -> u64 {
         self.more + self.names.len() as u64
     }
@@ -294,12 +294,12 @@ impl Entries {
         self.incomplete
     }
 
-    /// How many there are besides the names; `None` where there are none.
+    /// Describes the entries besides the names, such as `3 more`; `None` where there are none.
     pub fn rest(&self) -> Option<String> {
         self.rest_after(self.names.len())
     }
 
-    /// How many there are besides the first names; `None` where there are none.
+    /// Describes the entries besides the first names; `None` where there are none.
     pub fn rest_after(&self, shown: usize) -> Option<String> {
         let rest = self.total().saturating_sub(shown as u64);
         match (rest, self.incomplete) {

@@ -77,7 +77,7 @@ impl Event {
     }
 }
 
-/// How deep the brackets of a JSON text are nested.
+/// Returns how deep the brackets of a JSON text are nested.
 fn depth(json: &str) -> usize {
     let (mut open, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {

@@ -163,7 +163,7 @@ impl History {
         self.containers.contains(&node)
     }
 
-    /// How many instances ended how: the totals that the run itself reported.
+    /// Returns the totals that the run itself reported.
     pub fn totals(&self) -> Totals {
         let counted = |path: &InstancePath| !self.is_container(path.node()) || self.failed_by_itself(path.node());
         self.report.totals(self.instances().map(|(path, _)| path).filter(|path| counted(path)).map(InstancePath::node))
@@ -176,7 +176,7 @@ impl History {
         failed(container) && !self.instances().any(|(path, _)| is_member(path) && failed(path.node()))
     }
 
-    /// How many instances had not ended when the events do.
+    /// Returns the number of instances that had not ended when the events do.
     pub fn unsettled(&self) -> usize {
         let header = self.report.header.as_ref();
         let all = header.map_or(0, |header| match &header.selected {
@@ -186,7 +186,7 @@ impl History {
         all.saturating_sub(self.settled)
     }
 
-    /// How the run ended.
+    /// Returns how the run ended.
     pub fn end(&self) -> RunEnd {
         match () {
             () if self.report.suspended => RunEnd::Suspended,
@@ -287,7 +287,7 @@ impl<'a> AttemptResult<'a> {
         }
     }
 
-    /// Why the desired state was not reached, where it was not.
+    /// Returns why the desired state was not reached, where it was not.
     pub fn reason(self) -> Option<String> {
         match self {
             Self::NotConverged(changed, _) => changed.why_not_reached(),

@@ -217,7 +217,7 @@ impl Report {
         &self.records
     }
 
-    /// How an instance ended, if it has.
+    /// Returns the status of an instance that has ended.
     pub fn status(&self, node: NodeId) -> Option<&Status> {
         self.record(node).status()
     }
@@ -422,8 +422,8 @@ impl Record {
         self.response = Some(Arc::clone(response));
     }
 
-    /// When the present try was to begin, if it was woken before. It is an extra one: if it does not succeed either, the
-    /// instance backs off until then, and neither its tries nor their progress are counted anew.
+    /// Returns when the present try was to begin, if it was woken before. It is an extra one: if it does not succeed
+    /// either, the instance backs off until then, and neither its tries nor their progress are counted anew.
     pub fn due(&self) -> Option<Timestamp> {
         self.earlier.as_ref()?.due
     }
@@ -472,7 +472,8 @@ impl Record {
         }
     }
 
-    /// How many tries in a row, up to the present one, came to the same: no progress was made between them.
+    /// Returns the number of tries in a row, up to the present one, that came to the same: no progress was made
+    /// between them.
     pub fn repeats(&self) -> u32 {
         match (&self.earlier, &self.response) {
             (Some(earlier), Some(response)) if same_result(&earlier.last, response) => earlier.repeats + 1,
@@ -507,7 +508,7 @@ impl Record {
         responses.chain(states.map(Answer::Value))
     }
 
-    /// How it ended, if it has.
+    /// Returns its status, if it has ended.
     pub fn status(&self) -> Option<&Status> {
         if let Phase::Settled(status) = &self.phase { Some(status) } else { None }
     }
@@ -525,7 +526,7 @@ impl Record {
         }
     }
 
-    /// Why it could not be carried out.
+    /// Returns why it could not be carried out.
     pub fn failure(&self) -> Option<&Failure> {
         match (self.problem.as_deref(), self.response.as_ref().map(|response| &response.outcome)) {
             (Some(Problem::Failure(failure)), _) => Some(failure),
@@ -534,14 +535,14 @@ impl Record {
         }
     }
 
-    /// Why it failed, in one or more sentences; `None` where that is said of what is nested in it.
+    /// Returns why it failed, in one or more sentences; `None` where that is said of what is nested in it.
     pub fn why_failed(&self) -> Option<String> {
         let problem = self.failure().map(|failure| &failure.message);
         let problem = problem.or_else(|| self.finding().map(|finding| &finding.message)).cloned();
         problem.or_else(|| self.response.as_ref()?.outcome.why_not_reached())
     }
 
-    /// Why it did not reach the desired state, as far as it is known without the graph.
+    /// Returns why it did not reach the desired state, as far as it is known without the graph.
     pub fn why_ended(&self) -> Option<String> {
         match self.status()? {
             Status::Failed => self.why_failed(),

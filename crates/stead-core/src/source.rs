@@ -179,7 +179,7 @@ impl Sources {
         self.get(span.source)?.text.get(span.start as usize..span.end as usize)
     }
 
-    /// Where a span starts, as users write it.
+    /// Returns where a span starts, as users write it.
     pub fn place(&self, span: Span) -> SourcePosition {
         match self.get(span.source) {
             Some(source) => {

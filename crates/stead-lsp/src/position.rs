@@ -55,7 +55,7 @@ impl Lines {
         (self.mark > 0).then(|| Self { starts: moved.collect(), encoding: self.encoding, mark: 0 })
     }
 
-    /// How much wider a line is in the editor.
+    /// Returns how much wider a line is in the editor.
     fn hidden(&self, line: usize) -> usize {
         if line == 0 { self.mark } else { 0 }
     }

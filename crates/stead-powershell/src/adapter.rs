@@ -143,7 +143,8 @@ impl PowerShell {
         &self.options.module_path
     }
 
-    /// Why there is no resource of a type whose module says that it has it: in which file, and with what it is exported.
+    /// Returns why there is no resource of a type whose module says that it has it: in which file, and with what it
+    /// is exported.
     pub fn missing_export(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<String> {
         let (name, _) = wanted.as_str().split_once('/')?;
         let quoted = format!("'{}'", wanted.short()).to_lowercase();

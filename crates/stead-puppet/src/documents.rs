@@ -77,7 +77,7 @@ fn summary(types: &[ResourceType<'_>], options: &ModuleOptions) -> String {
     text::summary(&summary, SUMMARY)
 }
 
-/// Which resources the types were made from.
+/// Returns the resources that the types were made from.
 fn stead_metadata(types: &[ResourceType<'_>], options: &ModuleOptions) -> Json {
     let resource = |each: &ResourceType<'_>| json!({ "type": each.resource.type_name, "version": each.resource.version.to_string() });
     let mut members = Map::new();

@@ -70,7 +70,7 @@ fn way_out(directory: &Path) -> String {
 }
 
 impl Request {
-    /// How long its answer is waited for; `None` where resources are called for it, or documents read.
+    /// Returns how long its answer is waited for; `None` where resources are called for it, or documents read.
     fn patience(&self) -> Option<Duration> {
         match self {
             Self::Submit(_) | Self::Restore(_) | Self::Check(_) | Self::Get(_) => None,

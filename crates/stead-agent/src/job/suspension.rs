@@ -42,7 +42,7 @@ impl Suspension {
 }
 
 impl SuspendReason {
-    /// Why an instance was not begun.
+    /// Returns why an instance was not begun.
     pub(super) fn clause(self) -> &'static str {
         match self {
             Self::Restart => "a resource asked for a restart of the machine before it was begun",

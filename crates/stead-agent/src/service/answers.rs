@@ -247,7 +247,7 @@ impl Agent {
         }
     }
 
-    /// How what is waited for ended; `None` while it has not.
+    /// Returns how the goal that is waited for ended; `None` while it has not.
     fn reached(&self, inner: &Inner, Wait { goal, patient, .. }: &Wait) -> Option<WaitOutcome> {
         let state = &inner.state;
         let has_converged = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);

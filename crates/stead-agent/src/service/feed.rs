@@ -47,7 +47,7 @@ impl Feed {
         }
     }
 
-    /// How many entries there were.
+    /// Returns the number of entries.
     pub(super) fn count(&self) -> u64 {
         self.count
     }

@@ -390,8 +390,8 @@ impl AgentState {
     /// happened.
     ///
     /// Guarantees: what was under way is counted once, however often the agent crashes before it goes on with the job.
-    /// What was in flight when the machine itself ended, by a power failure or a restart, is not blamed for that. The
-    /// current document is checked at once, since nobody watched it meanwhile, and a pending one is tried at once,
+    /// An instance in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
+    /// The current document is checked at once, since nobody watched it meanwhile, and a pending one is tried at once,
     /// since whatever it failed for may be over; nothing but crashes makes either of them wait.
     pub fn started(&mut self, boot: &BootId, interrupted: Interrupted<'_>, now: Timestamp) {
         self.hand_over();

@@ -242,7 +242,7 @@ pub fn any_error(findings: &[Diagnostic]) -> bool {
     count_errors(findings) > 0
 }
 
-/// How many of them keep a document from being used.
+/// Returns the number of those that keep a document from being used.
 pub fn count_errors(findings: &[Diagnostic]) -> usize {
     findings.iter().filter(|finding| finding.severity == Severity::Error).count()
 }
@@ -263,7 +263,7 @@ fn is_plain(word: &str) -> bool {
     word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 
-/// Where the only occurrence of a word in a text is, as a word of its own.
+/// Returns where the only occurrence of a word in a text is, as a word of its own.
 fn only(text: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let stands_alone = |at: &usize| {
@@ -308,7 +308,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters differ; a word that goes on, as `default` in `defaultValue`, is as near as one wrong letter.
+/// Returns the number of letters that differ; a word that goes on, as `default` in `defaultValue`, is as near as one
+/// wrong letter.
 fn distance(word: &str, candidate: &str) -> usize {
     /// Fewer letters start too many words.
     const TELLING: usize = 3;

@@ -53,7 +53,7 @@ fn line(finding: &Diagnostic, sources: &Sources) -> String {
     format!("{}{}[{}]: {}\n", visible(&place), severity.as_str(), code.id, visible(message))
 }
 
-/// Where more is written about findings.
+/// Returns the line that says where more is written about findings.
 fn references(findings: &[Diagnostic]) -> String {
     let codes: BTreeSet<&str> = findings.iter().map(|finding| finding.code.id).collect();
     match Vec::from_iter(codes).as_slice() {

@@ -234,7 +234,7 @@ impl Expected {
         }
     }
 
-    /// How it is written, where something else was found.
+    /// Returns how it is written, where something else was found.
     fn form(self, found: &Kind) -> Option<&'static str> {
         match (self, found) {
             (Self::List, Kind::Object(_)) => Some("write each element behind a dash: '- '"),

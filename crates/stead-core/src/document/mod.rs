@@ -232,7 +232,7 @@ pub enum SecurityContext {
 }
 
 impl SecurityContext {
-    /// Why something that requires this context cannot run; `None` when it can.
+    /// Returns why something that requires this context cannot run; `None` when it can.
     pub fn refusal(self, elevated: bool) -> Option<&'static str> {
         match (self, elevated) {
             (Self::Elevated, false) => Some("Elevated security context required: run it as root"),

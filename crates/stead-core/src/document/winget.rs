@@ -96,18 +96,18 @@ impl<'t> Lines<'t> {
         self.0.get(at..).and_then(|behind| behind.find('\n')).map_or(self.0.len(), |found| at + found)
     }
 
-    /// How lines end.
+    /// Returns the end of its lines.
     fn line_break(self) -> &'static str {
         if self.0.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
-    /// How far the first thing on a line is indented; `None` where something else stands in front of it.
+    /// Returns how far the first thing on a line is indented; `None` where something else stands in front of it.
     fn indentation(self, at: u32) -> Option<usize> {
         let before = self.0.get(self.start(at as usize)..at as usize)?;
         before.bytes().all(|byte| byte == b' ').then_some(before.len())
     }
 
-    /// Where a value ends, without the white space behind it.
+    /// Returns where a value ends, without the white space behind it.
     fn end_of(self, node: &Node) -> usize {
         self.0.get(..node.span.end as usize).map_or(0, |text| text.trim_end().len())
     }

@@ -43,7 +43,7 @@ impl<'q> Question<'q> {
         stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
     }
 
-    /// Where a name is declared that nothing is like.
+    /// Returns where a name is declared that nothing is like.
     fn declaration(&self) -> Option<&'static str> {
         match self.builtin.name {
             "parameters" => Some("declare it in 'parameters'"),

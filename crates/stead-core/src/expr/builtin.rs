@@ -306,7 +306,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// How many are left.
+    /// Returns the number of arguments that are left.
     pub(super) fn left(&self) -> usize {
         self.values.len()
     }

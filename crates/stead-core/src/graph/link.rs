@@ -371,7 +371,7 @@ fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: S
     }
 }
 
-/// How two instances can be brought in order that are not adjacent: by what holds them.
+/// Returns how two instances can be brought in order that are not adjacent: by what holds them.
 fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> Option<String> {
     let outward = |from| std::iter::successors(from, |id| graph.container(*id));
     // Of what holds the one and what holds the other, the two that are adjacent to each other.
@@ -447,7 +447,7 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
     })
 }
 
-/// Where it is written that an instance needs another.
+/// Returns where it is written that an instance needs another.
 fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let listed = |id, is_before| {
         let relations = builder.graph.declaration(id).directives().relations.iter();

@@ -5,14 +5,16 @@ use crate::diag::Diagnostic;
 use crate::id::NodeId;
 
 impl Graph {
-    /// Why nothing of the document may run: the outermost one asks for other rights than there are.
+    /// Returns the reason why nothing of the document may run: the outermost one asks for other rights than there
+    /// are.
     pub fn refused(&self, elevated: bool) -> Option<Diagnostic> {
         let needed = self.scopes.first()?.document.directives.security_context.as_ref()?;
         let why = needed.value.refusal(elevated)?;
         Some(Diagnostic::error(&codes::RIGHTS, needed.span, format!("Security context: {why}")))
     }
 
-    /// Why a node may not run: it, its document or what it is nested in asks for other rights than there are.
+    /// Returns the reason why a node may not run: it, its document or a container around it asks for other rights
+    /// than there are.
     ///
     /// Guarantees: what is nested cannot loosen what is asked for outside of it.
     pub fn refusal(&self, id: NodeId, elevated: bool) -> Option<&'static str> {

@@ -230,7 +230,7 @@ fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) ->
     entries.iter().map(|entry| Ok((entry.key.as_ref().to_owned(), evaluate(&entry.value, environment)?))).collect()
 }
 
-/// How much memory a value of a document will take, as far as that is known before anything runs.
+/// Returns the memory in bytes that a value of a document will take, as far as it is known before anything runs.
 pub(super) fn forecast_weight(node: &Template, environment: &dyn Environment) -> u64 {
     match &node.kind {
         Form::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),

@@ -14,7 +14,7 @@ pub struct ClaimedProperty {
     pub property: String,
     /// How much of what is there it is about.
     pub reach: Reach,
-    /// What the instance does with it.
+    /// The use that the instance makes of it.
     pub access: Access,
 }
 
@@ -27,7 +27,7 @@ pub enum Reach {
     Tree,
 }
 
-/// What an instance does with what is at a path.
+/// The use that an instance makes of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// It creates, changes and removes it.

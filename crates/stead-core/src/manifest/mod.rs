@@ -90,7 +90,7 @@ pub struct Promises {
     pub cheap_test: bool,
     /// Its states hold the verdict of a test, `_inDesiredState`, which is not part of what is there.
     pub verdict_in_state: bool,
-    /// What it writes about its work holds no secret but those that it was given.
+    /// True if its messages hold no secret but those that it was given.
     pub covers_secrets: bool,
 }
 

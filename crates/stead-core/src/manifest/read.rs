@@ -224,7 +224,8 @@ pub(super) fn present<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
     node.get(key).filter(|value| value.kind != Kind::Null)
 }
 
-/// Where a finding about something that an object lacks is shown: at its first key, since a whole object would bury it.
+/// Returns where a finding about something that an object lacks is shown: at its first key, since a whole object
+/// would bury it.
 pub(super) fn head(node: &Node) -> Span {
     node.entries().and_then(<[Entry]>::first).map_or(node.span, |entry| entry.key_span)
 }

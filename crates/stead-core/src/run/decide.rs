@@ -431,7 +431,7 @@ impl Run {
         }
     }
 
-    /// How a container ended, from how its members did.
+    /// Returns how a container ended, from how its members did.
     fn summary(&self, id: NodeId) -> Status {
         let Role::Container { inner, purpose } = self.graph.node(id).role else { return Status::Failed };
         let members = &self.graph.scope(inner).members;
@@ -462,7 +462,7 @@ impl Run {
     }
 }
 
-/// How an instance ends that is not tried again.
+/// Returns how an instance ends that is not tried again.
 fn given_up(record: &Record) -> Status {
     match record.response.as_deref().map(|response| &response.outcome) {
         Some(Outcome::Pending(_)) => Status::Pending,

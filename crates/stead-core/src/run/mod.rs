@@ -337,8 +337,8 @@ impl Run {
         &self.report
     }
 
-    /// How many instances ended how. What is nested in a container is counted instead of it, but for a container that
-    /// failed though nothing nested in it did.
+    /// Returns how many instances ended how. Nested instances are counted instead of their container, but for a
+    /// container that failed though nothing nested in it did.
     pub fn totals(&self) -> Totals {
         let counted = self.graph.iter().filter(|(id, _)| self.report.is_selected(*id));
         let counted = counted.filter(|(id, node)| node.role == Role::Instance || self.failed_by_itself(*id));
@@ -383,7 +383,7 @@ impl Run {
         Some(KnownInstance { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
     }
 
-    /// How many calls are under way.
+    /// Returns the number of calls under way.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -619,8 +619,8 @@ impl Run {
         self.settled_prefix = self.prefix_from(self.settled_prefix);
     }
 
-    /// How many in the order are settled before the first instance that is not, of which so many are known. Nothing is
-    /// predicted of containers.
+    /// Returns how many in the order are settled before the first instance that is not, of which so many are known.
+    /// Nothing is predicted of containers.
     fn prefix_from(&self, known: usize) -> usize {
         let order = &self.graph.order;
         let passed = |id: &NodeId| self.report.status(*id).is_some() || self.graph.node(*id).role != Role::Instance;

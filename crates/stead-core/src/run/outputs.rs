@@ -46,7 +46,7 @@ impl Run {
         })
     }
 
-    /// Why an output has no value; `None` where it may have one when the run is made.
+    /// Returns why an output has no value; `None` where it may have one when the run is made.
     fn halted_output(&self, halt: &Halt) -> Option<Diagnostic> {
         // Of a part of the document, what refers to the rest has no value.
         let may_lack = self.mode.execution == Execution::WhatIf || self.exceptions.selected.is_some();

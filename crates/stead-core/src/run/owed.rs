@@ -54,7 +54,8 @@ impl Run {
         delivered.map(|(_, node)| node.path.clone()).collect()
     }
 
-    /// Why an instance is begun though nothing that it waits on changes in this run; `None` where it is not owed that.
+    /// Returns why an instance is begun though nothing that it waits on changes in this run; `None` where it is not
+    /// owed that.
     pub fn due(&self, id: NodeId) -> Option<String> {
         if !self.exceptions.owed.contains(&id) {
             return None;

@@ -94,7 +94,7 @@ impl Attempt<'_> {
         matches!(self.response.outcome, Outcome::Pending(_))
     }
 
-    /// Why it is not in its desired state, without secrets; empty if nothing was said.
+    /// Returns why it is not in its desired state, without secrets; empty if nothing was said.
     pub fn reason(&self) -> String {
         self.response.outcome.why_not_reached().unwrap_or_default()
     }

@@ -93,7 +93,7 @@ impl Queues {
         (&mut self.limits[queue as usize], rank)
     }
 
-    /// When the first node that backs off is due after `now`, of those at the front of their queue.
+    /// Returns when the first node that backs off is due after `now`, of those at the front of their queue.
     pub(super) fn wake(&self, now: Timestamp) -> Option<Timestamp> {
         let due = |queue: &Queue| queue.backing_off.range((now, LAST)..).next().map(|(until, _)| *until);
         self.limits.iter().filter_map(due).min()

@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    /// Where one of several needs must succeed: those that are not settled, if none has succeeded.
+    /// Returns the needs that are not settled where one of several must succeed, if none has succeeded.
     ///
     /// In what-if all of them: what is predicted must not depend on which was looked at first.
     fn unsettled_alternatives(&self, id: NodeId) -> Vec<NodeId> {

@@ -112,7 +112,7 @@ impl Reconciler {
         self.re_runs(attempt) >= self.max_re_runs
     }
 
-    /// How long an instance waits before it is run again.
+    /// Returns how long an instance waits before it is run again.
     pub fn wait(&self, attempt: &Attempt<'_>) -> Duration {
         let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
         let re_runs = self.re_runs(attempt);

@@ -92,7 +92,7 @@ impl Run {
         Err(ReplayError::UnknownInstance { sequence, instance: instance.to_string() })
     }
 
-    /// Why an event cannot be about an instance that has come this far.
+    /// Returns why an event cannot be about an instance that has come this far.
     fn misplaced(&self, instance: &InstancePath, kind: &EventKind) -> Option<&'static str> {
         let record = self.report.record(instance.node());
         let is_container = matches!(self.graph.node(instance.node()).role, Role::Container { .. });

@@ -215,7 +215,7 @@ fn required(schema: &Json) -> Option<Vec<&str>> {
     Some(names).filter(|names| !says_more && !names.is_empty())
 }
 
-/// Why a value fits none of several schemas.
+/// Returns why a value fits none of several schemas.
 fn none_of(context: &[Vec<ValidationError<'_>>]) -> Reason {
     let first = || context.iter().filter_map(|errors| errors.first());
     let missing: Vec<String> = first()
@@ -245,7 +245,7 @@ fn distinct<T: PartialEq>(all: Vec<T>) -> Vec<T> {
     found
 }
 
-/// Why a value may not have a form.
+/// Returns why a value may not have a form.
 fn excluded(schema: &Json) -> Reason {
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     let any_of = || schema.get("anyOf")?.as_array()?.iter().map(required).collect::<Option<Vec<_>>>();
@@ -261,7 +261,7 @@ fn excluded(schema: &Json) -> Reason {
     }
 }
 
-/// Why a value has several forms of which it may have one.
+/// Returns why a value has several forms of which it may have one.
 fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> Reason {
     let names: Vec<&str> =
         forms.and_then(Json::as_array).into_iter().flatten().filter_map(required).flatten().collect();
@@ -274,7 +274,7 @@ fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> Reason {
     }
 }
 
-/// When a part of a schema counts that does not always.
+/// Returns when a part of a schema counts that does not always.
 fn circumstance(error: &ValidationError<'_>, schema: &Json) -> Option<String> {
     let steps: Vec<&str> = error.schema_path().as_str().split('/').collect();
     let is_conditional = |step: &&str| matches!(*step, "then" | "else" | "dependentRequired" | "dependentSchemas");

@@ -157,7 +157,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// How `found` is written to be of one of the types, if that is all that is wrong with it.
+    /// Returns how `found` is written to be of one of the types, if that is all that is wrong with it.
     pub fn of(wanted: &[Type], found: &Value) -> Option<Self> {
         let wants = |each: Type| wanted.contains(&each);
         match found {

@@ -153,7 +153,7 @@ pub(super) fn restore(node: &mut Node, uses: &[Use]) {
     }
 }
 
-/// Where parameters are used in a value or its keys.
+/// Returns where parameters are used in a value or its keys.
 pub(super) fn marked(node: &Node) -> Vec<Span> {
     match &node.kind {
         Kind::String(text) if is_marked(text) => vec![node.span],

@@ -113,7 +113,8 @@ fn assigned(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// How many values, or pieces of 64 bytes, something comes to, each counted as often as it occurs; a part of it is paid for.
+/// Returns the number of values, or pieces of 64 bytes, in a value, each counted as often as it occurs; a part of it
+/// is paid for.
 fn measured(state: &State<'_, '_>, value: &Value) -> Result<u64, Error> {
     let (mut pending, mut total) = (vec![(value.clone(), 0)], 0);
     while let Some((container, depth)) = pending.pop() {
@@ -141,7 +142,7 @@ fn measured(state: &State<'_, '_>, value: &Value) -> Result<u64, Error> {
     Ok(total)
 }
 
-/// How many pieces of 64 bytes a text has.
+/// Returns the number of pieces of 64 bytes in a text.
 fn length(value: &Value) -> u64 {
     value.as_str().map_or(0, |text| text.len() as u64 / 64)
 }
@@ -570,7 +571,7 @@ fn is_whole_tag(behind: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.strip_prefix(['-', '+']).unwrap_or(rest).starts_with("%}"))
 }
 
-/// How long the text in quotes is with which something begins.
+/// Returns the length of the text in quotes with which something begins.
 fn text_length(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, letter) in rest.char_indices().skip(1) {

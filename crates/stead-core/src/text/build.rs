@@ -105,7 +105,7 @@ impl<'t> Builder<'t> {
         self.text
     }
 
-    /// How many levels are allowed.
+    /// Returns the number of levels that are allowed.
     pub(super) fn depth(&self) -> usize {
         self.limits.depth
     }
@@ -120,14 +120,14 @@ impl<'t> Builder<'t> {
         Span::new(self.source, start, end)
     }
 
-    /// Where the innermost list or object in brackets starts.
+    /// Returns where the innermost list or object in brackets starts.
     pub(super) fn open_bracket(&self) -> Option<u32> {
         let bracket = |frame: &&Frame| self.slice(self.span(frame.start, frame.start + 1)).starts_with(['[', '{']);
         // A pair within a list is an object without brackets of its own.
         self.frames.iter().rev().take_while(|frame| frame.flow).find(bracket).map(|frame| frame.start)
     }
 
-    /// Where the document ends, once it was read, if it is a list or an object in brackets.
+    /// Returns where the document ends, once it was read, if it is a list or an object in brackets.
     pub(super) fn end_in_brackets(&self) -> Option<u32> {
         let span = self.root.as_ref()?.span;
         self.slice(span).starts_with(['[', '{']).then_some(span.end)

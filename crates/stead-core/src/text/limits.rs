@@ -15,8 +15,8 @@ pub struct Limits {
     pub findings: usize,
 }
 
-/// How many values JSON holds at most, names of members among them: counted without reading it, so that it can be refused before
-/// it takes memory.
+/// Returns the number of values that JSON holds at most, names of members among them: counted without reading it, so
+/// that it can be refused before it takes memory.
 pub fn json_values(json: &[u8]) -> usize {
     let (mut values, mut in_text, mut is_escaped) = (1, false, false);
     for byte in json {

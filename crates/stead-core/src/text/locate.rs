@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::{Sources, Span};
 
-/// Where bytes `range` of the text that a scalar stands for were written. `node_span` is the place of the scalar.
+/// Returns where bytes `range` of the text that a scalar stands for were written. `node_span` is the place of the
+/// scalar.
 ///
 /// Guarantees: the answer lies within `node_span` and on borders of characters. It is exact for plain and quoted
 /// scalars and for literal and folded ones, folding included; where the source is not what the span says, it is
@@ -205,7 +206,7 @@ fn lines(text: &str, from: usize) -> Vec<Range<usize>> {
     rest.split_inclusive('\n').map(measure).collect()
 }
 
-/// How deep the content of a block scalar is: that of its first line that is not blank.
+/// Returns how deep the content of a block scalar is: that of its first line that is not blank.
 fn indentation(text: &str, header: usize, lines: &[Range<usize>]) -> usize {
     let _ = header;
     let depth = |line: &Range<usize>| {

@@ -59,7 +59,7 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
     }
 }
 
-/// How often a text may be read again past a fault that is understood: less often the longer it is.
+/// Returns how often a text may be read again past a fault that is understood: less often the longer it is.
 fn passes(bytes: usize) -> usize {
     ((16 << 20) / bytes.max(1)).clamp(2, 200)
 }
@@ -105,7 +105,7 @@ fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), En
     Ok(())
 }
 
-/// How the parser reads every text.
+/// Returns the options with which the parser reads every text.
 pub(super) fn options(limits: &Limits, emit_comments: bool) -> Options {
     granit_parser::options! {
         emit_anchor_events: true,

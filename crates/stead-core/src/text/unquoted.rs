@@ -15,8 +15,8 @@ pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
     finding.with_help(format!("write {quoted}")).with_fix(span, quoted)
 }
 
-/// Where an expression ends that `text` starts with, behind its last bracket. It is one if it is a call: a name and
-/// a parenthesis, which no list of words starts with.
+/// Returns where an expression ends that `text` starts with, behind its last bracket. It is one if it is a call: a
+/// name and a parenthesis, which no list of words starts with.
 pub(super) fn expression_end(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('[')?;
     let name = inner.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))?;

@@ -52,7 +52,7 @@ impl Object {
         Self { members: Vec::with_capacity(members), places: None }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }

@@ -35,7 +35,7 @@ impl Sealed {
         Self(recipe)
     }
 
-    /// How it is computed.
+    /// Returns how it is computed.
     pub fn recipe(&self) -> &Recipe {
         &self.0
     }
@@ -77,7 +77,7 @@ impl Computed {
         &self.0.step
     }
 
-    /// How many steps and levels of values it takes to reach the deepest secret.
+    /// Returns the number of steps and levels of values to the deepest secret.
     pub fn depth(&self) -> usize {
         self.0.depth
     }
@@ -259,7 +259,7 @@ impl<V> SealedStep<V> {
 }
 
 impl Value {
-    /// How deep it is nested, sealed computations included.
+    /// Returns how deep it is nested, sealed computations included.
     pub fn depth(&self) -> usize {
         match self {
             Self::Array(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),

@@ -297,7 +297,7 @@ fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
         .collect()
 }
 
-/// Why an instance failed or was left out, in one sentence; `None` when it was not.
+/// Returns why an instance failed or was left out, in one sentence; `None` when it was not.
 pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
     let record = report.record(id);
     match record.status()? {
@@ -320,7 +320,8 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
     }
 }
 
-/// Why an instance was left out on purpose, as a clause; `None` when it was not. What a container leaves out is named by that.
+/// Returns why an instance was left out on purpose, as a clause; `None` when it was not. An instance that a container
+/// leaves out is named by that.
 pub fn left_out(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
     let Status::Skipped(reason) = report.status(id)? else { return None };
     let clause = reason.clause()?;

@@ -129,7 +129,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// How names of properties and members are compared.
+/// Returns whether two names of properties or members are the same.
 fn same_name(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }

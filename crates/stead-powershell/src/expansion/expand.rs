@@ -49,7 +49,7 @@ pub(crate) struct Import {
 
 /// Finds the resources that keywords mean.
 pub(crate) trait Keywords {
-    /// Why an import fails, if it does.
+    /// Checks an import, and says why it fails.
     fn check(&self, import: &Import) -> Result<(), String>;
 
     /// The one resource of that name among what is imported, and what needs no import.

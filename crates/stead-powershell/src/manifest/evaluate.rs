@@ -84,7 +84,7 @@ fn too_large() -> String {
     "the result is too large".to_owned()
 }
 
-/// How long a text or a list is, and what of it, in bytes, is behind a length.
+/// Returns the length of a text or a list, and the bytes of it that are behind a length.
 fn length(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),

@@ -68,7 +68,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Why something is refused.
+    /// Returns why something is refused.
     fn refusal(self) -> &'static str {
         match self {
             Self::Manifest => "not allowed in a manifest",

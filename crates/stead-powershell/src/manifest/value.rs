@@ -122,7 +122,7 @@ impl Value {
         inner + size_of::<Self>()
     }
 
-    /// How many levels of lists and tables it has.
+    /// Returns the number of levels of lists and tables in it.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Self::List(values) => 1 + values.iter().map(Self::depth).max().unwrap_or(0),

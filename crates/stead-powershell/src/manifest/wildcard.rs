@@ -33,7 +33,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// How many characters of a pattern the character takes, if it fits.
+/// Returns the number of characters of a pattern that the character takes, if it fits.
 fn single(pattern: &[char], c: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),

@@ -99,7 +99,7 @@ impl<'a> Disk<'a> {
         work(&TrustedDirectory::open(path, self.trust)?)
     }
 
-    /// Where the walk to a path begins.
+    /// Returns where the walk to a path begins.
     fn root<'p>(&'p self, path: &'p Path) -> &'p Path {
         self.roots.iter().find(|root| path.starts_with(root)).map_or(path, PathBuf::as_path)
     }

@@ -17,7 +17,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Text, MofFault> {
     }
 }
 
-/// Where text begins that is UTF-8, but has no mark that says so: PowerShell reads other characters there.
+/// Returns where text begins that is UTF-8, but has no mark that says so: PowerShell reads other characters there.
 pub(super) fn misread(bytes: &[u8]) -> Option<usize> {
     let marked = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0xEF, 0xBB, 0xBF, ..]);
     let at = bytes.iter().position(|byte| !byte.is_ascii())?;

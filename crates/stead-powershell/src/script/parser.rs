@@ -212,7 +212,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         result
     }
 
-    /// How much was found so far, to come back to with [`Self::undo`].
+    /// Returns how much was found so far, to come back to with [`Self::undo`].
     pub(super) fn marks(&self) -> [usize; 4] {
         let Script { types, functions, configurations, problems, .. } = &self.script;
         [types.len(), functions.len(), configurations.len(), problems.len()]

@@ -529,7 +529,8 @@ impl Parser<'_, '_> {
         self.arguments()
     }
 
-    /// Where the value starts of a property that a configuration gives to a resource without a blank, as in `Texts=@()`;
+    /// Returns where the value starts of a property that a configuration gives to a resource without a blank, as in
+    /// `Texts=@()`;
     /// with blanks it reads as a command with arguments, which comes to the same.
     fn value_of_property(&self, first: Token) -> Option<usize> {
         let (name, value) = self.lexer.text(first).split_once('=').filter(|_| self.configurations > 0)?;

@@ -219,7 +219,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Where the next token is looked for, to come back to with [`Self::reset`].
+    /// Returns where the next token is looked for, to come back to with [`Self::reset`].
     pub(crate) fn offset(&self) -> usize {
         self.at
     }

@@ -215,7 +215,7 @@ impl Worker {
         self.session.as_mut().is_some_and(Session::is_running).then_some(self)
     }
 
-    /// How much memory it takes, in bytes.
+    /// Returns the memory that it takes, in bytes.
     fn memory(&self) -> u64 {
         self.session.as_ref().and_then(Session::resident_memory).unwrap_or_default()
     }

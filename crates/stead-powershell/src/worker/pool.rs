@@ -133,7 +133,7 @@ impl Pool {
         Ok(Lease { shared: &self.0, worker })
     }
 
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub fn workers(&self) -> usize {
         let state = self.0.lock();
         state.idle.len() + state.leased

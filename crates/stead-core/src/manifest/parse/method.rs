@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 }
 
-/// Where a schema has a `$ref` without a value.
+/// Returns where a schema has a `$ref` without a value.
 fn empty_reference(node: &Node) -> Option<Span> {
     let within = |entry: &Entry| match &*entry.key {
         "$ref" if matches!(entry.value.kind, Kind::Null) => Some(entry.key_span),

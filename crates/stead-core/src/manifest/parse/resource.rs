@@ -64,7 +64,7 @@ const SET_KEYS: [&str; 8] = [
     "whatIfReturns",
 ];
 
-/// Where a schema in a manifest says that values are secret.
+/// Returns the places where a schema in a manifest says that values are secret.
 fn secret_places(schema: &SchemaSource) -> Option<Arc<SecretPlaces>> {
     match schema {
         SchemaSource::Embedded(schema) => SecretPlaces::of_schema(schema).map(Arc::new),

@@ -59,12 +59,12 @@ struct Open {
 }
 
 impl Open {
-    /// How deep lines between the brackets are.
+    /// Returns how deep lines between the brackets are.
     fn inner(self) -> usize {
         self.depth + if self.has_lines { STEP } else { 0 }
     }
 
-    /// How many lines end between two tokens: none but between elements, and behind comments.
+    /// Returns the number of lines that end between two tokens: none but between elements, and behind comments.
     fn lines_between(self, before: Token, token: Token) -> usize {
         let ends_line = match (before.kind, token.kind) {
             (FormatTokenKind::Comment, _) => true,
@@ -131,7 +131,7 @@ impl<'t> Layout<'t> {
         self.out.len() - self.line
     }
 
-    /// How many lines end between two tokens. There is at most one empty line.
+    /// Returns the number of lines that end between two tokens. There is at most one empty line.
     fn lines_between(&self, before: Token, token: Token) -> usize {
         match self.open.last() {
             Some(open) => open.lines_between(before, token),
@@ -146,7 +146,7 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// How many blanks stand between two tokens of a line.
+    /// Returns the number of blanks between two tokens of a line.
     fn blanks_between(&self, before: Token, token: Token) -> usize {
         match (before.kind, token.kind) {
             (FormatTokenKind::Question | FormatTokenKind::Colon | FormatTokenKind::Property, _)
@@ -161,7 +161,7 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// How deep a line is that starts with a token.
+    /// Returns how deep a line is that starts with a token.
     fn depth_of(&mut self, at: usize, token: Token) -> usize {
         match (self.open.last(), token.kind) {
             (Some(open), FormatTokenKind::Close) => open.depth,
@@ -172,7 +172,7 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// How many levels stay around the first token of a line, and how deep it is.
+    /// Returns how many levels stay around the first token of a line, and how deep it is.
     fn place(&self, token: Token) -> (usize, usize) {
         let is_dash = token.kind == FormatTokenKind::Dash;
         if !is_dash && !token.is_key {
@@ -198,7 +198,7 @@ impl<'t> Layout<'t> {
         self.content.is_some_and(is_indicator)
     }
 
-    /// How deep a value is that starts on a line of its own, and text of several lines.
+    /// Returns how deep a value is that starts on a line of its own, and text of several lines.
     fn value_depth(&self) -> usize {
         match (self.open.last(), self.levels.last()) {
             (Some(open), _) => open.inner() + STEP,
