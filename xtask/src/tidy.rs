@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
+use crate::circles;
 use crate::language;
 use crate::links;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
@@ -54,6 +55,12 @@ const CORE_MAY_NEED: &[&str] = &[
 /// The crates that the core may not need by way of others either.
 const CORE_NEVER_REACHES: &[&str] = &["hyper", "mio", "rand", "reqwest", "rustix", "tokio", "ureq"];
 
+/// The source of the program.
+const PROGRAM: &str = "crates/stead/src/";
+
+/// The parts of the program that know how a command line is written. All others get requests.
+const OF_COMMAND_LINE: &[&str] = &["args/", "completion.rs", "main.rs", "manual.rs"];
+
 const MAP: &str = "ARCHITECTURE.md";
 /// Bytes: a limit on lines would have paragraphs joined.
 const MAP_BYTES: usize = 26_000;
@@ -69,6 +76,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     findings.extend(roof::check(repository, |name| LAYERS.contains(&name)));
     findings.extend(map(repository));
     findings.extend(promises(repository));
+    findings.extend(command_line(repository)?);
     findings.extend(words(repository)?);
     findings.extend(language::check(repository)?);
     findings.extend(decisions(repository));
@@ -189,6 +197,24 @@ fn broken(repository: &Repository, promise: &str) -> Vec<Finding> {
     };
     let absent = names.filter(|name| !is_there(name));
     absent.map(|name| Finding::of(MAP, format!("names '{name}', which is not there"))).collect()
+}
+
+/// Parts of the program that know of the command line and should not.
+fn command_line(repository: &Repository) -> Result<Vec<Finding>, String> {
+    let mut findings = Vec::new();
+    for (path, text) in repository.files.iter().filter(|(path, _)| has_extension(path, "rs")) {
+        let Some(inner) = path.strip_prefix(PROGRAM) else { continue };
+        if OF_COMMAND_LINE.iter().any(|part| inner.starts_with(part)) {
+            continue;
+        }
+        let (inside, foreign) = circles::named(inner, text)?;
+        let first = |path: &Vec<String>| path.first().cloned().unwrap_or_default();
+        let args = inside.iter().filter(|path| first(path) == "args");
+        let clap = foreign.iter().filter(|path| first(path).starts_with("clap"));
+        let names = args.chain(clap).map(|path| path.join("::"));
+        findings.extend(names.map(|name| Finding::of(path, format!("names {name}: only {OF_COMMAND_LINE:?} may"))));
+    }
+    Ok(findings)
 }
 
 /// Returns whether the text has the word, not as a part of a longer one.
@@ -403,6 +429,26 @@ mod tests {
             "ARCHITECTURE.md: does not mention stead-host of stead-host",
         ];
         assert_eq!(messages(map(&made_up(packages, &mapped))), expected);
+    }
+
+    #[test]
+    fn only_its_own_part_knows_the_command_line() {
+        let files = [
+            ("crates/stead/src/args/mod.rs", "use clap::Parser;"),
+            ("crates/stead/src/commands/a.rs", "use crate::args::{self, Plan}; use crate::request::PlanRequest;"),
+            ("crates/stead/src/commands/b.rs", "use super::super::args::Plan; fn f(error: clap_complete::Shell) {}"),
+            ("crates/stead/src/main.rs", "mod args; use args::Arguments; use clap::Parser;"),
+            ("crates/stead-lsp/src/lib.rs", "use crate::args::Plan;"),
+        ];
+        let findings = command_line(&made_up(&[], &files)).expect("it is Rust");
+        let named = messages(findings).into_iter().map(|finding| finding.split(": only").next().unwrap().to_owned());
+        let expected = [
+            "crates/stead/src/commands/a.rs: names args::Plan",
+            "crates/stead/src/commands/a.rs: names args::self",
+            "crates/stead/src/commands/b.rs: names args::Plan",
+            "crates/stead/src/commands/b.rs: names clap_complete::Shell",
+        ];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use stead_system::Cancel;
 use stead_system::fs::{is_endless, open_followed};
 use stead_system::terminal::{Input, wait_for_input};
 
-use crate::args;
+use crate::request::{self, Given, Origin};
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
 
 /// A text and what messages call it.
@@ -68,7 +68,7 @@ pub(crate) enum Unreadable {
 }
 
 /// Reads a document, or the bundle of one, whose files the session then uses instead of those in the folder.
-pub(crate) fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreadable> {
+fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreadable> {
     let bundle = match delivered(session, path)? {
         Delivered::Document(text) => return Ok(text),
         Delivered::Bundle(bundle) => Arc::new(bundle),
@@ -77,6 +77,17 @@ pub(crate) fn loaded(session: &mut Session, path: &Path) -> Result<Text, Unreada
     let text = Text { name: name.to_owned(), text: text.to_string() };
     opened(session, &bundle, path)?;
     not_empty(text)
+}
+
+/// The document that a request names; the session then uses the files of the bundle that it came in.
+pub(crate) fn requested(session: &mut Session, origin: &Origin) -> Result<Text, Unreadable> {
+    match origin {
+        Origin::Path(path) => loaded(session, path),
+        Origin::Made(made) => {
+            made.bundle.iter().try_for_each(|bundle| opened(session, bundle, &made.path))?;
+            Ok(Text { name: made.name.clone(), text: made.text.clone() })
+        }
+    }
 }
 
 /// Has a session use the files of a bundle, which comes from this path.
@@ -290,6 +301,14 @@ pub(crate) fn open(path: &Path) -> Result<File, Unreadable> {
     }
 }
 
+/// Reads a text that is given to a command, of a format of others as well where it is in a file.
+pub(crate) fn given(session: &Session, given: &Given) -> Result<Text, Unreadable> {
+    match given {
+        Given::Inline(text) => inline(text),
+        Given::File(path) => document(session, path),
+    }
+}
+
 /// What stands on the command line itself.
 pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
     tracing::debug!("Reading input from command line parameter");
@@ -338,12 +357,12 @@ pub(crate) struct ParameterSources<'a> {
 
 impl<'a> ParameterSources<'a> {
     /// Those of a command for users.
-    pub(crate) fn of(supplied: &'a args::Supplied, document: &'a Text) -> Self {
+    pub(crate) fn of(supplied: &'a request::Supplied, document: &'a Text) -> Self {
         Self {
             environment: true,
-            files: &supplied.parameters_file,
+            files: &supplied.files,
             inline: supplied.parameters.as_deref(),
-            single: &supplied.set,
+            single: &supplied.single,
             document: Some(document),
             takes_input: document.name == STANDARD_INPUT,
         }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod args;
+mod codes;
 mod commands;
 mod completion;
 mod dsc;
@@ -10,13 +11,14 @@ mod input;
 mod interrupt;
 mod manual;
 mod mcp;
-mod output;
 mod process_env;
+mod request;
 #[cfg(test)]
 mod rights;
 mod rpc;
 mod schemas;
 mod serve;
+mod terminal;
 mod trace;
 
 use std::ffi::OsString;
@@ -27,9 +29,10 @@ use clap::error::{ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use stead_core::visible::{is_obeyed, visible};
 
-use args::{Arguments, Command, SlsCommand};
+use args::{Arguments, Command, Extension, SlsCommand};
 use exit::Exit;
 use process_env::ProcessEnv;
+use request::ProgressFormat;
 
 /// A run makes and drops many small values; this allocator halves what that costs (docs/decisions/0006).
 #[global_allocator]
@@ -43,31 +46,31 @@ fn main() -> ExitCode {
         return if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(exit) = completion::answer() {
-        return output::finish(exit).into();
+        return terminal::finish(exit).into();
     }
     let _supervision = interrupt::prepare();
     let (arguments, program) = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
-        Err(exit) => return output::finish(exit).into(),
+        Err(exit) => return terminal::finish(exit).into(),
     };
     // The message of a panic may hold secrets; only its place is printed.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        output::complain(&format!("internal error at {place}; please report this bug"));
+        terminal::complain(&format!("internal error at {place}; please report this bug"));
     }));
-    let env = ProcessEnv::of_this_process(&arguments, began);
+    let env = ProcessEnv::of_this_process(&arguments.process(), began);
     trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let exit = match &env.unusable_policy {
         // What it says is the same on every machine.
         Some(why) if !matches!(arguments.command, Command::Explain(_) | Command::Doctor(_)) => {
-            output::complain(why);
+            terminal::complain(why);
             if arguments.command.is_for_users() { Exit::Unusable } else { Exit::DscInput }
         }
         _ => run(arguments, env, program),
     };
-    output::finish(exit).into()
+    terminal::finish(exit).into()
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
@@ -98,7 +101,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
         let error = args::with_hint(error, &words);
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-            output::print_coloured(&error.render().ansi().to_string());
+            terminal::print_coloured(&error.render().ansi().to_string());
             return Exit::Success;
         }
         let is_as_dsc = as_dsc || is_as_dsc(&words);
@@ -110,7 +113,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
 /// Says what is wrong with a command line: without colours where words of it would be taken for such.
 fn complain_of(mut error: clap::Error, words: &[OsString]) {
     if !words.iter().any(|word| word.to_string_lossy().contains(is_obeyed)) {
-        return output::complain_coloured(&error.render().ansi().to_string());
+        return terminal::complain_coloured(&error.render().ansi().to_string());
     }
     let shown = error.context().filter_map(|(kind, value)| match value {
         ContextValue::String(text) => Some((kind, visible(text).into_owned())),
@@ -119,7 +122,7 @@ fn complain_of(mut error: clap::Error, words: &[OsString]) {
     for (kind, text) in shown.collect::<Vec<_>>() {
         error.insert(kind, ContextValue::String(text));
     }
-    output::complain_text(&error.render().to_string());
+    terminal::complain_text(&error.render().to_string());
 }
 
 /// Whether a command line that could not be read was for one of the commands that dsc has.
@@ -131,47 +134,60 @@ fn is_as_dsc(words: &[OsString]) -> bool {
         .is_some_and(|word| COMMANDS.contains(&word))
 }
 
+/// Makes a request of what was asked for, and carries it out.
 fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
+    let progress = arguments.progress_format.unwrap_or(ProgressFormat::Default);
     match arguments.command {
-        Command::Plan(plan) => commands::plan(&plan, &env),
-        Command::Apply(apply) => commands::apply(apply.into_inner(), &env),
-        Command::Show(show) => commands::show(&show),
-        Command::Check(document) => commands::check(&document, &env),
-        Command::Bundle(bundle) => commands::bundle(&bundle, &env),
-        Command::Graph(graph) => commands::graph(&graph, &env),
-        Command::Lint(lint) => commands::lint(lint.into_inner(), &env),
-        Command::Fmt(fmt) => commands::fmt(&fmt),
-        Command::New { command } => commands::new(&command, &env),
-        Command::Explain(explain) => commands::explain(&explain, &env),
-        Command::Eval(eval) => commands::eval(&eval, &env),
-        Command::History(history) => commands::history(&history),
-        Command::Get(get) => commands::get(&get, &env),
-        Command::Set(set) => commands::set(&set, &env),
-        Command::Export(export) => commands::export(&export, &env),
-        Command::Facts(facts) => commands::facts(&facts, &env),
-        Command::Doctor(doctor) => commands::doctor(&doctor, &env),
-        Command::Invoke(invoke) => commands::invoke(&invoke, &env),
-        Command::Agent(agent) => agent::run(&agent, &env),
+        Command::Plan(plan) => commands::plan(&plan.into_inner().into(), &env),
+        Command::Apply(apply) => commands::apply(apply.into_inner().into(), &env),
+        Command::Show(show) => commands::show(&show.into_inner().into()),
+        Command::Check(document) => {
+            let (document, view) = document.into_inner().request();
+            commands::check(&document, view, &env)
+        }
+        Command::Bundle(bundle) => commands::bundle(&bundle.into_inner().into(), &env),
+        Command::Graph(graph) => commands::graph(&graph.into_inner().into(), &env),
+        Command::Lint(lint) => commands::lint(lint.into_inner().into(), &env),
+        Command::Fmt(fmt) => commands::fmt(&fmt.into_inner().into()),
+        Command::New { command } => commands::new(&command.into_inner().into(), &env),
+        Command::Explain(explain) => commands::explain(explain.subject.as_deref(), &env),
+        Command::Eval(eval) => commands::eval(&eval.into_inner().into(), &env),
+        Command::History(history) => commands::history(&history.into_inner().into()),
+        Command::Get(get) => commands::get(&get.into_inner().into(), &env),
+        Command::Set(set) => commands::set(&set.into_inner().into(), &env),
+        Command::Export(export) => commands::export(&export.into_inner().into(), &env),
+        Command::Facts(facts) => commands::facts(facts.path.as_deref(), facts.output, &env),
+        Command::Doctor(doctor) => commands::doctor(doctor.output, &env),
+        Command::Invoke(invoke) => commands::invoke(&invoke.into_inner().into(), &env),
+        Command::Agent(agent) => agent::run(agent.into_inner().into(), &env),
         Command::Sls { command } => match &*command {
-            SlsCommand::Convert(convert) => commands::sls::convert(convert),
+            SlsCommand::Convert(convert) => commands::sls::convert(&convert.files, convert.output_format),
         },
-        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
-        Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
-        Command::Function { command } => dsc::function(&command),
-        Command::Extension { command } => dsc::extension(&command, &env),
-        Command::Schema(schema) => dsc::schema(&schema),
-        Command::Puppetize(puppetize) => commands::puppetize(&puppetize, &env),
-        Command::Serve(arguments) => serve::serve(&arguments, &env),
-        Command::Lsp => match stead_lsp::serve(&env.host, env!("CARGO_PKG_VERSION")) {
-            Ok(()) => Exit::Success,
-            Err(error) => {
-                output::complain(&format!("error: {error}"));
-                Exit::Failed
+        Command::Config(config) => dsc::config(&config.into_inner().request(progress, arguments.compat), &env),
+        Command::Resource { command, .. } => dsc::resource(&command.into_inner().into(), progress, &env),
+        Command::Function { command } => dsc::functions(&command.into_inner().into()),
+        Command::Extension { command } => match &*command {
+            Extension::List { extension_name, output_format } => {
+                dsc::extensions(extension_name.as_deref(), *output_format, &env)
             }
         },
+        Command::Schema(schema) => dsc::schema(&schema.type_name, schema.output_format),
+        Command::Puppetize(puppetize) => commands::puppetize(&puppetize.into_inner().into(), &env),
+        Command::Serve(serve) => serve::serve(&serve.into_inner().into(), &env),
+        Command::Lsp => lsp(&env),
         Command::Server => mcp::serve(env),
         Command::Completer { shell } => completion::script(shell, program),
         Command::Manual { command } => manual::manual(&command),
+    }
+}
+
+fn lsp(env: &ProcessEnv) -> Exit {
+    match stead_lsp::serve(&env.host, env!("CARGO_PKG_VERSION")) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            terminal::complain(&format!("error: {error}"));
+            Exit::Failed
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::{AFTER_HELP, Arguments};
 use crate::exit::Exit;
-use crate::output::{complain, print};
+use crate::terminal::{complain, print};
 
 /// Variables of the environment that no option names.
 const ENVIRONMENT: &[(&str, &str)] = &[

@@ -6,18 +6,15 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use clap::ValueEnum;
 use stead_engine::{Host, HostOptions, PowerShellSearch};
 use stead_host::catalog::{Search, SearchEnvironment};
-use stead_host::settings::{
-    self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
-};
+use stead_host::settings::{self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceLevel, UnusableFile};
 use stead_powershell::adapter::Options as PowerShellOptions;
 use stead_powershell::module::module_path;
 use stead_system::fs::User;
 use stead_system::process::Environment;
 
-use crate::args::{self, Arguments};
+use crate::request::ProcessRequest;
 
 /// What an administrator, the environment and the command line decided.
 pub(crate) struct ProcessEnv {
@@ -37,12 +34,12 @@ pub(crate) struct ProcessEnv {
 
 impl ProcessEnv {
     /// Reads the settings files and the environment of this process.
-    pub(crate) fn of_this_process(arguments: &Arguments, began: Instant) -> Self {
+    pub(crate) fn of_this_process(asked: &ProcessRequest, began: Instant) -> Self {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
         let mut warnings = Vec::new();
-        let (layers, unusable) = layers(directory, ignore(arguments), &mut warnings);
-        let settings = settings::resolve(&layers, &stated(arguments, &mut warnings));
+        let (layers, unusable) = layers(directory, ignore(asked), &mut warnings);
+        let settings = settings::resolve(&layers, &stated(asked, &mut warnings));
         let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
         let ignored = unusable.iter().filter(|file| !is_policy(file));
         warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
@@ -51,9 +48,9 @@ impl ProcessEnv {
             search: search.clone(),
             elevated: stead_system::user::is_root(),
             trace_level: settings.trace_level,
-            environment: settings.environment.iter().chain(&arguments.environment).cloned().collect(),
-            deadline: arguments.command.deadline(),
-            powershell: Some(powershell(arguments.isolated, &settings.environment, &arguments.environment)),
+            environment: settings.environment.iter().chain(&asked.environment).cloned().collect(),
+            deadline: asked.deadline,
+            powershell: Some(powershell(asked.isolated, &settings.environment, &asked.environment)),
             resources: Vec::new(),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
@@ -94,36 +91,19 @@ fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) 
     Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
 }
 
-fn ignore(arguments: &Arguments) -> Ignore {
-    let ignored = arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some();
+fn ignore(asked: &ProcessRequest) -> Ignore {
+    let ignored = asked.ignores_settings || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some();
     if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
-fn stated(arguments: &Arguments, warnings: &mut Vec<String>) -> Stated {
+fn stated(asked: &ProcessRequest, warnings: &mut Vec<String>) -> Stated {
     let environment = env::var("DSC_TRACE_LEVEL").ok();
     let environment_level = environment.as_deref().and_then(TraceLevel::parse);
     if let (Some(text), None) = (&environment, environment_level) {
         let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
         warnings.push(format!("DSC_TRACE_LEVEL is '{text}', but must be one of {}; ignored", words.join(", ")));
     }
-    Stated {
-        argument_level: arguments.trace_level.and_then(argument_level),
-        argument_format: arguments.trace_format.map(argument_format),
-        environment_level,
-    }
-}
-
-fn argument_level(level: args::TraceLevel) -> Option<TraceLevel> {
-    TraceLevel::parse(level.to_possible_value()?.get_name())
-}
-
-fn argument_format(format: args::TraceFormat) -> TraceFormat {
-    match format {
-        args::TraceFormat::Default => TraceFormat::Default,
-        args::TraceFormat::Plaintext => TraceFormat::Plaintext,
-        args::TraceFormat::Json => TraceFormat::Json,
-        args::TraceFormat::PassThrough => TraceFormat::PassThrough,
-    }
+    Stated { argument_level: asked.trace_level, argument_format: asked.trace_format, environment_level }
 }
 
 fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {

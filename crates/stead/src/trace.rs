@@ -25,7 +25,7 @@ pub(crate) fn install(settings: &Settings) {
         TraceLevel::Trace => LevelFilter::TRACE,
     };
     let coloured = settings.trace_format == TraceFormat::Default
-        && crate::output::is_watched()
+        && crate::terminal::is_watched()
         && std::env::var_os("NO_COLOR").is_none();
     let with_source = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
@@ -102,6 +102,6 @@ where
             line["target"] = event.metadata().target().into();
             line["line_number"] = event.metadata().line().into();
         }
-        writeln!(to, "{}", crate::output::json(&line))
+        writeln!(to, "{}", crate::terminal::json(&line))
     }
 }

@@ -14,7 +14,7 @@ use stead_agent::control::{
     LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
     Staged, Stop, Submit, UseExisting, Wait, Waited,
 };
-use stead_agent::{BOOT_ID, BY_SYSTEMD, CallError, Delivered, Health, Options, STOP_GRACE, Stage, call};
+use stead_agent::{BOOT_ID, BY_SYSTEMD, CallError, Delivered, Health, Options, STOP_GRACE, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_core::visible::visible_but;
@@ -22,49 +22,42 @@ use stead_engine::{Bundled, Session, error_chain};
 use stead_system::Cancel;
 use stead_system::places;
 
-use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName, Waiting};
-use crate::commands::{refuse_bundle, show_findings};
+use crate::commands::refuse_bundle;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, flush, print, print_coloured};
 use crate::process_env::ProcessEnv;
+use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
+use crate::terminal::{Output, complain, complain_text, data_as, flush, print, print_coloured, show_findings};
 
 /// Runs an agent, or asks one.
-pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
-    let Some(directory) = arguments.state.clone().or_else(places::store) else {
+pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
+    let Some(directory) = request.state.or_else(places::store) else {
         complain("error: there is no home folder to keep the state of the agent in; '--state FOLDER' names another");
         return Exit::Unusable;
     };
-    let client = Client { directory, output: arguments.output };
-    match &arguments.command {
-        AgentCommand::Run { boot_id, stop_grace } => serve(client.directory, boot_id.clone(), *stop_grace, env),
-        AgentCommand::Install { print } => install::install(&client.directory, *print),
-        AgentCommand::Apply { use_existing: true, waiting, .. } => client.then(UseExisting {}, |_| {
-            if waiting.wait { client.wait_for(&Goal::Rest, Patience::of(*waiting)) } else { Exit::Success }
+    let client = Client { directory, output: request.output };
+    match request.task {
+        AgentTask::Run { boot_id, stop_grace } => serve(client.directory, boot_id, stop_grace, env),
+        AgentTask::Install => install::install(&client.directory),
+        AgentTask::PrintUnit => install::print_unit(&client.directory),
+        AgentTask::ApplyStaged { waits } => client
+            .then(UseExisting {}, |_| waits.map_or(Exit::Success, |patience| client.wait_for(&Goal::Rest, patience))),
+        AgentTask::Deliver(delivery) => client.deliver(&delivery, env),
+        AgentTask::Restore { generation, force, waits } => client.then(Restore { generation, force }, |answered| {
+            client.show(answered, text::staged);
+            client.waited(waits, &answered.answer)
         }),
-        AgentCommand::Apply { file, delivery, waiting, .. } => {
-            let file = file.as_deref().unwrap_or(Path::new("-"));
-            client.deliver((file, delivery), false, Some(*waiting), env)
-        }
-        AgentCommand::Publish { file, delivery } => client.deliver((file, delivery), true, None, env),
-        AgentCommand::Restore { generation, force, waiting } => {
-            client.then(Restore { generation: *generation, force: *force }, |answered| {
-                client.show(answered, text::staged);
-                client.waited(Some(*waiting), &answered.answer)
-            })
-        }
-        AgentCommand::Wait { timeout, until_converged, job } => {
-            client.wait(Patience { timeout: *timeout, until_converged: *until_converged }, *job)
-        }
-        AgentCommand::Status => client.then(ReadStatus {}, |answered| {
+        AgentTask::WaitForRest(patience) => client.wait_for(&Goal::Rest, patience),
+        AgentTask::WaitForJob(patience) => client.wait_for_job(patience),
+        AgentTask::LoadSettings(file) => client.load(&file),
+        AgentTask::Status => client.then(ReadStatus {}, |answered| {
             client.show(answered, text::status);
             health(&answered.answer)
         }),
-        AgentCommand::Settings { command: Some(SettingsCommand::Load { file }) } => client.load(file),
-        AgentCommand::Check => client.then(Check {}, |answered| client.looked(answered)),
-        AgentCommand::Get => client.then(Get {}, |answered| client.looked(answered)),
-        other => client.plain(other),
+        AgentTask::Check => client.then(Check {}, |answered| client.looked(answered)),
+        AgentTask::Get => client.then(Get {}, |answered| client.looked(answered)),
+        AgentTask::Look(question) => client.look(question),
     }
 }
 
@@ -144,27 +137,19 @@ impl Client {
         flush();
     }
 
-    /// A question whose answer is only shown.
-    fn plain(&self, command: &AgentCommand) -> Exit {
-        match command {
-            AgentCommand::Acknowledge => self.only_show(Acknowledge {}, text::acknowledged),
-            AgentCommand::Stop { force } => self.only_show(Stop { force: *force }, text::stopped),
-            AgentCommand::History => self.only_show(ReadHistory {}, text::history),
-            AgentCommand::Diff { from, to } => self.only_show(Compare { from: *from, to: *to }, text::diff),
-            AgentCommand::Remove { stage, force } => {
-                self.only_show(Remove { stage: stage_of(*stage), force: *force }, text::removed)
-            }
-            AgentCommand::Report { job: Some(job), .. } => {
-                self.only_show(ReadReport { job: job.clone() }, |answer| text::report(&answer.read))
-            }
-            AgentCommand::Report { job: None, lines, after } => {
-                self.only_show(ListReports { most: *lines, after: *after }, text::reports)
-            }
-            AgentCommand::Logs { lines } => self.only_show(ReadLog { most: *lines }, text::lines),
-            AgentCommand::Settings { command: Some(SettingsCommand::Set { changes }) } => {
-                self.settings(ChangeSettings { changes: changes.clone() })
-            }
-            _ => self.settings(ReadSettings {}),
+    /// Asks, and shows the answer.
+    fn look(&self, question: AgentQuestion) -> Exit {
+        match question {
+            AgentQuestion::Acknowledge => self.only_show(Acknowledge {}, text::acknowledged),
+            AgentQuestion::Stop { force } => self.only_show(Stop { force }, text::stopped),
+            AgentQuestion::History => self.only_show(ReadHistory {}, text::history),
+            AgentQuestion::Diff { from, to } => self.only_show(Compare { from, to }, text::diff),
+            AgentQuestion::Remove { stage, force } => self.only_show(Remove { stage, force }, text::removed),
+            AgentQuestion::Report(job) => self.only_show(ReadReport { job }, |answer| text::report(&answer.read)),
+            AgentQuestion::Reports { most, after } => self.only_show(ListReports { most, after }, text::reports),
+            AgentQuestion::Logs { most } => self.only_show(ReadLog { most }, text::lines),
+            AgentQuestion::Settings => self.settings(ReadSettings {}),
+            AgentQuestion::ChangeSettings(changes) => self.settings(ChangeSettings { changes }),
         }
     }
 
@@ -197,36 +182,25 @@ impl Client {
         })
     }
 
-    fn deliver(
-        &self,
-        (file, delivery): (&Path, &Delivery),
-        publish: bool,
-        waiting: Option<Waiting>,
-        env: &ProcessEnv,
-    ) -> Exit {
-        let delivered = match delivered(file, delivery, env) {
+    fn deliver(&self, request: &DeliveryRequest, env: &ProcessEnv) -> Exit {
+        let delivered = match delivered(request, env) {
             Ok(delivered) => delivered,
             Err(exit) => return exit,
         };
-        self.then(Submit { delivered, force: delivery.force, publish }, |answered| {
+        self.then(Submit { delivered, force: request.force, publish: request.publish }, |answered| {
             complain_text(&answered.answer.warnings);
             self.show(answered, text::staged);
-            self.waited(waiting, &answered.answer)
+            self.waited(request.waits, &answered.answer)
         })
     }
 
     /// Waits for the document that an answer names, if that is wanted.
-    fn waited(&self, waiting: Option<Waiting>, staged: &Staged) -> Exit {
-        match waiting.filter(|waiting| waiting.wait) {
-            Some(waiting) => self.wait_for(&Goal::Generation { number: staged.generation }, Patience::of(waiting)),
-            None => Exit::Success,
-        }
+    fn waited(&self, patience: Option<Patience>, staged: &Staged) -> Exit {
+        let goal = Goal::Generation { number: staged.generation };
+        patience.map_or(Exit::Success, |patience| self.wait_for(&goal, patience))
     }
 
-    fn wait(&self, patience: Patience, job: bool) -> Exit {
-        if !job {
-            return self.wait_for(&Goal::Rest, patience);
-        }
+    fn wait_for_job(&self, patience: Patience) -> Exit {
         self.then(asking(Goal::Rest, 0, None, patience), |answered| {
             self.wait_for(&Goal::Job { after: answered.answer.jobs }, patience)
         })
@@ -300,20 +274,6 @@ impl Away {
     }
 }
 
-/// How long something is waited for.
-#[derive(Clone, Copy)]
-struct Patience {
-    timeout: Option<Duration>,
-    /// Also after an attempt has failed, and for maintenance windows.
-    until_converged: bool,
-}
-
-impl Patience {
-    fn of(waiting: Waiting) -> Self {
-        Self { timeout: waiting.timeout, until_converged: waiting.until_converged }
-    }
-}
-
 fn asking(goal: Goal, milliseconds: u64, seen: Option<u64>, patience: Patience) -> Wait {
     Wait { goal, milliseconds, seen, patient: patience.until_converged }
 }
@@ -343,17 +303,10 @@ fn health(answer: &AgentStatus) -> Exit {
     }
 }
 
-fn stage_of(name: StageName) -> Stage {
-    match name {
-        StageName::Pending => Stage::Pending,
-        StageName::Current => Stage::Current,
-        StageName::Previous => Stage::Previous,
-    }
-}
-
 /// Reads the document and its parameters here, where relative paths and standard input are those of whoever asks.
-fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Delivered, Exit> {
-    let root = delivery.supplied.root.clone().unwrap_or_else(|| input::folder(path));
+fn delivered(request: &DeliveryRequest, env: &ProcessEnv) -> Result<Delivered, Exit> {
+    let path = &request.file;
+    let root = request.supplied.root.clone().unwrap_or_else(|| input::folder(path));
     let root = std::path::absolute(&root).unwrap_or(root);
     let mut session = env.host.session(&root);
     let unreadable = |error: input::Unreadable| {
@@ -368,7 +321,7 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         }
     };
     let takes_input = input::is_standard(path);
-    let from = ParameterSources { takes_input, ..ParameterSources::of(&delivery.supplied, &text) };
+    let from = ParameterSources { takes_input, ..ParameterSources::of(&request.supplied, &text) };
     let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
         BadParameters::Unreadable(error) => unreadable(error),
         BadParameters::Findings(findings) => {

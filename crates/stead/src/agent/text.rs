@@ -13,7 +13,7 @@ use stead_agent::control::{
 use stead_agent::{JobResult, JobStatus, Stage, StageStatus, Trouble};
 use stead_core::report::Totals;
 
-use crate::dsc::listing::table;
+use crate::terminal::{self, table};
 
 /// The word for something that has one in JSON.
 fn word(value: &impl Serialize) -> String {
@@ -123,7 +123,7 @@ pub(super) fn history(answer: &History) -> String {
     table(
         &["Generation", "Stage", "Accepted", "Converged", "Origin"],
         &rows.collect::<Vec<_>>(),
-        stead_system::terminal::width(&std::io::stdout()),
+        terminal::width(&std::io::stdout()),
     )
 }
 
@@ -207,7 +207,7 @@ pub(super) fn reports(answer: &Listing) -> String {
     table(
         &["Ended", "Generation", "Type", "Result", "Instances", "Job"],
         &rows.collect::<Vec<_>>(),
-        stead_system::terminal::width(&std::io::stdout()),
+        terminal::width(&std::io::stdout()),
     )
 }
 

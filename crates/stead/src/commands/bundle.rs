@@ -14,41 +14,42 @@ use stead_core::parameters::Supplied;
 use stead_engine::{Bundled, NotBundled, Session, error_chain};
 use stead_system::fs::Writes;
 
-use super::{distinct, files, show_findings};
-use crate::args::{self, Output};
+use super::files;
+use super::ready::distinct;
 use crate::exit::Exit;
 use crate::input::{self, Text};
-use crate::output::{complain, data_as, print};
 use crate::process_env::ProcessEnv;
+use crate::request::BundleRequest;
+use crate::terminal::{Output, complain, data_as, print, show_findings};
 
 /// Writes the bundle of a document.
-pub(crate) fn bundle(arguments: &args::Bundle, env: &ProcessEnv) -> Exit {
-    let bundled = match made(arguments, env) {
+pub(crate) fn bundle(request: &BundleRequest, env: &ProcessEnv) -> Exit {
+    let bundled = match made(request, env) {
         Ok(bundled) => bundled,
         Err(exit) => return exit,
     };
-    if !files::may_become(&arguments.out, bundle::BEGIN) {
-        let out = arguments.out.display();
+    if !files::may_become(&request.out, bundle::BEGIN) {
+        let out = request.out.display();
         complain(&format!("error: the bundle was not written: '{out}' exists and is not a bundle"));
         complain("help: choose another file name, or remove the file first");
         return Exit::Failed;
     }
     let bytes = bundled.bundle.encode();
-    let written = std::path::absolute(&arguments.out)
+    let written = std::path::absolute(&request.out)
         .map_err(|error| stead_system::fs::reason(&error))
         .and_then(|path| files::write(&path, &bytes, 0o600, &Writes::default()).map_err(|error| error_chain(&error)));
     if let Err(reason) = written {
         complain(&format!("error: the bundle was not written: {reason}"));
         return Exit::Failed;
     }
-    report(&bundled, bytes.len(), arguments.output);
+    report(&bundled, bytes.len(), request.output);
     Exit::Success
 }
 
-fn made(arguments: &args::Bundle, env: &ProcessEnv) -> Result<Bundled, Exit> {
-    let root = arguments.root.clone().unwrap_or_else(|| input::folder(&arguments.document));
+fn made(request: &BundleRequest, env: &ProcessEnv) -> Result<Bundled, Exit> {
+    let root = request.root.clone().unwrap_or_else(|| input::folder(&request.document));
     let mut session = env.host.session(std::path::absolute(&root).unwrap_or(root));
-    let text = input::document(&session, &arguments.document).map_err(|error| {
+    let text = input::document(&session, &request.document).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
     })?;

@@ -7,38 +7,41 @@ use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_engine::{Execution, Parts, Planned, Prepared, SavedPlan, Session};
+use stead_engine::{Execution, Planned, SavedPlan, Session};
 
+use super::ready::Ready;
 use super::report::{Printer, Style};
 use super::saved::{self, Source};
-use crate::args::Document;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{self, complain, complain_text};
+use crate::request::View;
+use crate::terminal::{self, complain, complain_text, written_soon};
 
 /// Plans and, where the plan removes or replaces something, shows it and asks. Without a terminal nothing is asked. What was
 /// consented to binds the run as a saved plan does.
 ///
 /// Not guaranteed: that nothing else is removed. What the plan calls unknown, and what commands do, cannot be predicted.
-pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepared) -> Result<Planned, Exit> {
-    if !input::is_terminal() || !output::is_watched() {
+pub(super) fn confirm(view: View, ready: &Ready) -> Result<Planned, Exit> {
+    written_soon(|| confirmed(view, ready))
+}
+
+fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
+    if !input::is_terminal() || !terminal::is_watched() {
         return Ok(Planned::default());
     }
-    let style = Style::question(document);
-    let width = super::width(document.width, session, prepared);
-    let plan = Execution { retention: style.retention(true), ..Execution::new(Mode::PLAN, width) };
-    let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
-    let plan = super::run(document, session, prepared, plan, |run, event| printer.event(run, event))?;
+    let style = Style::question(view);
+    let plan = Execution { retention: style.retention(true), ..Execution::new(Mode::PLAN, ready.width) };
+    let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
+    let plan = super::executed(ready, view, plan, |run, event| printer.event(run, event))?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
     if destructive == 0 {
         printer.clear();
         return Ok(Planned::default());
     }
-    let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
-    let shown = SavedPlan::new(session, prepared, &plan, parts);
+    let shown = SavedPlan::new(&ready.session, &ready.prepared, &plan, ready.parts.clone());
     printer.instances(&plan);
-    ask(&plan, destructive, session)?;
-    saved::confirm((&shown, Source::Shown), session, prepared, width)
+    ask(&plan, destructive, &ready.session)?;
+    saved::confirm((&shown, Source::Shown), ready)
 }
 
 fn ask(plan: &Run, destructive: usize, session: &Session) -> Result<(), Exit> {

@@ -11,36 +11,40 @@ use stead_core::event::Mode;
 use stead_core::export::escaped;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance};
-use stead_engine::{Execution, InvokeError, ResourceCall, Session, error_chain, finding_line};
+use stead_engine::{
+    Execution, InvokeError, Planned, ReconcileOptions, ResourceCall, Session, error_chain, finding_line,
+};
 
-use super::{Consent, Task, carry_out};
-use crate::args::{Document, Export, Get, Output, Set};
+use super::confirm::confirm;
+use super::ready::get_ready;
+use super::{Task, carry_out};
 use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
-use crate::output::{complain, data_as};
 use crate::process_env::ProcessEnv;
+use crate::request::{DocumentRequest, ExportRequest, GetRequest, SetRequest};
+use crate::terminal::{Output, complain, data_as};
 
 /// Shows one instance as a document has it, or all that exist.
-pub(crate) fn get(arguments: &Get, env: &ProcessEnv) -> Exit {
+pub(crate) fn get(request: &GetRequest, env: &ProcessEnv) -> Exit {
     let session = session(env);
     let cancel = session.cancel().clone();
-    let shown = find(session, &arguments.resource).and_then(|resource| {
-        if arguments.words.is_empty() {
+    let shown = find(session, &request.resource).and_then(|resource| {
+        if request.words.is_empty() {
             return resource.all(Value::Null);
         }
-        let (name, properties) = resource.stated(&arguments.words)?;
+        let (name, properties) = resource.stated(&request.words)?;
         resource.one(name, properties).map(|instance| vec![instance])
     });
-    interrupt::exit(&cancel, shown.map_or_else(|exit| exit, |instances| show(&instances, arguments.output)))
+    interrupt::exit(&cancel, shown.map_or_else(|exit| exit, |instances| show(&instances, request.output)))
 }
 
 /// Writes a document of all instances that exist.
-pub(crate) fn export(arguments: &Export, env: &ProcessEnv) -> Exit {
+pub(crate) fn export(request: &ExportRequest, env: &ProcessEnv) -> Exit {
     let session = session(env);
     let cancel = session.cancel().clone();
-    let exported = exported(&session, &arguments.words);
-    interrupt::exit(&cancel, exported.map_or_else(|exit| exit, |instances| show(&instances, arguments.output)))
+    let exported = exported(&session, &request.words);
+    interrupt::exit(&cancel, exported.map_or_else(|exit| exit, |instances| show(&instances, request.output)))
 }
 
 /// The instances of each resource that is named, of which the assignments behind its name are the filter.
@@ -62,20 +66,20 @@ fn exported(session: &Session, words: &[String]) -> Result<Vec<Json>, Exit> {
 }
 
 /// Brings one instance into the desired state, as `apply` does with a document of it.
-pub(crate) fn set(arguments: &Set, env: &ProcessEnv) -> Exit {
-    let resource = match find(session(env), &arguments.resource) {
-        Ok(resource) => resource,
-        Err(exit) => return exit,
-    };
-    let text = match resource.stated(&arguments.words) {
-        Ok((name, properties)) => document(resource.0.manifest.type_name.as_str(), name, properties),
-        Err(exit) => return exit,
-    };
-    let mode = if arguments.what_if { Mode::PLAN } else { Mode::APPLY };
-    let consent = if arguments.yes || arguments.what_if { Consent::Given } else { Consent::Asked };
-    let task = Task { consent, ..Task::new(mode) };
-    let document = Document::on_command_line(text, arguments);
-    carry_out(&document, resource.0.session, task, env)
+pub(crate) fn set(request: &SetRequest, env: &ProcessEnv) -> Exit {
+    applied(request, env).unwrap_or_else(|exit| exit)
+}
+
+fn applied(request: &SetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
+    let resource = find(session(env), &request.resource)?;
+    let (name, properties) = resource.stated(&request.words)?;
+    let text = document(resource.0.manifest.type_name.as_str(), name, properties);
+    let mode = if request.execution == Effect::WhatIf { Mode::PLAN } else { Mode::APPLY };
+    let (document, view) = (DocumentRequest::on_command_line(text), request.view);
+    let ready = get_ready(&document, view, resource.0.session, (mode, &ReconcileOptions::none()))?;
+    let asks = request.asks && mode == Mode::APPLY;
+    let planned = if asks { confirm(view, &ready)? } else { Planned::default() };
+    Ok(carry_out(&ready, view, Task { planned, ..Task::new(mode) }, env)?.end(ready))
 }
 
 fn session(env: &ProcessEnv) -> Session {

@@ -11,12 +11,10 @@ use stead_core::visible::visible;
 use stead_engine::{DSC_VERSION, problem_text};
 use stead_system::fs::{OpenError, TrustedDirectory, User};
 
-use super::values::painted;
-use crate::args::{Doctor, Output};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{data_as, print, print_coloured};
 use crate::process_env::ProcessEnv;
+use crate::terminal::{Output, data_as, painted, print, print_coloured};
 
 /// How much one thing matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +55,7 @@ const PROGRAMS: [(&str, &str, &str); 6] = [
 ];
 
 /// Looks at everything, prints a line for each, and says what helps.
-pub(crate) fn doctor(arguments: &Doctor, env: &ProcessEnv) -> Exit {
+pub(crate) fn doctor(output: Output, env: &ProcessEnv) -> Exit {
     let mut lines = vec![Line::new(
         Verdict::Ok,
         "program",
@@ -72,7 +70,7 @@ pub(crate) fn doctor(arguments: &Doctor, env: &ProcessEnv) -> Exit {
     lines.extend(service::lines());
     lines.extend(PROGRAMS.iter().map(|(name, missing, help)| program(env, name, missing, help)));
     let problems = lines.iter().filter(|line| line.verdict == Verdict::Problem).count();
-    match arguments.output {
+    match output {
         Output::Text => {
             print_coloured(&lines.iter().map(shown).collect::<Vec<_>>().concat());
             let found = if problems == 0 { "no problems".to_owned() } else { counted(problems, "problem") };

@@ -8,7 +8,7 @@ use stead_core::id::NodeId;
 use stead_core::visible::visible;
 use stead_engine::Prepared;
 
-use crate::args::Drawing;
+use crate::request::Drawing;
 
 /// The graph in the language of a drawing program. An arrow leads from what is needed to what needs it.
 pub(super) fn draw(prepared: &Prepared, language: Drawing) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stead_core::destruction::{Effects, Entries, Item, Listing};
 
 use super::values;
+use crate::terminal::plain;
 
 /// The lines; empty where nothing is listed.
 pub(super) fn lines(effects: &Effects) -> String {
@@ -16,7 +17,7 @@ pub(super) fn lines(effects: &Effects) -> String {
         let path = item.path.as_str();
         item.kind.content().is_none() || !(new.contains_key(path) && old.contains_key(path))
     };
-    let place = effects.place.as_deref().map(|place| format!("    {}\n", values::plain(place)));
+    let place = effects.place.as_deref().map(|place| format!("    {}\n", plain(place)));
     place.unwrap_or_default()
         + &replaced.collect::<String>()
         + &listed('+', &effects.creates, alone)

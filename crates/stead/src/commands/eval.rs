@@ -2,36 +2,35 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 
-use stead_core::diag;
 use stead_core::text::Limits;
 use stead_core::value::Value;
 use stead_engine::{Prepared, Session};
 
-use crate::args::{Eval, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
-use crate::output::{complain, complain_coloured, complain_text, data_as, flush, pretty, print, print_exactly};
 use crate::process_env::ProcessEnv;
+use crate::request::EvalRequest;
+use crate::terminal::{Output, complain, complain_text, data_as, flush, pretty, print, print_exactly, show_findings};
 
 /// A document without anything.
 const EMPTY: &str = "{\"$schema\": \"https://aka.ms/dsc/schemas/v3/bundled/config/document.json\", \"resources\": []}";
 
 /// Evaluates one expression, or each line of standard input.
-pub(crate) fn eval(arguments: &Eval, env: &ProcessEnv) -> Exit {
-    let root = match (&arguments.supplied.root, &arguments.file) {
+pub(crate) fn eval(request: &EvalRequest, env: &ProcessEnv) -> Exit {
+    let root = match (&request.supplied.root, &request.file) {
         (Some(root), _) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
         (None, Some(file)) => input::folder(file),
         (None, None) => input::folder("-".as_ref()),
     };
     let mut session = env.host.session(root);
     interrupt::catch(&session);
-    let prepared = match prepare(arguments, &mut session) {
+    let prepared = match prepare(request, &mut session) {
         Ok(prepared) => prepared,
         Err(exit) => return exit,
     };
-    if let Some(expression) = &arguments.expression {
-        return answer(&mut session, &prepared, expression, arguments.output);
+    if let Some(expression) = &request.expression {
+        return answer(&mut session, &prepared, expression, request.output);
     }
     let is_prompted = std::io::stdin().is_terminal();
     let prompt = || {
@@ -45,7 +44,7 @@ pub(crate) fn eval(arguments: &Eval, env: &ProcessEnv) -> Exit {
     for line in std::io::stdin().lock().lines() {
         match line {
             Ok(line) if line.trim().is_empty() => {}
-            Ok(line) => match answer(&mut session, &prepared, line.trim(), arguments.output) {
+            Ok(line) => match answer(&mut session, &prepared, line.trim(), request.output) {
                 Exit::Success => {}
                 failed => exit = failed,
             },
@@ -60,15 +59,15 @@ pub(crate) fn eval(arguments: &Eval, env: &ProcessEnv) -> Exit {
     if is_prompted { Exit::Success } else { exit }
 }
 
-fn prepare(arguments: &Eval, session: &mut Session) -> Result<Prepared, Exit> {
-    let text = match &arguments.file {
+fn prepare(request: &EvalRequest, session: &mut Session) -> Result<Prepared, Exit> {
+    let text = match &request.file {
         Some(file) => input::document(session, file).map_err(|error| {
             complain(&format!("error: {error}"));
             Exit::Unusable
         })?,
         None => Text { name: "<none>".to_owned(), text: EMPTY.to_owned() },
     };
-    let from = ParameterSources::of(&arguments.supplied, &text);
+    let from = ParameterSources::of(&request.supplied, &text);
     let supplied = match input::parameters(session, &from) {
         Ok(supplied) => supplied,
         Err(BadParameters::Unreadable(error)) => {
@@ -76,12 +75,12 @@ fn prepare(arguments: &Eval, session: &mut Session) -> Result<Prepared, Exit> {
             return Err(Exit::Unusable);
         }
         Err(BadParameters::Findings(findings)) => {
-            super::show_findings(&findings, &session.sources);
+            show_findings(&findings, &session.sources);
             return Err(Exit::Unusable);
         }
     };
     session.prepare_values(&text.name, text.text, supplied).map_err(|unusable| {
-        super::show_findings(&unusable.findings, &session.sources);
+        show_findings(&unusable.findings, &session.sources);
         Exit::Unusable
     })
 }
@@ -104,7 +103,7 @@ fn answer(session: &mut Session, prepared: &Prepared, expression: &str, output: 
             Exit::Success
         }
         Err(finding) => {
-            complain_coloured(&diag::render_all(&[*finding], &session.sources, crate::output::is_coloured()));
+            show_findings(&[*finding], &session.sources);
             Exit::Unusable
         }
     }

@@ -9,24 +9,23 @@ use stead_engine::{InvokeError, PropertyReference, ResourceCall, Session};
 
 use stead_resources::{BuiltIn, builtins};
 
-use super::codes;
-use crate::args::Explain;
+use crate::codes;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, print};
 use crate::process_env::ProcessEnv;
+use crate::terminal::{complain, print};
 
 /// Prints what is known of the subject, or all codes.
-pub(crate) fn explain(arguments: &Explain, env: &ProcessEnv) -> Exit {
-    let Some(subject) = &arguments.subject else {
-        for code in codes() {
+pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
+    let Some(subject) = subject else {
+        for code in codes::all() {
             print(&format!("{}  {}\n", code.id, code.title));
         }
         return Exit::Success;
     };
     let found = match code(subject).or_else(|| word(subject)) {
         Some(text) => Ok(text),
-        None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes().iter().map(|code| code.id))),
+        None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id))),
         None => resource(subject, &|| env.host.session(input::current_folder())),
     };
     match found {
@@ -66,7 +65,7 @@ fn looks_like_a_code(subject: &str) -> bool {
 }
 
 fn code(subject: &str) -> Option<String> {
-    let code = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(subject))?;
+    let code = codes::all().into_iter().find(|each| each.id.eq_ignore_ascii_case(subject))?;
     Some(format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation))
 }
 

@@ -7,10 +7,9 @@ use stead_core::text::Limits;
 use stead_engine::error_chain;
 use stead_system::fs::{self, Former, FsError, How, Kind, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
-use super::values::plain;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::complain;
+use crate::terminal::{complain, plain};
 
 /// Writes a file, at once and whole. No link that another user made leads it elsewhere, and anything but a
 /// file, such as a device or a link, stays.

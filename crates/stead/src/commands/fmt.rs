@@ -8,17 +8,16 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 use stead_core::text::{self, FormatError, Kind, Limits, Node, Source, SourceId, Sources};
 
-use super::values::plain;
-use super::{files, show_findings};
-use crate::args::Fmt;
+use super::files;
 use crate::exit::Exit;
 use crate::input::{self, Text, Unreadable};
-use crate::output::{complain, print, print_exactly};
+use crate::request::FmtRequest;
+use crate::terminal::{complain, plain, print, print_exactly, show_findings};
 
 /// Formats documents, or says which are not formatted. What cannot be formatted does not keep others from it.
-pub(crate) fn fmt(arguments: &Fmt) -> Exit {
+pub(crate) fn fmt(request: &FmtRequest) -> Exit {
     let (mut files, mut exit) = (Vec::new(), Exit::Success);
-    for path in &arguments.paths {
+    for path in &request.paths {
         // What is named is formatted, whatever it is called and holds.
         if path.as_os_str() != "-" && path.is_dir() {
             exit = worse(exit, documents(path, &mut files));
@@ -27,7 +26,7 @@ pub(crate) fn fmt(arguments: &Fmt) -> Exit {
         }
     }
     for path in &files {
-        exit = worse(exit, format(path, arguments));
+        exit = worse(exit, format(path, request));
     }
     exit
 }
@@ -38,7 +37,7 @@ fn worse(one: Exit, other: Exit) -> Exit {
     if rank(other) > rank(one) { other } else { one }
 }
 
-fn format(path: &Path, arguments: &Fmt) -> Exit {
+fn format(path: &Path, request: &FmtRequest) -> Exit {
     let text = match input::read(path) {
         Ok(text) => text,
         Err(error) => {
@@ -63,8 +62,8 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
     };
     show_findings(&formatted.warnings, &sources(&text));
     let is_formatted = formatted.text == text.text;
-    if arguments.check || arguments.diff {
-        show_changes(arguments, &text, &formatted.text);
+    if request.lists || request.shows_changes {
+        show_changes(request, &text, &formatted.text);
         return if is_formatted { Exit::Success } else { Exit::Drifted };
     }
     match (path.as_os_str() == "-", is_formatted) {
@@ -84,12 +83,12 @@ fn sources(text: &Text) -> Sources {
     sources
 }
 
-fn show_changes(arguments: &Fmt, text: &Text, formatted: &str) {
+fn show_changes(request: &FmtRequest, text: &Text, formatted: &str) {
     let name = plain(&text.name);
-    if arguments.check && text.text != formatted {
+    if request.lists && text.text != formatted {
         print(&format!("{name}\n"));
     }
-    if arguments.diff {
+    if request.shows_changes {
         let diff = TextDiff::from_lines(text.text.as_str(), formatted);
         print(&diff.unified_diff().header(&name, &name).to_string());
     }

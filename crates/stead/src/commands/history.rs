@@ -13,9 +13,9 @@ use stead_engine::{error_chain, json};
 use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
 use stead_system::places;
 
-use crate::args::{History as Arguments, HistoryCommand, Output, Recording};
 use crate::exit::Exit;
-use crate::output::{complain, data_as, print_coloured};
+use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
+use crate::terminal::{Output, complain, data_as, print_coloured};
 
 /// Where a run is to be recorded.
 pub(super) struct Recorder {
@@ -24,14 +24,11 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the directory of recorded runs, if the run is to be recorded.
-    pub(super) fn open(arguments: &Recording) -> Result<Option<Self>, Exit> {
-        if !arguments.record {
-            return Ok(None);
-        }
-        let directory = directory(arguments.runs.as_deref())?;
+    /// Opens the directory of recorded runs.
+    pub(super) fn open(request: &RecordingRequest) -> Result<Self, Exit> {
+        let directory = directory(request.runs.as_deref())?;
         let runs = RecordedRuns::create(&directory).map_err(|error| cannot_record(&error))?;
-        Ok(Some(Self { runs, keep: arguments.keep_runs }))
+        Ok(Self { runs, keep: request.keep })
     }
 
     /// The journal of a run that begins now.
@@ -56,25 +53,23 @@ fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
 }
 
 /// Lists recorded runs, or shows one.
-pub(crate) fn history(arguments: &Arguments) -> Exit {
-    match carried_out(arguments) {
+pub(crate) fn history(request: &HistoryRequest) -> Exit {
+    match carried_out(request) {
         Ok(()) => Exit::Success,
         Err(exit) => exit,
     }
 }
 
-fn carried_out(arguments: &Arguments) -> Result<(), Exit> {
-    let directory = directory(arguments.runs.as_deref())?;
+fn carried_out(request: &HistoryRequest) -> Result<(), Exit> {
+    let directory = directory(request.runs.as_deref())?;
     let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;
     let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
-    match (&arguments.command, &runs) {
-        (Some(HistoryCommand::Show { run }), Some(runs)) => {
-            show(runs, &chosen(run, &ids, &directory)?, arguments.output)
-        }
-        (Some(HistoryCommand::Show { run }), None) => chosen(run, &ids, &directory).map(drop),
-        (None, runs) => {
-            let newest = ids.iter().rev().take(arguments.lines);
-            list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))), arguments.output);
+    match (&request.shows, &runs) {
+        (HistoryView::Run(run), Some(runs)) => show(runs, &chosen(run, &ids, &directory)?, request.output),
+        (HistoryView::Run(run), None) => chosen(run, &ids, &directory).map(drop),
+        (HistoryView::Newest(most), runs) => {
+            let newest = ids.iter().rev().take(*most);
+            list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))), request.output);
             Ok(())
         }
     }

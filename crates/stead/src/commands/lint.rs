@@ -9,12 +9,13 @@ use stead_core::graph::Values;
 use stead_core::text::{SourceId, Sources};
 use stead_engine::{Session, json as forms};
 
-use super::{Refusal, distinct, files, load, session_for, show_findings};
-use crate::args::{Lint, LintFormat, Output};
+use super::files;
+use super::ready::{Refusal, distinct, load, refuse, session_for};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{complain, data_as, print};
 use crate::process_env::ProcessEnv;
+use crate::request::{LintForm, LintRequest, Origin, Volume};
+use crate::terminal::{Output, complain, data_as, print, show_findings};
 
 /// How often a document is read again after a correction, which may show others.
 const MOST_ROUNDS: usize = 20;
@@ -28,34 +29,34 @@ struct Found {
 }
 
 /// Checks a document without looking at the machine.
-pub(crate) fn lint(mut arguments: Lint, env: &ProcessEnv) -> Exit {
-    if !arguments.document.only.is_empty() || !arguments.document.skip.is_empty() {
+pub(crate) fn lint(mut request: LintRequest, env: &ProcessEnv) -> Exit {
+    if !request.document.parts.only.is_empty() || !request.document.parts.skip.is_empty() {
         complain("error: 'lint' checks the whole document: it takes neither '--only' nor '--skip'");
         return Exit::Unusable;
     }
-    let mut found = match look(&arguments, env) {
+    let mut found = match look(&request, env) {
         Ok(found) => found,
         Err(exit) => return exit,
     };
-    if arguments.fix {
-        found = match fix(&mut arguments, found, env) {
+    if request.fix {
+        found = match fix(&mut request, found, env) {
             Ok(found) => found,
             Err(exit) => return exit,
         };
     }
-    report(&arguments, &found)
+    report(&request, &found)
 }
 
-fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
-    let document = &arguments.document;
+fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
+    let document = &request.document;
     let (session, mut findings, instances) = match load(document, session_for(document, env), Values::Open, Mode::PLAN)
     {
-        Err(Refusal::Exit(exit)) => return Err(exit),
         Err(Refusal::Findings(findings, session)) => (*session, findings, None),
+        Err(refusal) => return Err(refusal.report(request.form.output())),
         Ok((session, prepared)) => {
             let mismatches = session.check_properties(&prepared, Mode::PLAN);
             let is_usable = mismatches.is_empty();
-            let portable = if arguments.portable { prepared.not_portable() } else { Vec::new() };
+            let portable = if request.portable { prepared.not_portable() } else { Vec::new() };
             let all = prepared.warnings.iter().cloned().chain(mismatches).chain(portable).collect();
             (session, all, is_usable.then_some(prepared.graph.nodes.len()))
         }
@@ -68,8 +69,8 @@ fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
 }
 
 /// Corrects the document in its file, and looks at it again.
-fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found, Exit> {
-    let path = arguments.document.path().to_owned();
+fn fix(request: &mut LintRequest, mut found: Found, env: &ProcessEnv) -> Result<Found, Exit> {
+    let path = request.document.path().to_owned();
     let Some(written) = document_text(&path, &found.session) else {
         complain("error: '--fix' requires a document that is read directly from a file");
         return Err(Exit::Unusable);
@@ -82,8 +83,8 @@ fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found
             break;
         }
         (text, corrected) = (new, corrected + count);
-        arguments.document.text = Some((path.display().to_string(), text.clone()));
-        found = look(arguments, env)?;
+        request.document.origin = Origin::of_text(&path, text.clone());
+        found = look(request, env)?;
     }
     if text != first {
         files::correct(&path, &written, &format!("{mark}{text}"))?;
@@ -126,19 +127,19 @@ fn applied(text: &str, findings: &[Diagnostic]) -> (String, usize) {
     (corrected, count)
 }
 
-fn report(arguments: &Lint, found: &Found) -> Exit {
-    let (document, findings) = (&arguments.document, &found.findings);
-    match (&found.instances, arguments.format, document.output) {
-        (_, Some(LintFormat::Sarif), _) => data_as(&sarif(findings, &found.session.sources), Output::Json),
-        (None, None, _) => return super::refuse(document, findings, &found.session),
-        (Some(instances), None, Output::Text) => {
+fn report(request: &LintRequest, found: &Found) -> Exit {
+    let findings = &found.findings;
+    match (&found.instances, request.form) {
+        (_, LintForm::Sarif) => data_as(&sarif(findings, &found.session.sources), Output::Json),
+        (None, LintForm::Output(output)) => return refuse(findings, &found.session, output),
+        (Some(instances), LintForm::Output(Output::Text)) => {
             show_findings(findings, &found.session.sources);
-            if findings.is_empty() && !document.quiet {
+            if findings.is_empty() && request.volume > Volume::Quiet {
                 let instances = counted(*instances, "instance");
-                print(&format!("{}: no mistakes found in {instances}\n", document.path().display()));
+                print(&format!("{}: no mistakes found in {instances}\n", request.document.path().display()));
             }
         }
-        (Some(_), None, output) => data_as(&forms::findings(findings, &found.session.sources), output),
+        (Some(_), LintForm::Output(output)) => data_as(&forms::findings(findings, &found.session.sources), output),
     }
     match (found.instances, findings.is_empty()) {
         (None, _) => Exit::Unusable,

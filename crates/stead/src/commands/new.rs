@@ -12,17 +12,17 @@ use stead_system::fs::FsError;
 
 use super::direct::{key, literal};
 use super::{explain, files};
-use crate::args::{Language, New, NewDocument, NewResource};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, print};
 use crate::process_env::ProcessEnv;
+use crate::request::{Language, NewDocumentRequest, NewRequest, NewResourceRequest};
+use crate::terminal::{complain, print};
 
 /// Writes a document or a resource. Nothing that exists is overwritten.
-pub(crate) fn new(command: &New, env: &ProcessEnv) -> Exit {
-    let made = match command {
-        New::Document(arguments) => document(arguments, env),
-        New::Resource(arguments) => resource(arguments),
+pub(crate) fn new(request: &NewRequest, env: &ProcessEnv) -> Exit {
+    let made = match request {
+        NewRequest::Document(request) => document(request, env),
+        NewRequest::Resource(request) => resource(request),
     };
     made.map_or_else(|exit| exit, |()| Exit::Success)
 }
@@ -72,12 +72,12 @@ resources:
     content: \"[concat(parameters('greeting'), '!')]\"
 ";
 
-fn document(arguments: &NewDocument, env: &ProcessEnv) -> Result<(), Exit> {
-    let file = &arguments.file;
+fn document(request: &NewDocumentRequest, env: &ProcessEnv) -> Result<(), Exit> {
+    let file = &request.file;
     if file.extension().is_some_and(|extension| extension == "json") {
         return Err(refused("JSON cannot hold the comments of a new document", "name a file that ends in .yaml"));
     }
-    let body = if arguments.from.is_empty() { BODY.to_owned() } else { instances(&arguments.from, env)? };
+    let body = if request.from.is_empty() { BODY.to_owned() } else { instances(&request.from, env)? };
     let modeline = format!("# yaml-language-server: $schema={DOCUMENT_SCHEMA}");
     let text = format!("{modeline}\n$schema: {DOCUMENT_SCHEMA}\n{body}");
     if file.as_os_str() == "-" {
@@ -262,17 +262,17 @@ serde_json = \"1\"
 [workspace]
 ";
 
-fn resource(arguments: &NewResource) -> Result<(), Exit> {
-    let type_name = TypeName::parse(&arguments.name)
+fn resource(request: &NewResourceRequest) -> Result<(), Exit> {
+    let type_name = TypeName::parse(&request.name)
         .map_err(|error| refused(&error.to_string(), "write OWNER/NAME, such as Example.Notes/Note"))?;
     if builtins().iter().any(|built_in| built_in.manifest.type_name == type_name) {
         return Err(refused(&format!("'{type_name}' is a built-in resource"), "choose another name"));
     }
     let name = type_name.short().to_lowercase();
-    let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(&name));
+    let folder = request.folder.clone().unwrap_or_else(|| PathBuf::from(&name));
     created(&folder, files::create_directory(&folder))?;
     let mut made = vec![folder.clone()];
-    for (file, text, mode) in Template::of(arguments.language).files(&type_name, &name) {
+    for (file, text, mode) in Template::of(request.language).files(&type_name, &name) {
         let file = folder.join(file);
         // Half a resource is none.
         create(&file, &text, mode).inspect_err(|_| files::discard(&made))?;
@@ -282,7 +282,7 @@ fn resource(arguments: &NewResource) -> Result<(), Exit> {
         print(&format!("created {}\n", file.display()));
     }
     let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
-    if arguments.language == Language::Rust {
+    if request.language == Language::Rust {
         print(&format!("next: cargo build --release --manifest-path {}\n", shown(&folder.join("Cargo.toml"))));
     }
     let state = r#"{"path": "/tmp/example"}"#;

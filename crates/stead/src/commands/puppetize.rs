@@ -2,66 +2,41 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
-use stead_puppet::{
-    Case, Files, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Staleness, TYPE_FOLDERS,
-    generate, stale_files,
-};
+use stead_puppet::{Case, Files, Listing, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate, stale_files};
 use stead_system::fs::{FsError, Ownership, Writes};
 
 use super::files::{self, place};
-use crate::args::{ModuleMetadata, Puppetize};
 use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
-use crate::output::{complain, print};
 use crate::process_env::ProcessEnv;
-
-/// The version of the support module that generated providers are written for.
-const SUPPORT: semver::Version = semver::Version::new(0, 1, 0);
+use crate::request::PuppetizeRequest;
+use crate::terminal::{complain, print};
 
 /// Writes a module, or with `--check` compares one with what would be written.
-pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
+pub(crate) fn puppetize(request: &PuppetizeRequest, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
     interrupt::catch(&session);
-    let exit = match files(arguments, &session).and_then(|files| written(arguments, &files)) {
+    let exit = match files(request, &session).and_then(|files| written(request, &files)) {
         Ok(exit) | Err(exit) => exit,
     };
     interrupt::exit(session.cancel(), exit)
 }
 
-fn files(arguments: &Puppetize, session: &Session) -> Result<Files, Exit> {
-    let resources = resources(arguments, session)?;
-    let module = generate(&resources, &options(arguments)).map_err(|error| refused(&error.to_string()))?;
+fn files(request: &PuppetizeRequest, session: &Session) -> Result<Files, Exit> {
+    let resources = resources(request, session)?;
+    let module = generate(&resources, &request.options).map_err(|error| refused(&error.to_string()))?;
     for warning in &module.warnings {
         complain(&format!("warning: {warning}"));
     }
     Ok(module.files)
-}
-
-fn options(arguments: &Puppetize) -> ModuleOptions {
-    let engine = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(SUPPORT);
-    let version = ModuleVersion::Own(arguments.module_version.clone());
-    let usual = ModuleOptions::new(&arguments.module, version, engine, SUPPORT);
-    let usual = if arguments.dsc_compat { usual.dsc_compatible() } else { usual };
-    let ModuleMetadata { summary, source, project_page, issues_url, tag } = arguments.metadata.clone();
-    ModuleOptions {
-        author: arguments.author.clone(),
-        prefix: arguments.prefix.clone().unwrap_or(usual.prefix),
-        plain_secrets: if arguments.plain_secrets { PlainSecrets::Accepted } else { PlainSecrets::Refused },
-        summary,
-        source,
-        project_page,
-        issues_url,
-        tags: tag,
-        ..usual
-    }
 }
 
 fn refused(message: &str) -> Exit {
@@ -77,13 +52,13 @@ fn missing<'a>(message: &str, name: &str, known: impl IntoIterator<Item = &'a st
     exit
 }
 
-fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToGenerate>, Exit> {
-    let discovery = session.discovery();
+fn resources(request: &PuppetizeRequest, session: &Session) -> Result<Vec<ResourceToGenerate>, Exit> {
+    let discovery = &session.discovery();
     let mut wanted: BTreeSet<TypeName> = BTreeSet::new();
-    for text in &arguments.types {
+    for text in &request.types {
         wanted.insert(TypeName::parse(text).map_err(|error| refused(&error.to_string()))?);
     }
-    if let Some(name) = &arguments.adapter {
+    if let Some(name) = &request.adapter {
         let adapters = discovery.adapters();
         let found = adapters.iter().find(|adapter| adapter.type_name.as_str().eq_ignore_ascii_case(name));
         let adapter = found.ok_or_else(|| {
@@ -92,7 +67,7 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
         })?;
         wanted.extend(single(discovery.adapted_by(adapter).iter(), |_| true));
     }
-    if let Some(module) = &arguments.powershell_module {
+    if let Some(module) = &request.powershell_module {
         let listed: Vec<_> = discovery.adapters().iter().map(|adapter| discovery.adapted_by(adapter)).collect();
         let found = single(listed.iter().flat_map(Catalog::iter), |name| owner(name).eq_ignore_ascii_case(module));
         if found.is_empty() {
@@ -161,11 +136,11 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     })
 }
 
-fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
-    let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from(&arguments.module));
-    let on_disk = on_disk(&folder, files).map_err(|error| refused(&error))?;
+fn written(request: &PuppetizeRequest, files: &Files) -> Result<Exit, Exit> {
+    let folder = &request.folder;
+    let on_disk = on_disk(folder, files).map_err(|error| refused(&error))?;
     let stale = stale_files(files, &on_disk);
-    if arguments.check {
+    if request.only_checks {
         for file in &stale {
             let reason = match file.reason {
                 Staleness::Missing => "is missing",

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::AnsiColor;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diag;
@@ -25,9 +24,11 @@ use stead_engine::{Difference, Summary, printed};
 use stead_resources::{BuiltIn, builtin_of};
 
 use super::effects;
-use super::values::{self, painted};
-use crate::args::{Document, Output};
-use crate::output::{complain, complain_coloured, is_coloured, is_watched, json, print, print_coloured};
+use super::values;
+use crate::request::{Detail, View, Volume};
+use crate::terminal::{
+    Output, Progress, complain, complain_coloured, is_coloured, is_watched, json, painted, plain, print, print_coloured,
+};
 
 /// What is printed, and how.
 pub(super) struct Style {
@@ -42,37 +43,12 @@ pub(super) struct Style {
     print: fn(&str),
 }
 
-/// How much is printed of one instance.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
-    /// A line.
-    Brief,
-    /// And what differs.
-    Full,
-}
-
-/// Which instances are printed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Volume {
-    /// What failed.
-    Quiet,
-    /// And what changed.
-    Usual,
-    /// And what did not.
-    Verbose,
-}
-
 impl Style {
-    pub(super) fn new(document: &Document, mode: Mode) -> Self {
-        let text = document.output == Output::Text;
-        let announces = text && !document.events;
-        let progress = text && !document.quiet && !document.events && is_watched();
-        let volume = match (document.quiet, document.verbose) {
-            (true, _) => Volume::Quiet,
-            (false, true) => Volume::Verbose,
-            (false, false) => Volume::Usual,
-        };
-        let detail = if document.brief { Detail::Brief } else { Detail::Full };
+    pub(super) fn new(view: View, mode: Mode) -> Self {
+        let View { volume, detail, .. } = view;
+        let text = view.output == Output::Text;
+        let announces = text && !view.events;
+        let progress = announces && volume > Volume::Quiet && is_watched();
         Self { text, volume, detail, progress, announces, mode, print: print_coloured }
     }
 
@@ -83,9 +59,9 @@ impl Style {
     }
 
     /// Of the plan that a question is about: the question is on standard error, and so is the plan.
-    pub(super) fn question(document: &Document) -> Self {
+    pub(super) fn question(view: View) -> Self {
         let volume = Volume::Usual;
-        Self { text: true, volume, print: complain_coloured, ..Self::new(document, Mode::PLAN) }
+        Self { text: true, volume, print: complain_coloured, ..Self::new(view, Mode::PLAN) }
     }
 }
 
@@ -93,20 +69,14 @@ impl Style {
 pub(super) struct Printer {
     style: Style,
     sources: Arc<Sources>,
-    bar: Option<ProgressBar>,
+    bar: Option<Progress>,
     /// The instances of which it was said that they are pending.
     announced: BTreeSet<NodeId>,
 }
 
 impl Printer {
     pub(super) fn new(style: Style, sources: Arc<Sources>) -> Self {
-        let bar = style.progress.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A line that does not fit is broken by the terminal, and would not be erased.
-            let is_narrow = stead_system::terminal::width(&std::io::stderr()).is_some_and(|columns| columns < 60);
-            let template = if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" };
-            bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
+        let bar = style.progress.then(Progress::begin);
         Self { style, sources, bar, announced: BTreeSet::new() }
     }
 
@@ -118,9 +88,7 @@ impl Printer {
         }
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
-            bar.set_length(run.graph().nodes.len() as u64);
-            bar.set_message(visible(&run.graph().node(node).name).into_owned());
-            bar.inc(1);
+            bar.step(run.graph().nodes.len(), visible(&run.graph().node(node).name).into_owned());
         }
         if self.style.text && self.style.mode == Mode::APPLY {
             self.print(run, node);
@@ -141,13 +109,13 @@ impl Printer {
         }
         let record = run.report().record(node);
         let why = record.response.as_ref().and_then(|response| response.outcome.why_not_reached());
-        let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
+        let why = why.as_deref().and_then(|why| why.lines().next()).map(plain).unwrap_or_default();
         let wait = wait.as_secs_f64();
         let wait = if wait < 0.1 { "less than 0.1 s".to_owned() } else { format!("{wait:.1} s") };
         let heading = heading(&run.graph().node(node).path, record.desired.as_deref());
         let line = format!("pending: {heading} runs again in {wait}: {why}");
         match &self.bar {
-            Some(bar) => bar.set_message(line),
+            Some(bar) => bar.say(line),
             None => complain(&line),
         }
     }
@@ -158,7 +126,7 @@ impl Printer {
             return;
         }
         match &self.bar {
-            Some(bar) => bar.suspend(|| (self.style.print)(&lines)),
+            Some(bar) => bar.beside(|| (self.style.print)(&lines)),
             None => (self.style.print)(&lines),
         }
     }
@@ -209,7 +177,7 @@ impl Printer {
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
-                let lines: Vec<_> = why.trim_end().lines().take(most).map(values::plain).collect();
+                let lines: Vec<_> = why.trim_end().lines().take(most).map(plain).collect();
                 format!(": {}", lines.join("\n    "))
             }
             Status::Drifted | Status::Changed if run.mode() != Mode::APPLY && run.due(node).is_some() => {
@@ -272,7 +240,7 @@ impl Printer {
     /// Takes the progress off the screen.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+            bar.clear();
         }
     }
 
@@ -329,7 +297,7 @@ pub(super) fn heading_of(type_name: &str, names: &[&str], path: Option<&str>) ->
     let name = names.join(" / ");
     let tells = |path: &str| name.split_whitespace().any(|word| word == path);
     let place = path.filter(|path| !tells(path)).map(|path| format!(" ({path})")).unwrap_or_default();
-    values::plain(&format!("{type_name} '{name}'{place}")).into_owned()
+    plain(&format!("{type_name} '{name}'{place}")).into_owned()
 }
 
 /// The first line about an instance.
@@ -455,7 +423,7 @@ pub(super) fn described(
 }
 
 fn words(said: &[String]) -> String {
-    said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
+    said.iter().flat_map(|text| ["    ".into(), plain(text), "\n".into()]).collect()
 }
 
 pub(super) fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {

@@ -3,31 +3,28 @@
 mod text;
 
 use std::fs::File;
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_engine::{Execution, Parts, PlanError, Planned, Prepared, SavedPlan, Session, Summary, error_chain};
+use stead_engine::{Execution, PlanError, Planned, SavedPlan, error_chain};
 use stead_system::fs::{OpenError, Trust, TrustedFile, User, Writes};
 
-use super::{files, values::plain};
-use crate::args::{Apply, Document, Output, Show};
+use super::ready::Ready;
+use super::{Done, files};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{complain, data_as, print_coloured};
+use crate::request::{DocumentRequest, ShowRequest};
+use crate::terminal::{Output, complain, data_as, plain, print_coloured};
 
 /// How many bytes a saved plan may have: several times what a document may.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
 /// Writes a plan into a file that only this user can read.
-pub(super) fn save(
-    path: &Path,
-    (document, session, prepared): (&Document, &Session, &Prepared),
-    (run, summary): (&Run, &Summary),
-) -> Result<(), Exit> {
+pub(super) fn save(path: &Path, ready: &Ready, done: &Done) -> Result<(), Exit> {
+    let Done { run, summary } = done;
     if run.report().cancelled {
         return Err(Exit::Cancelled);
     }
@@ -40,8 +37,8 @@ pub(super) fn save(
         complain("help: choose another file name, or remove the file first");
         return Err(Exit::Failed);
     }
-    let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
-    let text = SavedPlan::new(session, prepared, run, parts).to_text().map_err(|error| {
+    let plan = SavedPlan::new(&ready.session, &ready.prepared, run, ready.parts.clone());
+    let text = plan.to_text().map_err(|error| {
         complain(&format!("error: the plan was not saved: {}", error_chain(&error)));
         Exit::Failed
     })?;
@@ -126,25 +123,26 @@ fn not_own(path: &Path, why: &dyn std::fmt::Display) -> Exit {
     Exit::Unusable
 }
 
-/// The command line that the plan stands for.
-pub(super) fn document(plan: &SavedPlan, arguments: Apply) -> Result<Apply, Exit> {
-    let supplied = &arguments.document.supplied;
-    let others = supplied.set.iter().map(|(name, _)| name).find(|name| !plan.secrets.contains(name));
+/// The document of a plan, as it is applied with what else was asked for.
+pub(super) fn document(plan: &SavedPlan, request: DocumentRequest) -> Result<DocumentRequest, Exit> {
+    let supplied = &request.supplied;
+    let others = supplied.single.iter().map(|(name, _)| name).find(|name| !plan.secrets.contains(name));
     if supplied.parameters.is_some()
-        || !supplied.parameters_file.is_empty()
+        || !supplied.files.is_empty()
         || supplied.root.is_some()
-        || arguments.document.system_root.is_some()
+        || request.system_root.is_some()
     {
         return Err(refused("a saved plan has its own parameters, '--relative-to' and '--system-root'"));
     }
     if let Some(name) = others {
         return Err(refused(&format!("'{name}' is not a secret parameter of the saved plan")));
     }
-    if !arguments.document.only.is_empty() || !arguments.document.skip.is_empty() {
+    if !request.parts.only.is_empty() || !request.parts.skip.is_empty() {
         return Err(refused("'--only' and '--skip' cannot be used with a saved plan"));
     }
     let is_given = |name: &String| {
-        supplied.set.iter().any(|(given, _)| given == name) || std::env::var_os(format!("STEAD_PARAM_{name}")).is_some()
+        supplied.single.iter().any(|(given, _)| given == name)
+            || std::env::var_os(format!("STEAD_PARAM_{name}")).is_some()
     };
     if let Some(name) = plan.secrets.iter().find(|name| !is_given(name)) {
         let name = plain(name);
@@ -152,8 +150,7 @@ pub(super) fn document(plan: &SavedPlan, arguments: Apply) -> Result<Apply, Exit
         complain(&format!("help: set the environment variable STEAD_PARAM_{name}, or pass --set {name}=VALUE"));
         return Err(Exit::Unusable);
     }
-    let document = arguments.document.of_plan(plan).map_err(|error| unusable(&error))?;
-    Ok(Apply { document, ..arguments })
+    request.of_plan(plan).map_err(|error| unusable(&error))
 }
 
 fn refused(message: &str) -> Exit {
@@ -192,16 +189,12 @@ impl Source {
 }
 
 /// Plans once more, and refuses where anything else would be done than what a plan says; returns what it has shown.
-pub(super) fn confirm(
-    (plan, source): (&SavedPlan, Source),
-    session: &Session,
-    prepared: &Prepared,
-    width: NonZeroUsize,
-) -> Result<Planned, Exit> {
+pub(super) fn confirm((plan, source): (&SavedPlan, Source), ready: &Ready) -> Result<Planned, Exit> {
+    let Ready { session, prepared, width, .. } = ready;
     if !plan.is_of(prepared) {
         return Err(source.refused(&format!("a document that {} includes has changed", source.name())));
     }
-    let run = session.run(prepared, Execution::new(Mode::PLAN, width)).map_err(|error| {
+    let run = session.run(prepared, Execution::new(Mode::PLAN, *width)).map_err(|error| {
         complain(&format!("error: {}", error_chain(&error)));
         Exit::Failed
     })?;
@@ -213,8 +206,8 @@ pub(super) fn confirm(
         let Some(path) = plan.changed_reads(session, &run).first().map(|path| plain(path).into_owned()) else {
             return Ok(plan.binding(&run));
         };
-        let reads = format!("'{path}', which {} reads, has changed; nothing was changed", source.name());
-        return Err(source.refused(&reads));
+        let message = format!("'{path}', which {} reads, has changed; nothing was changed", source.name());
+        return Err(source.refused(&message));
     }
     complain(&format!(
         "error: {} is out of date for {}; nothing was changed",
@@ -238,8 +231,8 @@ pub(super) fn confirm(
 const MAX_DEVIATIONS: usize = 20;
 
 /// Shows what a saved plan does.
-pub(crate) fn show(arguments: &Show) -> Exit {
-    let path = &arguments.file;
+pub(crate) fn show(request: &ShowRequest) -> Exit {
+    let path = &request.file;
     let plan = match read(path, |path| input::open(path).map_err(|error| unusable(&error))) {
         Some(Ok(plan)) => plan,
         Some(Err(exit)) => return exit,
@@ -251,9 +244,9 @@ pub(crate) fn show(arguments: &Show) -> Exit {
             return Exit::Unusable;
         }
     };
-    match arguments.output {
+    match request.output {
         Output::Text => {
-            print_coloured(&text::text(&plan, arguments.brief));
+            print_coloured(&text::text(&plan, request.detail));
             complain(&format!("note: its relative paths start at {}", plain(&plan.root.display().to_string())));
             if let Some(root) = &plan.system_root {
                 complain(&format!("note: it is for the operating system in {}", plain(&root.display().to_string())));

@@ -7,19 +7,17 @@ use stead_core::sls::{self, Conversion, Layout, Sls};
 use stead_core::text::{Source, Sources};
 use stead_core::value::Value;
 
-use super::show_findings;
-use crate::args::{Convert, OutputFormat};
 use crate::exit::Exit;
 use crate::input;
-use crate::output::{self, complain, pretty, print_exactly, yaml};
+use crate::terminal::{self, OutputFormat, complain, pretty, print_exactly, show_findings, yaml};
 
 /// How many files a document can be made of.
 const MOST_FILES: usize = 10_000;
 
 /// Prints the document that SLS files become.
-pub(crate) fn convert(arguments: &Convert) -> Exit {
+pub(crate) fn convert(paths: &[PathBuf], format: OutputFormat) -> Exit {
     let mut files = Files::default();
-    if let Err(why) = arguments.files.iter().try_for_each(|path| files.given(path)) {
+    if let Err(why) = paths.iter().try_for_each(|path| files.given(path)) {
         complain(&format!("error: {why}"));
         return Exit::Unusable;
     }
@@ -32,9 +30,9 @@ pub(crate) fn convert(arguments: &Convert) -> Exit {
     show_findings(&findings, &files.sources);
     let Some(document) = document else { return Exit::Unusable };
     let json = |value: &Value| value.to_redacted_json();
-    print_exactly(&match arguments.output_format {
+    print_exactly(&match format {
         OutputFormat::Yaml => document.text(|value| yaml(&json(value))),
-        OutputFormat::Json => output::json(&json(&document.value())) + "\n",
+        OutputFormat::Json => terminal::json(&json(&document.value())) + "\n",
         OutputFormat::PrettyJson => pretty(&json(&document.value())) + "\n",
     });
     if findings.is_empty() { Exit::Success } else { Exit::Drifted }

@@ -1,17 +1,14 @@
 //! How values and their differences are shown to users.
 
-use std::borrow::Cow;
-
-use anstyle::{AnsiColor, Style as Paint};
+use anstyle::AnsiColor;
 use serde_json::Value as Json;
 use similar::{ChangeTag, DiffOp, TextDiff};
 use stead_core::diag::counted;
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
-use stead_core::visible::visible_but;
 use stead_resources::BuiltIn;
 
-use crate::output::json;
+use crate::terminal::{json, painted, plain};
 
 /// How long a value may be before its rest is left out.
 const WIDTH: usize = 100;
@@ -67,17 +64,6 @@ pub(super) fn detail(sign: char, text: &str) -> String {
 /// One line below such a line.
 pub(super) fn deeper_detail(sign: char, text: &str) -> String {
     line(DEEPER, sign, &plain(text))
-}
-
-/// Text in a colour.
-pub(super) fn painted(color: AnsiColor, text: &str) -> String {
-    let paint = Paint::new().fg_color(Some(color.into()));
-    format!("{paint}{text}{paint:#}")
-}
-
-/// Text without what a terminal would take for a command.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    visible_but(text, &['\t'])
 }
 
 fn line(indent: &str, sign: char, text: &str) -> String {

@@ -9,10 +9,8 @@ use stead_core::graph::{Implied, NeedKind};
 use stead_core::id::NodeId;
 use stead_engine::{Prepared, Session};
 
-use super::values;
-use crate::args::Output;
 use crate::exit::Exit;
-use crate::output::{complain, data_as, print};
+use crate::terminal::{Output, complain, data_as, plain, print};
 
 /// Explains the instances of a name, or of a type and a name as in `resourceId()`.
 pub(super) fn why(session: &Session, prepared: &Prepared, name: &str, output: Output) -> Exit {
@@ -69,7 +67,7 @@ impl Why<'_> {
         let graph = &self.prepared.graph;
         let heading = |id: NodeId| {
             let found = graph.id_of(id);
-            values::plain(&format!("{} '{}'", found.type_name, found.name)).into_owned()
+            plain(&format!("{} '{}'", found.type_name, found.name)).into_owned()
         };
         let mut text = format!("{}\n", heading(id));
         // Writing to a string cannot fail.
@@ -86,7 +84,7 @@ impl Why<'_> {
             }
             for (other, kind, cause) in links {
                 let because = cause.map_or_else(|| stated(kind).to_owned(), |cause| format!("implied by {cause}"));
-                let _ = writeln!(text, "    {}: {}", heading(other), values::plain(&because));
+                let _ = writeln!(text, "    {}: {}", heading(other), plain(&because));
             }
         }
         text

@@ -14,45 +14,37 @@ use stead_host::provider::Provider;
 use stead_resources::{BuiltIn, builtin_of};
 
 use super::{given, tell};
-use crate::args::{Check, Output};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{data_as, print};
+use crate::request::CheckRequest;
+use crate::terminal::{Output, data_as, print};
 use stead_engine::Session;
 use stead_engine::{Refusal, ResourceCall};
 
 /// Checks a resource with every desired state that is given.
-pub(super) fn check(session: Session, arguments: &Check) -> Exit {
-    match examined(session, arguments) {
+pub(super) fn check(session: Session, request: &CheckRequest) -> Exit {
+    match examined(session, request) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
-    let inline = arguments.input.iter().map(|text| given(&session, Some(text), None));
-    let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
-    let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
+fn examined(session: Session, request: &CheckRequest) -> Result<Exit, Exit> {
+    let texts = request.states.iter().map(|state| given(&session, Some(state))).collect::<Result<Vec<_>, _>>()?;
     interrupt::catch(&session);
-    let mut called = ResourceCall::find(session, type_name(arguments), None).map_err(super::refused)?;
+    let mut called = ResourceCall::find(session, &request.resource, None).map_err(super::refused)?;
     if called.is_container() {
         let name = &called.manifest.type_name;
         return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
     }
     let states = texts.iter().flatten().map(|text| desired(&mut called, text)).collect::<Result<Vec<_>, _>>()?;
-    let depth = if arguments.set { Depth::Set } else { Depth::Look };
-    let filter = given(&called.session, arguments.filter.as_deref(), None)?;
+    let filter = given(&called.session, request.filter.as_ref())?;
     let filter = filter.map(|text| desired(&mut called, &text)).transpose()?.unwrap_or_default();
     let findings = of_manifest(&mut called);
-    let mut examination = Examination { called: &called, states, filter, depth, findings };
-    examination.whole(arguments.adapted.as_deref())?;
+    let mut examination = Examination { called: &called, states, filter, depth: request.depth, findings };
+    examination.whole(request.adapted.as_deref())?;
     let findings = examination.findings;
-    report(&called, arguments, &findings);
+    report(&called, request, &findings);
     Ok(if any_error(&findings) { Exit::DscError } else { Exit::Success })
-}
-
-/// The type, which clap has seen to be there.
-fn type_name(arguments: &Check) -> &str {
-    arguments.resource.as_deref().or(arguments.named.as_deref()).unwrap_or_default()
 }
 
 /// The problems found in the manifest of the resource while it was searched for, such as an unknown key.
@@ -212,19 +204,19 @@ impl Examination<'_> {
     }
 }
 
-fn report(called: &ResourceCall, arguments: &Check, findings: &[Diagnostic]) {
+fn report(called: &ResourceCall, request: &CheckRequest, findings: &[Diagnostic]) {
     let sources = &called.session.sources;
-    if arguments.output != Output::Text {
+    if request.output != Output::Text {
         let all: Vec<Json> = findings.iter().map(|finding| to_json(finding, sources)).collect();
-        data_as(&json!({ "version": 1, "findings": all }), arguments.output);
+        data_as(&json!({ "version": 1, "findings": all }), request.output);
         return;
     }
     for finding in findings {
         print(&format!("{}\n", visible_but(&finding.brief(sources), &['\n', '\t'])));
         finding.help.iter().for_each(|help| print(&format!("  help: {}\n", visible(help))));
     }
-    let without_state = arguments.input.is_empty() && arguments.file.is_empty();
-    let unset = if arguments.set || without_state { "" } else { "; set was not called, --set does" };
+    let unset =
+        if request.depth == Depth::Set || request.states.is_empty() { "" } else { "; set was not called, --set does" };
     let count = if findings.is_empty() { "no mistakes".to_owned() } else { findings.len().to_string() };
     print(&format!("{}: {count} found{unset}\n", called.manifest.type_name));
 }

@@ -11,35 +11,30 @@ use stead_core::wire::nested;
 
 use super::progress::Progress;
 use super::{bad_parameters, given, include, notes, tell, validate};
-use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
-use crate::commands::width;
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
 use crate::interrupt;
-use crate::output::data;
 use crate::process_env::ProcessEnv;
+use crate::request::{Compat, ConfigOperation, ConfigRequest, Given, ProgressFormat, TestForm};
+use crate::terminal::data;
 use stead_engine::{
     Execution as Plan, Prepared, Session, SessionOptions, Unusable, error_chain, failure_lines, finding_line, set_mode,
 };
 
-pub(crate) fn config(
-    config: &Config,
-    progress: Option<ProgressFormat>,
-    compat: Option<Compat>,
-    env: &ProcessEnv,
-) -> Exit {
-    let (input, mode) = match &config.command {
-        ConfigCommand::Get(input) => (input, Mode::GET),
-        ConfigCommand::Test { input, .. } => (input, Mode::TEST),
-        ConfigCommand::Export(input) => (input, Mode::EXPORT),
-        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
-        ConfigCommand::Set { input, .. } => {
-            (input, Mode { verification: env.settings.verification, ..set_mode(Execution::Actual) })
+/// Does something with a document, as dsc does it.
+pub(crate) fn config(request: &ConfigRequest, env: &ProcessEnv) -> Exit {
+    let mode = match request.operation {
+        ConfigOperation::Get => Mode::GET,
+        ConfigOperation::Test(_) => Mode::TEST,
+        ConfigOperation::Export => Mode::EXPORT,
+        ConfigOperation::Set(Execution::WhatIf) => set_mode(Execution::WhatIf),
+        ConfigOperation::Set(Execution::Actual) => {
+            Mode { verification: env.settings.verification, ..set_mode(Execution::Actual) }
         }
-        ConfigCommand::Validate(input) => return validate(config, input, env),
-        ConfigCommand::Resolve(input) => return resolve(config, input, env),
+        ConfigOperation::Validate => return validate(request, env),
+        ConfigOperation::Resolve => return resolve(request, env),
     };
-    match prepare_or_report(config, input, progress, env) {
+    match prepare_or_report(request, env) {
         Ok((session, prepared)) => {
             if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
                 tracing::error!("{}", finding_line(&finding, &prepared.sources));
@@ -52,8 +47,8 @@ pub(crate) fn config(
                 tell(&wrong, &prepared.sources);
                 return Exit::DscError;
             }
-            match carry_out(config, mode, &session, &prepared, progress) {
-                Ok(executed) => report(executed, config, input, compat),
+            match carry_out(request, mode, &session, &prepared) {
+                Ok(executed) => report(executed, request),
                 Err(exit) => exit,
             }
         }
@@ -61,11 +56,11 @@ pub(crate) fn config(
     }
 }
 
-fn resolve(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
-    match prepare(config, input, env) {
+fn resolve(request: &ConfigRequest, env: &ProcessEnv) -> Exit {
+    match prepare(request, env) {
         Ok((_, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
-            include::print_resolved(&prepared, input.output_format)
+            include::print_resolved(&prepared, request.format)
         }
         Err(not_ready) => not_ready.report(Mode::PLAN),
     }
@@ -81,15 +76,9 @@ struct Executed {
     cancelled: bool,
 }
 
-fn carry_out(
-    config: &Config,
-    mode: Mode,
-    session: &Session,
-    prepared: &Prepared,
-    progress: Option<ProgressFormat>,
-) -> Result<Executed, Exit> {
-    let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    let plan = Plan::new(mode, width(config.width, session, prepared)).consumer(|run, event| {
+fn carry_out(request: &ConfigRequest, mode: Mode, session: &Session, prepared: &Prepared) -> Result<Executed, Exit> {
+    let mut progress = (request.progress == ProgressFormat::Json).then(Progress::new);
+    let plan = Plan::new(mode, request.width.of(session, prepared)).consumer(|run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
@@ -105,18 +94,18 @@ fn carry_out(
     Ok(Executed { document, failures, cancelled: run.report().cancelled })
 }
 
-fn report(executed: Executed, config: &Config, input: &Input, compat: Option<Compat>) -> Exit {
+fn report(executed: Executed, request: &ConfigRequest) -> Exit {
     executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
     let failed = !executed.failures.is_empty();
-    if config.held.as_assert
+    if request.caller.is_assertion
         && !failed
         && let Some(type_name) = nested::failed_assertion(&executed.document)
     {
         tracing::error!("Assertion failed for resource '{type_name}'");
         return Exit::DscAssertion;
     }
-    if !failed || (has_results(&executed.document) && !is_strict(compat)) {
-        data(&as_asked(executed.document, config), input.output_format);
+    if !failed || (has_results(&executed.document) && !is_strict(request.compat)) {
+        data(&as_asked(executed.document, request), request.format);
     }
     if executed.cancelled {
         Exit::Cancelled
@@ -128,22 +117,21 @@ fn report(executed: Executed, config: &Config, input: &Input, compat: Option<Com
 }
 
 /// The result document in the shape that the options ask for.
-fn as_asked(document: Json, config: &Config) -> Json {
-    match &config.command {
-        _ if !config.held.as_group => document,
-        ConfigCommand::Test { as_config: true, .. } => nested::tests_as_document(&document),
-        ConfigCommand::Test { as_get: true, .. } => nested::tests_as_gets(&document),
-        ConfigCommand::Export(_) => document,
+fn as_asked(document: Json, request: &ConfigRequest) -> Json {
+    match request.operation {
+        _ if !request.caller.is_group => document,
+        ConfigOperation::Test(TestForm::Document) => nested::tests_as_document(&document),
+        ConfigOperation::Test(TestForm::Gets) => nested::tests_as_gets(&document),
+        ConfigOperation::Export => document,
         _ => nested::results_alone(document),
     }
 }
 
 /// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
 fn is_strict(compat: Option<Compat>) -> bool {
-    use clap::ValueEnum;
     let from_environment = || {
         let stated = std::env::var("STEAD_COMPAT").ok()?;
-        let known = Compat::from_str(&stated, true).ok();
+        let known = Compat::parse(&stated);
         if known.is_none() {
             tracing::warn!("ignoring STEAD_COMPAT: '{stated}' is neither 'results' nor 'strict'");
         }
@@ -177,47 +165,42 @@ impl NotReady {
 }
 
 /// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
-fn prepare_or_report(
-    config: &Config,
-    input: &Input,
-    progress: Option<ProgressFormat>,
-    env: &ProcessEnv,
-) -> Result<(Session, Prepared), NotReady> {
-    let search = || prepare(config, input, env);
-    if progress == Some(ProgressFormat::Json) { Progress::of_search(search) } else { search() }
+fn prepare_or_report(request: &ConfigRequest, env: &ProcessEnv) -> Result<(Session, Prepared), NotReady> {
+    let search = || prepare(request, env);
+    if request.progress == ProgressFormat::Json { Progress::of_search(search) } else { search() }
 }
 
-fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session, Prepared), NotReady> {
-    let root = root(input);
+fn prepare(request: &ConfigRequest, env: &ProcessEnv) -> Result<(Session, Prepared), NotReady> {
+    let root = root(request);
     tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
-    let system_root = config.system_root.as_deref().map(managed).transpose().map_err(NotReady::Exit)?;
-    let names = if let ConfigCommand::Export(_) = config.command { Names::Repeated } else { Names::Unique };
+    let system_root = request.system_root.as_deref().map(managed).transpose().map_err(NotReady::Exit)?;
+    let names = if request.operation == ConfigOperation::Export { Names::Repeated } else { Names::Unique };
     let options = SessionOptions { implicit_order: false, system_root, names, ..SessionOptions::default() };
     let mut session = env.host.session_with(root, options);
-    let text = given(&session, input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
+    let text = given(&session, request.input.as_ref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");
         return Err(NotReady::Exit(Exit::DscInput));
     };
-    let is_include = config.held.as_include || matches!(config.command, ConfigCommand::Resolve(_));
+    let is_include = request.caller.is_include || request.operation == ConfigOperation::Resolve;
     let (text, own) = if is_include {
         let included = include::read(&mut session, &text).map_err(NotReady::Exit)?;
         (included.document, included.parameters)
     } else {
         (text, None)
     };
-    let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
+    let supplied = own.map_or_else(|| supplied(request, &mut session), Ok).map_err(NotReady::Exit)?;
     interrupt::catch(&session);
-    let prepared = match config.command {
-        ConfigCommand::Resolve(_) => session.prepare_values(&text.name, &text.text, supplied),
+    let prepared = match request.operation {
+        ConfigOperation::Resolve => session.prepare_values(&text.name, &text.text, supplied),
         _ => session.prepare(&text.name, &text.text, supplied),
     };
     session.trace_problems();
     match prepared {
         Ok(mut prepared) => {
             // A group or an assertion calls for a part of a document, a different one each time.
-            let is_whole = !is_include && !config.held.as_group && !config.held.as_assert;
-            let path = input.file.as_deref().unwrap_or(Path::new("-"));
+            let is_whole = !is_include && !request.caller.is_group && !request.caller.is_assertion;
+            let path = file(request).unwrap_or(Path::new("-"));
             prepared.memory = is_whole.then(|| input::memory(&session, &prepared, path));
             Ok((session, prepared))
         }
@@ -225,10 +208,18 @@ fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session,
     }
 }
 
+/// The file of the document, or `-` for standard input.
+fn file(request: &ConfigRequest) -> Option<&Path> {
+    match &request.input {
+        Some(Given::File(path)) => Some(path),
+        Some(Given::Inline(_)) | None => None,
+    }
+}
+
 /// The folder that relative paths start from: that of the document, or for a document without one what the caller says.
-fn root(input: &Input) -> PathBuf {
+fn root(request: &ConfigRequest) -> PathBuf {
     let from_environment = std::env::var_os("DSC_CONFIG_ROOT").map(PathBuf::from).filter(|root| root.is_absolute());
-    match (input.file.as_deref().filter(|path| path.as_os_str() != "-"), from_environment) {
+    match (file(request).filter(|path| path.as_os_str() != "-"), from_environment) {
         (Some(file), said) => {
             if said.is_some() {
                 tracing::warn!("The current value of 'DSC_CONFIG_ROOT' env var will be overridden");
@@ -248,17 +239,17 @@ fn managed(root: &Path) -> Result<PathBuf, Exit> {
     Ok(root.to_owned())
 }
 
-fn supplied(config: &Config, session: &mut Session) -> Result<Supplied, Exit> {
+fn supplied(request: &ConfigRequest, session: &mut Session) -> Result<Supplied, Exit> {
     let from = ParameterSources {
-        files: config.parameters_file.as_slice(),
-        inline: config.parameters.as_deref(),
+        files: request.parameters_file.as_slice(),
+        inline: request.parameters.as_deref(),
         ..ParameterSources::default()
     };
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 
-fn validate(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
-    let valid = match prepare(config, input, env) {
+fn validate(request: &ConfigRequest, env: &ProcessEnv) -> Exit {
+    let valid = match prepare(request, env) {
         Ok((session, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
             let faults = validate::faults(&session, &prepared);
@@ -273,6 +264,6 @@ fn validate(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
             false
         }
     };
-    data(&json!({ "valid": valid, "reason": null }), input.output_format);
+    data(&json!({ "valid": valid, "reason": null }), request.format);
     Exit::Success
 }

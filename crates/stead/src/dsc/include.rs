@@ -7,10 +7,9 @@ use stead_core::text::{self, Limits, SourceId};
 use stead_core::value::{Object, Value, redacting_wrapped};
 
 use super::tell;
-use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::input::{self, Text};
-use crate::output::data;
+use crate::terminal::{OutputFormat, data};
 use stead_engine::{Prepared, Session};
 
 /// What an include names.

@@ -8,16 +8,15 @@ use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Catalog, Kind, Manifest, extension_listing};
-use stead_core::visible::visible;
 use stead_core::wire::function_definition;
 
 use super::session_here;
-use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{data, is_terminal, list_item, print_coloured};
 use crate::process_env::ProcessEnv;
+use crate::request::{FunctionsRequest, ListRequest};
 use crate::schemas;
+use crate::terminal::{self, ListFormat, OutputFormat, data, is_terminal, list_item, print_coloured, table};
 use stead_engine::Session;
 
 /// Everything of a listing: as JSON, or as a table of some columns for users.
@@ -30,7 +29,7 @@ struct Listing<I> {
 impl<I: IntoIterator<Item: Serialize>> Listing<I> {
     fn print(self, format: Option<ListFormat>) {
         let most = match format {
-            None if is_terminal() => stead_system::terminal::width(&io::stdout()),
+            None if is_terminal() => terminal::width(&io::stdout()),
             Some(ListFormat::TableNoTruncate) => None,
             _ => {
                 for (at, item) in self.items.into_iter().enumerate() {
@@ -43,62 +42,6 @@ impl<I: IntoIterator<Item: Serialize>> Listing<I> {
         let rows: Vec<_> = items.map(|item| (self.row)(&item)).collect();
         print_coloured(&table(self.columns, &rows, most));
     }
-}
-
-/// A table with a line below its headings. Columns are as wide as their cells, and all fit in `most` columns of text if
-/// that is given.
-pub(crate) fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
-    let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
-    let rows: Vec<Vec<String>> = rows.iter().map(seen).collect();
-    let columns = columns(headings, &rows, most);
-    let line = |cell: &dyn Fn(usize) -> String| {
-        let cells = columns.iter().map(|(at, width)| format!("{:width$}", shortened(&cell(*at), *width)));
-        cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
-    };
-    let rule = "-".repeat(total(&columns));
-    let style = anstyle::AnsiColor::Green.on_default().bold();
-    let heading = line(&|at| headings.get(at).copied().unwrap_or_default().to_owned());
-    let body = rows.iter().map(|row| line(&|at| row.get(at).cloned().unwrap_or_default()));
-    format!("{style}{heading}{rule}{style:#}\n") + &body.collect::<String>()
-}
-
-/// What stands between two columns.
-const GAP: &str = "  ";
-
-/// Which columns are shown, and how wide. Where there is too little room, columns without any text are left out, the last
-/// one, a description, is cut or left out, and then the widest are cut.
-fn columns(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> Vec<(usize, usize)> {
-    /// Less of a description says nothing.
-    const LEAST: usize = 12;
-    let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.chars().count());
-    let width = |(at, heading): (usize, &&str)| (at, cells(at).chain([heading.chars().count()]).max().unwrap_or(0));
-    let mut columns: Vec<(usize, usize)> = headings.iter().enumerate().map(width).collect();
-    let Some(most) = most.filter(|most| total(&columns) > *most) else { return columns };
-    columns.retain(|(at, _)| cells(*at).any(|cell| cell > 0));
-    let Some((last, description)) = columns.pop() else { return columns };
-    let left = most.saturating_sub(total(&columns) + GAP.len());
-    if left >= LEAST.min(description) {
-        columns.push((last, description.min(left)));
-    }
-    while total(&columns) > most {
-        match columns.iter_mut().max_by_key(|(_, width)| *width) {
-            Some((_, width)) if *width > 1 => *width -= 1,
-            _ => break,
-        }
-    }
-    columns
-}
-
-fn total(columns: &[(usize, usize)]) -> usize {
-    columns.iter().map(|(_, width)| width).sum::<usize>() + GAP.len() * columns.len().saturating_sub(1)
-}
-
-/// The start of a text that is longer than that many characters.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
@@ -125,20 +68,18 @@ fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
-pub(super) fn resources(command: &Resource, session: &Session) -> Exit {
-    let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
-        return Exit::Success;
-    };
+pub(super) fn resources(request: &ListRequest, session: &Session) {
+    let ListRequest { name, adapter, description, tags, format } = request;
     interrupt::catch(session);
-    let catalog = everything(session, adapter_name.as_deref());
-    if let Some(filter) = adapter_name.as_deref().filter(|filter| has_no_adapter(session, filter)) {
+    let catalog = everything(session, adapter.as_deref());
+    if let Some(filter) = adapter.as_deref().filter(|filter| has_no_adapter(session, filter)) {
         tracing::error!("Adapter not found: {filter}");
     }
     session.trace_problems();
-    let name = resource_name.as_deref().unwrap_or("*");
+    let name = name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
         fits(name, manifest.type_name.as_str())
-            && is_carried_out_by(manifest, adapter_name.as_deref())
+            && is_carried_out_by(manifest, adapter.as_deref())
             && contains(manifest.description.as_deref(), description.as_ref())
             && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
     };
@@ -152,8 +93,7 @@ pub(super) fn resources(command: &Resource, session: &Session) -> Exit {
             vec![type_name, capitalized(&kind), version, letters(item, &OF_RESOURCES), adapter, description]
         },
     }
-    .print(*output_format);
-    Exit::Success
+    .print(*format);
 }
 
 /// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
@@ -234,10 +174,11 @@ pub(crate) fn functions_like(name: Option<&str>, categories: &[String], descript
     shown.map(function_definition).collect()
 }
 
-pub(super) fn functions(command: &Function) -> Exit {
-    let Function::List { function_name, category, description, output_format } = command;
+/// Lists functions of expressions.
+pub(crate) fn functions(request: &FunctionsRequest) -> Exit {
+    let FunctionsRequest { name, categories, description, format } = request;
     Listing {
-        items: functions_like(function_name.as_deref(), category, description.as_deref()),
+        items: functions_like(name.as_deref(), categories, description.as_deref()),
         columns: &["Category", "Function", "Syntax", "Description"],
         row: |item| {
             let [categories, name, syntax, description] = row(item, ["category", "name", "syntax", "description"]);
@@ -245,14 +186,14 @@ pub(super) fn functions(command: &Function) -> Exit {
             vec![categories.join(", "), name, syntax, description]
         },
     }
-    .print(*output_format);
+    .print(*format);
     Exit::Success
 }
 
-pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
-    let Extension::List { extension_name, output_format } = command;
+/// Lists extensions of a name, in which `*` stands for any text.
+pub(crate) fn extensions(name: Option<&str>, format: Option<ListFormat>, env: &ProcessEnv) -> Exit {
     let session = session_here(env);
-    let name = extension_name.as_deref().unwrap_or("*");
+    let name = name.unwrap_or("*");
     let listed = session.listed_extensions();
     let found = listed.iter().filter(|extension| fits(name, extension.type_name.as_str()));
     session.trace_problems();
@@ -264,45 +205,14 @@ pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
             vec![type_name, version, letters(item, &OF_EXTENSIONS), description]
         },
     }
-    .print(*output_format);
+    .print(format);
     Exit::Success
 }
 
-pub(super) fn schema(command: &Schema) -> Exit {
+/// Prints the schema of a type of documents or results.
+pub(crate) fn schema(type_name: &str, format: Option<OutputFormat>) -> Exit {
     // The command line lets nothing else through.
-    let Some(schema) = schemas::schema(&command.type_name) else { return Exit::DscError };
-    data(&schema, command.output_format);
+    let Some(schema) = schemas::schema(type_name) else { return Exit::DscError };
+    data(&schema, format);
     Exit::Success
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(most: Option<usize>) -> Vec<String> {
-        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
-        let rows =
-            [row(["Test/Long", "1.0.0", "", "A description that is far too long"]), row(["Test/B", "2.0.0", "", ""])];
-        let text = table(&["Type", "Version", "Adapter", "Description"], &rows, most);
-        let plain = anstream::adapter::strip_str(&text).to_string();
-        plain.lines().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_table_is_as_wide_as_its_cells_or_as_the_terminal() {
-        assert_eq!(shown(None)[0], "Type       Version  Adapter  Description");
-        assert_eq!(shown(Some(100)), shown(None));
-        let narrow = ["Type       Version  Description", &"-".repeat(40), "Test/Long  1.0.0    A description that …"];
-        assert_eq!(shown(Some(40))[..3], narrow);
-        assert_eq!(shown(Some(25))[..3], ["Type       Version", &"-".repeat(18), "Test/Long  1.0.0"]);
-        assert_eq!(shown(Some(12))[..3], ["Type   Vers…", &"-".repeat(12), "Test…  1.0.0"]);
-    }
-
-    #[test]
-    fn no_line_is_wider_than_the_terminal() {
-        for most in 1..60 {
-            let widest = shown(Some(most)).iter().map(|line| line.chars().count()).max();
-            assert!(widest <= Some(most.max(4)), "{most}: {widest:?}");
-        }
-    }
 }

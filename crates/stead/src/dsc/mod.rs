@@ -10,40 +10,22 @@ mod progress;
 mod resource;
 pub(crate) mod validate;
 
-use std::path::Path;
-
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
 use stead_engine::{Refusal, Session, finding_line};
 
-use crate::args::{Extension, Function, Schema};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
 use crate::process_env::ProcessEnv;
+use crate::request::Given;
 
 pub(crate) use config::config;
+pub(crate) use listing::{extensions, functions, schema};
 pub(crate) use resource::resource;
 
-pub(crate) fn function(command: &Function) -> Exit {
-    listing::functions(command)
-}
-
-pub(crate) fn extension(command: &Extension, env: &ProcessEnv) -> Exit {
-    listing::extensions(command, env)
-}
-
-pub(crate) fn schema(command: &Schema) -> Exit {
-    listing::schema(command)
-}
-
-/// The text that `--input` or `--file` names; `None` when neither is there.
-fn given(session: &Session, inline: Option<&str>, file: Option<&Path>) -> Result<Option<Text>, Exit> {
-    let text = match (inline, file) {
-        (Some(text), _) => input::inline(text),
-        (None, Some(path)) => input::document(session, path),
-        (None, None) => return Ok(None),
-    };
-    text.map(Some).map_err(|error| unreadable(&error))
+/// The text of an input, if there is one.
+fn given(session: &Session, input: Option<&Given>) -> Result<Option<Text>, Exit> {
+    input.map(|given| input::given(session, given).map_err(|error| unreadable(&error))).transpose()
 }
 
 /// A session whose relative paths start from where this process is.

@@ -7,7 +7,7 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::wire::results::{self, reason};
 
-use crate::output::complain_json;
+use crate::terminal::complain_json;
 
 /// The lines of one activity.
 pub(super) struct Progress {

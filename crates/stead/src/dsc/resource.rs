@@ -1,7 +1,5 @@
 //! `resource list|get|set|test|delete|export|schema`
 
-use std::path::Path;
-
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Operation, Outcome};
 use stead_core::event::{Mode, Verify};
@@ -11,41 +9,41 @@ use stead_core::wire::results::{got, stated};
 
 use super::progress::Progress;
 use super::{check, describe, given, listing, refused, session_here, tell};
-use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
 use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::interrupt;
-use crate::output::{data, data_item, print};
 use crate::process_env::ProcessEnv;
+use crate::request::{GetFormat, Given, ProgressFormat, ResourceRequest, Target};
+use crate::terminal::{OutputFormat, data, data_item, print};
 use stead_engine::Session;
 use stead_engine::{Refusal, ResourceCall, set_mode};
 
-pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, env: &ProcessEnv) -> Exit {
+/// Does something with one resource, or lists resources.
+pub(crate) fn resource(request: &ResourceRequest, progress: ProgressFormat, env: &ProcessEnv) -> Exit {
     let session = session_here(env);
-    if progress == Some(ProgressFormat::Json) {
+    if progress == ProgressFormat::Json {
         Progress::of_search(|| _ = session.discovery().discovered());
     }
     let cancel = session.cancel().clone();
-    let done = match command {
-        Resource::List { .. } => Err(listing::resources(command, &session)),
-        Resource::Get { all, target, input, file, output_format } => {
-            get(session, *all, target, (input.as_deref(), file.as_deref()), *output_format)
+    let done = match request {
+        ResourceRequest::List(list) => {
+            listing::resources(list, &session);
+            Ok(())
         }
-        Resource::Set { target, input, what_if } => {
-            set(session, target, input, execution(what_if.what_if), env.settings.verification)
+        ResourceRequest::Get { target, input, all, format } => get(session, *all, target, input.as_ref(), *format),
+        ResourceRequest::Set { target, input, execution, format } => {
+            set(session, (target, input.as_ref()), *execution, *format, env.settings.verification)
         }
-        Resource::Test { target, input } => test(session, target, input),
-        Resource::Delete { target, input, what_if } => remove(session, target, input, execution(what_if.what_if)),
-        Resource::Check(check) => Err(check::check(session, check)),
-        Resource::Export { target, input } => export(session, target, input),
-        Resource::Describe { target } => describe(session, target),
-        Resource::Schema { target, output_format } => schema(session, target, *output_format),
+        ResourceRequest::Test { target, input, format } => test(session, target, input.as_ref(), *format),
+        ResourceRequest::Delete { target, input, execution, format } => {
+            remove(session, (target, input.as_ref()), *execution, *format)
+        }
+        ResourceRequest::Check(check) => Err(check::check(session, check)),
+        ResourceRequest::Export { target, input, format } => export(session, target, input.as_ref(), *format),
+        ResourceRequest::Describe(target) => describe(session, target),
+        ResourceRequest::Schema { target, format } => schema(session, target, *format),
     };
     interrupt::exit(&cancel, done.err().unwrap_or(Exit::Success))
-}
-
-fn execution(what_if: bool) -> Execution {
-    if what_if { Execution::WhatIf } else { Execution::Actual }
 }
 
 fn find(session: Session, target: &Target) -> Result<ResourceCall, Exit> {
@@ -92,14 +90,14 @@ fn get(
     session: Session,
     all: bool,
     target: &Target,
-    (inline, file): (Option<&str>, Option<&Path>),
+    input: Option<&Given>,
     format: Option<GetFormat>,
 ) -> Result<(), Exit> {
     if format == Some(GetFormat::JsonArray) && !all {
         tracing::error!("The 'json-array' output format is only supported with '--all'");
         return Err(Exit::DscArguments);
     }
-    let text = given(&session, inline, file)?;
+    let text = given(&session, input)?;
     let mut called = callable(session, target)?;
     let desired = desired(&mut called, text.as_ref())?;
     if let Some(result) = nested(&mut called, &desired, Mode::GET)? {
@@ -165,21 +163,21 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
 
 fn set(
     session: Session,
-    target: &Target,
-    input: &Input,
+    (target, input): (&Target, Option<&Given>),
     execution: Execution,
+    format: Option<OutputFormat>,
     verification: Verify,
 ) -> Result<(), Exit> {
     let text = required(&session, input, "Desired input is empty")?;
     let mut called = callable(session, target)?;
     let desired = desired(&mut called, Some(&text))?;
     if let Some(result) = nested(&mut called, &desired, set_mode(execution))? {
-        data(&result, input.output_format);
+        data(&result, format);
         return Ok(());
     }
     let record = called.ask(Operation::Set, execution, desired).map_err(refused)?;
     let result = record.response.as_deref().map_or(Json::Null, |response| stated(response, "afterState"));
-    data(&result, input.output_format);
+    data(&result, format);
     record.not_converged().map_or(Ok(()), |properties| unreached(target, properties, verification))
 }
 
@@ -195,38 +193,43 @@ fn unreached(target: &Target, properties: &[String], verification: Verify) -> Re
     Ok(())
 }
 
-fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
+fn test(session: Session, target: &Target, input: Option<&Given>, format: Option<OutputFormat>) -> Result<(), Exit> {
     let text = required(&session, input, "Expected input is required")?;
     let mut called = callable(session, target)?;
     let desired = desired(&mut called, Some(&text))?;
     if let Some(result) = nested(&mut called, &desired, Mode::TEST)? {
-        data(&result, input.output_format);
+        data(&result, format);
         return Ok(());
     }
-    data(&called.test(desired).map_err(refused)?, input.output_format);
+    data(&called.test(desired).map_err(refused)?, format);
     Ok(())
 }
 
-fn required(session: &Session, input: &Input, otherwise: &str) -> Result<Text, Exit> {
-    given(session, input.input.as_deref(), input.file.as_deref())?.ok_or_else(|| {
+fn required(session: &Session, input: Option<&Given>, otherwise: &str) -> Result<Text, Exit> {
+    given(session, input)?.ok_or_else(|| {
         tracing::error!("{otherwise}");
         Exit::DscArguments
     })
 }
 
-fn remove(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
-    let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
+fn remove(
+    session: Session,
+    (target, input): (&Target, Option<&Given>),
+    execution: Execution,
+    format: Option<OutputFormat>,
+) -> Result<(), Exit> {
+    let text = given(&session, input)?;
     let (called, desired) = called(session, target, text.as_ref())?;
     if let Some(predicted) = called.delete(desired, execution).map_err(refused)? {
-        data(&predicted, input.output_format);
+        data(&predicted, format);
     }
     Ok(())
 }
 
-fn export(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
-    let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
+fn export(session: Session, target: &Target, input: Option<&Given>, format: Option<OutputFormat>) -> Result<(), Exit> {
+    let text = given(&session, input)?;
     let (called, filter) = called(session, target, text.as_ref())?;
-    data(&called.export(filter).map_err(refused)?, input.output_format);
+    data(&called.export(filter).map_err(refused)?, format);
     Ok(())
 }
 

@@ -15,10 +15,10 @@ use stead_core::value::{Object, Value};
 use stead_system::Cancel;
 
 use super::call::{Operation, ToolCall};
-use crate::args;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::process_env::ProcessEnv;
+use crate::request;
 use crate::schemas;
 use stead_engine::{
     Execution as Plan, Refusal, ResourceCall, Session, SessionOptions, error_chain, finding_line, set_mode,
@@ -45,7 +45,7 @@ impl Tools {
             ToolCall::Function { name, parameters } => call_function(&session, &name, &parameters),
             ToolCall::ListFunctions { name, category, description } => {
                 let categories: Vec<String> =
-                    category.iter().map(|each| args::category(each)).collect::<Result<_, _>>()?;
+                    category.iter().map(|each| request::category(each)).collect::<Result<_, _>>()?;
                 Ok(json!({ "functions": functions_like(name.as_deref(), &categories, description.as_deref()) }))
             }
             ToolCall::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),

@@ -25,7 +25,7 @@ use stead_system::interrupt::Notice;
 
 use crate::input;
 use crate::interrupt;
-use crate::output::print_now;
+use crate::terminal::print_now;
 use message::answer;
 pub(crate) use message::{Problem, Request, log, object};
 

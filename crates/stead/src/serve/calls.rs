@@ -21,8 +21,8 @@ use stead_resources::builtin_of;
 use stead_system::Cancel;
 
 use super::protocol::{Initialize, ResourceParams, VERSION};
-use crate::output::print_now;
 use crate::rpc::{self, Problem, Request, Work, object};
+use crate::terminal::print_now;
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
 pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, Problem> {

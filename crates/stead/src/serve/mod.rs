@@ -13,30 +13,33 @@ use stead_core::call::Execution;
 use stead_engine::{Session, error_chain};
 use stead_system::Cancel;
 
-use crate::args::Serve;
 use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
-use crate::output::complain;
 use crate::process_env::ProcessEnv;
+use crate::request::ServeRequest;
 use crate::rpc::{Problem, Protocol, Request, Server, Turn, Work};
+use crate::terminal::complain;
 use protocol::{CancelParams, only_say, type_of};
 
 /// Answers requests until the input ends.
-pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
+pub(crate) fn serve(request: &ServeRequest, env: &ProcessEnv) -> Exit {
     let stop = Cancel::default();
-    let is_replay = arguments.replay.is_some();
+    let (sets, is_replay) = match request {
+        ServeRequest::Converse => (Execution::Actual, false),
+        ServeRequest::Replay { sets, .. } => (*sets, true),
+    };
     let resources = Resources {
         session: env.host.session(input::current_folder()),
-        sets: if !is_replay || arguments.apply { Execution::Actual } else { Execution::WhatIf },
+        sets,
         // A file of requests need not begin with `initialize`.
         greeted: AtomicBool::new(is_replay),
         noted: AtomicBool::default(),
     };
     let server = Server::new(env.host.clone(), resources);
-    let done = match &arguments.replay {
-        Some(path) => server.replay(path, &stop),
-        None => server.converse(&stop),
+    let done = match request {
+        ServeRequest::Converse => server.converse(&stop),
+        ServeRequest::Replay { file, .. } => server.replay(file, &stop),
     };
     let flushed = server.protocol().flush().map_err(|error| error_chain(&error));
     match done.and(flushed) {

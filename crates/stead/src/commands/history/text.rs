@@ -17,9 +17,8 @@ use stead_host::journal::RunId;
 use stead_resources::builtin;
 
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
-use super::super::values::{painted, plain};
 use super::{Entry, Recorded};
-use crate::dsc::listing::table;
+use crate::terminal::{self, painted, plain, table};
 
 /// Runs in a table, one a line.
 pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
@@ -30,7 +29,7 @@ pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
     table(
         &["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"],
         &rows,
-        stead_system::terminal::width(&std::io::stdout()),
+        terminal::width(&std::io::stdout()),
     )
 }
 

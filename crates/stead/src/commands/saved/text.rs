@@ -10,12 +10,22 @@ use stead_core::visible::visible;
 use stead_engine::{Difference, SavedPlan, is_single};
 use stead_resources::builtin;
 
+use crate::request::Detail;
+
 use super::super::report::{UNKNOWN, counts, described, heading_of, headline, until, wording};
 
 /// The lines, as a plan prints them, without the time that it took. In brief, only the first one of each instance.
-pub(super) fn text(plan: &SavedPlan, brief: bool) -> String {
+pub(super) fn text(plan: &SavedPlan, detail: Detail) -> String {
     let shown = plan.instances.iter().filter(|each| is_single(each));
-    let lines: String = shown.map(|each| headline_of(each) + &if brief { String::new() } else { body(each) }).collect();
+    let lines: String = shown
+        .map(|each| {
+            headline_of(each)
+                + &match detail {
+                    Detail::Brief => String::new(),
+                    Detail::Full => body(each),
+                }
+        })
+        .collect();
     format!("{lines}Plan: {}\n", counts(Mode::PLAN, &plan.totals()))
 }
 

@@ -1,0 +1,149 @@
+//! The commands.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::agent::Agent;
+use super::deferred::Deferred;
+use super::document::{Apply, Document, Graph, Lint, Plan};
+use super::dsc::{Config, Extension, Function, Resource, Schema};
+use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand};
+use super::history::History;
+use super::machine::{Doctor, Explain, Facts, Puppetize};
+use super::resource::{Export, Get, Invoke, Serve, Set};
+use super::values::seconds;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what apply would change; changes nothing
+    Plan(Deferred<Plan>),
+    /// Bring the machine into the state of the document
+    Apply(Deferred<Apply>),
+    /// Show a plan that 'plan --out' saved
+    Show(Deferred<Show>),
+    /// Report drift: what is not in the state of the document
+    Check(Deferred<Document>),
+    /// Bundle a document with the files it reads
+    Bundle(Deferred<Bundle>),
+    /// Print the order and the dependencies of a document
+    Graph(Deferred<Graph>),
+    /// Check a document without looking at the machine
+    Lint(Deferred<Lint>),
+    /// Format documents; changes only white space
+    Fmt(Deferred<Fmt>),
+    /// Create a document or a resource to start from
+    New {
+        #[command(subcommand)]
+        command: Deferred<New>,
+    },
+    /// Explain a code, a function, or a resource and its properties
+    Explain(Deferred<Explain>),
+    /// Evaluate an expression
+    Eval(Deferred<Eval>),
+    /// Convert SLS files of Idem into documents
+    Sls {
+        #[command(subcommand)]
+        command: Deferred<SlsCommand>,
+    },
+    /// List the runs that 'apply --record' recorded, or show one of them
+    History(Deferred<History>),
+    /// Work with a configuration document, as dsc does
+    Config(Deferred<Config>),
+    /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
+    Agent(Deferred<Agent>),
+    /// Call one resource directly, as dsc does
+    Resource {
+        /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+        #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+        deadline: Option<Duration>,
+        #[command(subcommand)]
+        command: Deferred<Resource>,
+    },
+    /// Show one instance of a resource, or all instances, as a document
+    Get(Deferred<Get>),
+    /// Set properties of one instance of a resource, without a document
+    Set(Deferred<Set>),
+    /// Export all instances of resource types as a document
+    Export(Deferred<Export>),
+    /// Show facts about this machine
+    Facts(Deferred<Facts>),
+    /// Check whether stead finds what it needs on this machine
+    Doctor(Deferred<Doctor>),
+    /// Call one method of one resource, as Invoke-DscResource does
+    Invoke(Deferred<Invoke>),
+    /// List the functions of expressions
+    Function {
+        #[command(subcommand)]
+        command: Deferred<Function>,
+    },
+    /// List extensions
+    Extension {
+        #[command(subcommand)]
+        command: Deferred<Extension>,
+    },
+    /// Print the JSON Schema of documents or results
+    Schema(Deferred<Schema>),
+    /// Generate a Puppet module for resources
+    Puppetize(Deferred<Puppetize>),
+    /// Answer the calls of another program, such as Puppet, over standard input and output
+    Serve(Deferred<Serve>),
+    /// Help an editor with documents, by the Language Server Protocol on standard input and output
+    Lsp,
+    /// Serve the Model Context Protocol on standard input and output
+    #[command(visible_alias = "mcp")]
+    Server,
+    /// Print a script that completes commands in a shell
+    Completer {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of a command
+    #[command(hide = true)]
+    Manual {
+        /// The command, such as 'agent apply' [default: the program]
+        command: Vec<String>,
+    },
+}
+
+impl Command {
+    /// The document that a command is about, where it is stated as for most of them.
+    pub(super) fn document(&self) -> Option<&Document> {
+        match self {
+            Self::Check(document) => Some(document),
+            Self::Lint(lint) => Some(&lint.document),
+            Self::Plan(plan) => Some(&plan.document),
+            Self::Apply(apply) => Some(&apply.document),
+            Self::Graph(graph) => Some(&graph.document),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of the commands that dsc does not have.
+    pub(crate) fn is_for_users(&self) -> bool {
+        !matches!(
+            self,
+            Self::Config(_)
+                | Self::Resource { .. }
+                | Self::Function { .. }
+                | Self::Extension { .. }
+                | Self::Schema(_)
+                | Self::Server
+                | Self::Completer { .. }
+        )
+    }
+
+    /// How long one program may take.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::Config(config) => config.deadline,
+            Self::Resource { deadline, .. } => *deadline,
+            Self::Invoke(invoke) => invoke.deadline,
+            Self::Get(get) => get.deadline,
+            Self::Set(set) => set.deadline,
+            Self::Export(export) => export.deadline,
+            Self::Serve(serve) => serve.deadline,
+            other => other.document()?.deadline,
+        }
+    }
+}

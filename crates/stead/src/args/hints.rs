@@ -1,0 +1,70 @@
+//! Hints for options and commands that are called otherwise here.
+
+use std::ffi::OsString;
+
+use clap::CommandFactory;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::Arguments;
+
+/// The same error, with a hint where an option is meant that the command has by another name, or another command has.
+pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    if let Some(hint) = error.get(ContextKind::InvalidSubcommand).and_then(known_elsewhere) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+        return error;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    let command = called(words, option);
+    let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
+    let hint = match option.as_str() {
+        "--dry-run" | "--what-if" | "--noop" | "--check" if has("what-if") => "'--what-if' shows what would change",
+        "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",
+        "--diff" | "-D" => "plans and results show each difference without it",
+        "--tags" | "--limit" | "--target" | "-l" | "-t" if has("only") => {
+            "'--only' limits a run to names, types and tags"
+        }
+        "--skip-tags" if has("skip") => "'--skip' leaves out names, types and tags",
+        "--var" | "--extra-vars" | "-e" if has("set") => "'--set NAME=VALUE' supplies a parameter",
+        "--var-file" | "--vars-file" | "--values" if has("parameters-file") => {
+            "'--parameters-file' names a file with parameters"
+        }
+        "--auto-approve" | "--assume-yes" if has("yes") => "'--yes' asks nothing",
+        "--json" if has("output") => "'-o json' prints JSON",
+        "--inventory" | "-i" | "--host" => {
+            "a document is for this machine; run stead on each, or deliver it with 'stead agent'"
+        }
+        "--root" if has("system-root") && has("relative-to") => {
+            "'--system-root' names another operating system, '--relative-to' where relative paths start"
+        }
+        "--root" if has("system-root") => "'--system-root' names another operating system",
+        "--root" if has("relative-to") => "'--relative-to' names where relative paths start",
+        _ => return error,
+    };
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+    error
+}
+
+/// What a command of other programs is here.
+fn known_elsewhere(word: &ContextValue) -> Option<&'static str> {
+    let ContextValue::String(word) = word else { return None };
+    match word.as_str() {
+        "init" | "create" => Some("'stead new document' writes a document to start from"),
+        "validate" => Some("'stead lint' checks a document"),
+        "format" => Some("'stead fmt' formats documents"),
+        _ => None,
+    }
+}
+
+/// The command that an option stands behind, with its options.
+fn called(words: &[OsString], option: &str) -> clap::Command {
+    let mut all = Arguments::command();
+    all.build();
+    let deeper = |command: clap::Command, word: &OsString| command.find_subcommand(word).cloned().unwrap_or(command);
+    let is_option = |word: &&OsString| word.to_str().is_some_and(|word| word.starts_with(option));
+    words.iter().skip(1).take_while(|word| !is_option(word)).fold(all, deeper)
+}

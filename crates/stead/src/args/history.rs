@@ -1,0 +1,67 @@
+//! `history`, and the recording of runs.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+
+use super::values::at_least_one;
+use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
+use crate::terminal::Output;
+
+/// Whether and where a run is recorded.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Recording")]
+pub(super) struct Recording {
+    /// Record what the run does, for 'stead history'
+    #[arg(long, env = "STEAD_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    record: bool,
+    /// How many recorded runs are kept; the oldest are removed
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
+    keep_runs: NonZeroUsize,
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, value_name = "FOLDER")]
+    runs: Option<PathBuf>,
+}
+
+impl Recording {
+    /// Where a run is recorded, if it is.
+    pub(super) fn request(self) -> Option<RecordingRequest> {
+        self.record.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    runs: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Number of runs to list
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+    #[command(subcommand)]
+    command: Option<HistoryCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HistoryCommand {
+    /// Show every instance of a run, and every attempt at it
+    Show {
+        /// The run, or the first characters of its name; 'last' is the newest
+        run: String,
+    },
+}
+
+impl From<History> for HistoryRequest {
+    fn from(history: History) -> Self {
+        let shows = match history.command {
+            Some(HistoryCommand::Show { run }) => HistoryView::Run(run),
+            None => HistoryView::Newest(history.lines),
+        };
+        Self { runs: history.runs, output: history.output, shows }
+    }
+}

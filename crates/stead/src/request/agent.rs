@@ -1,0 +1,87 @@
+//! Requests to an agent, or to be one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stead_agent::Stage;
+
+use super::Supplied;
+use crate::terminal::Output;
+
+/// `agent`
+#[derive(Debug)]
+pub(crate) struct AgentRequest {
+    /// The state directory of the agent, where it is not the usual one.
+    pub(crate) state: Option<PathBuf>,
+    pub(crate) output: Output,
+    pub(crate) task: AgentTask,
+}
+
+/// What is asked of an agent.
+#[derive(Debug)]
+pub(crate) enum AgentTask {
+    /// To run until it is stopped.
+    Run {
+        /// The file that tells one boot of the machine from another, where it is not the usual one.
+        boot_id: Option<PathBuf>,
+        /// How long a job may go on after a request to end.
+        stop_grace: Option<Duration>,
+    },
+    Install,
+    /// Only the unit that 'install' writes.
+    PrintUnit,
+    /// To apply the document that is staged.
+    ApplyStaged {
+        waits: Option<Patience>,
+    },
+    Deliver(DeliveryRequest),
+    Restore {
+        generation: Option<u64>,
+        force: bool,
+        waits: Option<Patience>,
+    },
+    WaitForRest(Patience),
+    WaitForJob(Patience),
+    LoadSettings(PathBuf),
+    Status,
+    Check,
+    Get,
+    /// A question whose answer is only shown.
+    Look(AgentQuestion),
+}
+
+/// A question to an agent whose answer is shown as it is.
+#[derive(Debug)]
+pub(crate) enum AgentQuestion {
+    Acknowledge,
+    Stop { force: bool },
+    History,
+    Diff { from: Option<u64>, to: Option<u64> },
+    Remove { stage: Stage, force: bool },
+    Report(String),
+    Reports { most: usize, after: Option<u64> },
+    Logs { most: usize },
+    Settings,
+    ChangeSettings(Vec<(String, String)>),
+}
+
+/// A document for an agent.
+#[derive(Debug)]
+pub(crate) struct DeliveryRequest {
+    /// The file, or standard input for `-`.
+    pub(crate) file: PathBuf,
+    pub(crate) supplied: Supplied,
+    /// True if it replaces a pending document even if the settings refuse that.
+    pub(crate) force: bool,
+    /// True if it is only staged.
+    pub(crate) publish: bool,
+    pub(crate) waits: Option<Patience>,
+}
+
+/// How long something is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) timeout: Option<Duration>,
+    /// Also after an attempt has failed, and for maintenance windows.
+    pub(crate) until_converged: bool,
+}

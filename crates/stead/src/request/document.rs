@@ -1,0 +1,292 @@
+//! Requests with a document.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stead_core::bundle::Bundle;
+use stead_core::identity::DocumentIdentity;
+use stead_engine::{Parts, PlanError, Prepared, ReconcileOptions, SavedPlan, Session};
+
+use crate::terminal::Output;
+
+/// A document, and which part of which system it is for.
+#[derive(Debug)]
+pub(crate) struct DocumentRequest {
+    pub(crate) origin: Origin,
+    pub(crate) supplied: Supplied,
+    pub(crate) parts: Parts,
+    /// The folder of the operating system that is managed instead of the running one.
+    pub(crate) system_root: Option<PathBuf>,
+    pub(crate) width: Width,
+}
+
+impl DocumentRequest {
+    /// A document that a command made of its arguments.
+    pub(crate) fn on_command_line(text: String) -> Self {
+        let name = "<command line>".to_owned();
+        let path = PathBuf::from("-");
+        Self {
+            origin: Origin::Made(MadeDocument { path, name, text, bundle: None, identity: None }),
+            supplied: Supplied::default(),
+            parts: Parts::default(),
+            system_root: None,
+            width: Width::default(),
+        }
+    }
+
+    /// The document of a saved plan, with its parameters and those that are given now.
+    pub(crate) fn of_plan(self, plan: &SavedPlan) -> Result<Self, PlanError> {
+        let made = MadeDocument {
+            path: self.path().to_owned(),
+            name: plan.name.clone(),
+            text: plan.document.clone(),
+            bundle: plan.bundle()?,
+            identity: plan.identity.clone(),
+        };
+        let supplied = Supplied {
+            parameters: Some(serde_json::json!({ "parameters": plan.parameters }).to_string()),
+            files: Vec::new(),
+            single: self.supplied.single,
+            root: Some(plan.root.clone()),
+        };
+        Ok(Self {
+            origin: Origin::Made(made),
+            supplied,
+            parts: Parts { only: plan.only.clone(), skip: plan.skip.clone() },
+            system_root: plan.system_root.clone(),
+            width: self.width,
+        })
+    }
+
+    /// Where the document is, or what it was made of; `-` for standard input.
+    pub(crate) fn path(&self) -> &Path {
+        match &self.origin {
+            Origin::Path(path) => path,
+            Origin::Made(made) => &made.path,
+        }
+    }
+}
+
+/// Where a document comes from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// A file, or standard input for `-`.
+    Path(PathBuf),
+    /// It is not read.
+    Made(MadeDocument),
+}
+
+impl Origin {
+    /// The text of a file, as it would be if this were in it.
+    pub(crate) fn of_text(path: &Path, text: String) -> Self {
+        let name = path.display().to_string();
+        Self::Made(MadeDocument { path: path.to_owned(), name, text, bundle: None, identity: None })
+    }
+}
+
+/// A document that was not read from where it says.
+#[derive(Debug)]
+pub(crate) struct MadeDocument {
+    /// The path whose folder relative paths start in.
+    pub(crate) path: PathBuf,
+    /// The name of the text in messages.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// The bundle that it came in.
+    pub(crate) bundle: Option<Arc<Bundle>>,
+    /// Its identity between runs.
+    pub(crate) identity: Option<DocumentIdentity>,
+}
+
+/// Values for the parameters of a document, and where relative paths start.
+#[derive(Debug, Default)]
+pub(crate) struct Supplied {
+    /// JSON or YAML.
+    pub(crate) parameters: Option<String>,
+    /// Files, of which later ones win.
+    pub(crate) files: Vec<PathBuf>,
+    /// Single parameters by name, which win over all others.
+    pub(crate) single: Vec<(String, String)>,
+    /// The folder that relative paths start in, where it is not that of the document.
+    pub(crate) root: Option<PathBuf>,
+}
+
+/// How many instances are worked on at once, if that is stated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Width(pub(crate) Option<NonZeroUsize>);
+
+impl Width {
+    /// The number for a document. For a single instance, the number of processors is not looked up.
+    pub(crate) fn of(self, session: &Session, prepared: &Prepared) -> NonZeroUsize {
+        let is_single = prepared.graph.iter().nth(1).is_none();
+        let usual = || if is_single { NonZeroUsize::MIN } else { session.host().width() };
+        self.0.unwrap_or_else(usual)
+    }
+}
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub(crate) output: Output,
+    pub(crate) volume: Volume,
+    pub(crate) detail: Detail,
+    /// True if events are printed as lines of JSON on standard error.
+    pub(crate) events: bool,
+    /// True if the slowest instances are listed.
+    pub(crate) timings: bool,
+}
+
+/// Which instances are printed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Volume {
+    /// Those that failed, and no warnings.
+    Quiet,
+    /// And those that changed.
+    Usual,
+    /// And those that did not.
+    Verbose,
+}
+
+/// How much is printed of one instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// A line.
+    Brief,
+    /// And what differs.
+    Full,
+}
+
+/// `plan`
+#[derive(Debug)]
+pub(crate) struct PlanRequest {
+    pub(crate) document: DocumentRequest,
+    pub(crate) view: View,
+    /// The file that the plan is saved in.
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `apply`
+#[derive(Debug)]
+pub(crate) struct ApplyRequest {
+    pub(crate) document: DocumentRequest,
+    pub(crate) view: View,
+    /// True if users are asked before something is removed.
+    pub(crate) asks: bool,
+    pub(crate) reconcile: ReconcileOptions,
+    /// Where the run is recorded, if it is.
+    pub(crate) recording: Option<RecordingRequest>,
+}
+
+/// The recording of a run.
+#[derive(Debug)]
+pub(crate) struct RecordingRequest {
+    /// How many recorded runs are kept.
+    pub(crate) keep: NonZeroUsize,
+    /// The directory of recorded runs, where it is not the usual one.
+    pub(crate) runs: Option<PathBuf>,
+}
+
+/// `graph`
+#[derive(Debug)]
+pub(crate) struct GraphRequest {
+    pub(crate) document: DocumentRequest,
+    pub(crate) shows: GraphView,
+    pub(crate) output: Output,
+}
+
+/// What is shown of a graph.
+#[derive(Debug)]
+pub(crate) enum GraphView {
+    /// All of it.
+    Drawing(Drawing),
+    /// Why the instances of this name wait, and what waits for them.
+    Why(String),
+}
+
+/// The language of a drawing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Drawing {
+    /// For Graphviz.
+    Dot,
+    /// For Mermaid.
+    Mermaid,
+}
+
+/// `lint`
+#[derive(Debug)]
+pub(crate) struct LintRequest {
+    pub(crate) document: DocumentRequest,
+    /// True if mistakes are fixed where only one fix is possible.
+    pub(crate) fix: bool,
+    /// True if what dsc does not support is reported as well.
+    pub(crate) portable: bool,
+    pub(crate) form: LintForm,
+    pub(crate) volume: Volume,
+}
+
+/// The form of the findings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LintForm {
+    Output(Output),
+    /// SARIF 2.1.0, which code hosts and editors read.
+    Sarif,
+}
+
+impl LintForm {
+    /// The form of what keeps a document from being checked.
+    pub(crate) fn output(self) -> Output {
+        match self {
+            Self::Output(output) => output,
+            Self::Sarif => Output::Text,
+        }
+    }
+}
+
+/// `show`
+#[derive(Debug)]
+pub(crate) struct ShowRequest {
+    /// The saved plan.
+    pub(crate) file: PathBuf,
+    pub(crate) detail: Detail,
+    pub(crate) output: Output,
+}
+
+/// `bundle`
+#[derive(Debug)]
+pub(crate) struct BundleRequest {
+    pub(crate) document: PathBuf,
+    pub(crate) out: PathBuf,
+    /// The folder that relative paths start in, where it is not that of the document.
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) output: Output,
+}
+
+/// `eval`
+#[derive(Debug)]
+pub(crate) struct EvalRequest {
+    /// One expression, or those of standard input.
+    pub(crate) expression: Option<String>,
+    /// The document whose parameters, variables and functions can be used.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) supplied: Supplied,
+    pub(crate) output: Output,
+}
+
+/// `history`
+#[derive(Debug)]
+pub(crate) struct HistoryRequest {
+    /// The directory of recorded runs, where it is not the usual one.
+    pub(crate) runs: Option<PathBuf>,
+    pub(crate) output: Output,
+    pub(crate) shows: HistoryView,
+}
+
+/// Which recorded runs are shown.
+#[derive(Debug)]
+pub(crate) enum HistoryView {
+    /// The newest ones, so many, a line each.
+    Newest(usize),
+    /// The run of a name, or of the first characters of one.
+    Run(String),
+}

@@ -1,0 +1,89 @@
+//! What is asked of this program, as plain data: the command line is read into it once, and nothing below knows that there
+//! is one.
+
+mod agent;
+mod document;
+mod dsc;
+mod resource;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stead_host::settings::{TraceFormat, TraceLevel};
+
+pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
+pub(crate) use document::{
+    ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, EvalRequest, GraphRequest, GraphView,
+    HistoryRequest, HistoryView, LintForm, LintRequest, Origin, PlanRequest, RecordingRequest, ShowRequest, Supplied,
+    View, Volume, Width,
+};
+pub(crate) use dsc::{
+    Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
+    ProgressFormat, ResourceRequest, Target, TestForm, category,
+};
+pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
+
+/// What is decided for the whole process.
+#[derive(Debug)]
+pub(crate) struct ProcessRequest {
+    pub(crate) trace_level: Option<TraceLevel>,
+    pub(crate) trace_format: Option<TraceFormat>,
+    pub(crate) ignores_settings: bool,
+    /// True if every call of PowerShell is a process of its own.
+    pub(crate) isolated: bool,
+    /// Names of variables that the programs of resources get.
+    pub(crate) environment: Vec<String>,
+    /// How long one program may take.
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// A text that is given to a command.
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
+    /// The text itself.
+    Inline(String),
+    /// A file, or standard input for `-`.
+    File(PathBuf),
+}
+
+/// `fmt`
+#[derive(Debug)]
+pub(crate) struct FmtRequest {
+    pub(crate) paths: Vec<PathBuf>,
+    /// True if files that are not formatted are listed, and stay.
+    pub(crate) lists: bool,
+    /// True if what would change is shown, and files stay.
+    pub(crate) shows_changes: bool,
+}
+
+/// `new`
+#[derive(Debug)]
+pub(crate) enum NewRequest {
+    Document(NewDocumentRequest),
+    Resource(NewResourceRequest),
+}
+
+/// `new document`
+#[derive(Debug)]
+pub(crate) struct NewDocumentRequest {
+    pub(crate) file: PathBuf,
+    /// The resources of which it has an instance each.
+    pub(crate) from: Vec<String>,
+}
+
+/// `new resource`
+#[derive(Debug)]
+pub(crate) struct NewResourceRequest {
+    /// The type of the resource.
+    pub(crate) name: String,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) language: Language,
+}
+
+/// The language of the program of a new resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Language {
+    Sh,
+    Python,
+    Rust,
+}

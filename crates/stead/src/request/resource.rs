@@ -1,0 +1,74 @@
+//! Requests with a resource, and no document.
+
+use std::path::PathBuf;
+
+use stead_core::call::Execution;
+use stead_engine::{Method, ResourceSpecification};
+use stead_puppet::ModuleOptions;
+
+use super::{Given, View};
+use crate::terminal::{Output, OutputFormat};
+
+/// `get`
+#[derive(Debug)]
+pub(crate) struct GetRequest {
+    pub(crate) resource: String,
+    /// What names one instance; all are meant without it.
+    pub(crate) words: Vec<String>,
+    pub(crate) output: Output,
+}
+
+/// `set`
+#[derive(Debug)]
+pub(crate) struct SetRequest {
+    pub(crate) resource: String,
+    /// What names the instance, and the properties that it should have.
+    pub(crate) words: Vec<String>,
+    pub(crate) execution: Execution,
+    /// True if users are asked before something is removed.
+    pub(crate) asks: bool,
+    pub(crate) view: View,
+}
+
+/// `export`
+#[derive(Debug)]
+pub(crate) struct ExportRequest {
+    /// Types, each with the assignments that limit it.
+    pub(crate) words: Vec<String>,
+    pub(crate) output: Output,
+}
+
+/// `invoke`
+#[derive(Debug)]
+pub(crate) struct InvokeRequest {
+    pub(crate) resource: ResourceSpecification,
+    pub(crate) method: Method,
+    /// Single properties, which win over those of the input.
+    pub(crate) properties: Vec<(String, String)>,
+    pub(crate) input: Option<Given>,
+    pub(crate) ignores_run_as_credential: bool,
+    pub(crate) format: Option<OutputFormat>,
+}
+
+/// `puppetize`
+pub(crate) struct PuppetizeRequest {
+    pub(crate) types: Vec<String>,
+    /// The adapter of which all resources are meant.
+    pub(crate) adapter: Option<String>,
+    /// The module of PowerShell of which all resources are meant.
+    pub(crate) powershell_module: Option<String>,
+    pub(crate) options: ModuleOptions,
+    /// The directory of the module.
+    pub(crate) folder: PathBuf,
+    /// True if nothing is written, and stale files are listed.
+    pub(crate) only_checks: bool,
+}
+
+/// `serve`
+#[derive(Debug)]
+pub(crate) enum ServeRequest {
+    /// Requests come from standard input.
+    Converse,
+    /// They are in a file, and sets are carried out like this.
+    Replay { file: PathBuf, sets: Execution },
+}

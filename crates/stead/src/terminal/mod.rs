@@ -1,0 +1,52 @@
+//! Everything that is printed, and the terminal that it may reach: text, colours, tables, progress.
+//!
+//! Nothing is printed elsewhere, and so no text of others reaches a terminal that it would obey: see [`print`] and
+//! [`json`].
+
+mod data;
+mod findings;
+mod forms;
+mod output;
+mod progress;
+mod table;
+mod untrusted;
+
+use std::io::{self, IsTerminal};
+use std::sync::LazyLock;
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) use data::{data, data_as, data_item, list_item};
+pub(crate) use findings::show_findings;
+pub(crate) use forms::{ListFormat, Output, OutputFormat, json, pretty, yaml};
+pub(crate) use output::{
+    complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured, print_exactly,
+    print_now, written_soon,
+};
+pub(crate) use progress::Progress;
+pub(crate) use stead_system::terminal::width;
+pub(crate) use table::table;
+pub(crate) use untrusted::plain;
+
+static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
+
+/// Whether users read standard output.
+pub(crate) fn is_terminal() -> bool {
+    *IS_TERMINAL
+}
+
+/// Whether users read standard error.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether messages on standard error are coloured: for users, unless they asked for none.
+pub(crate) fn is_coloured() -> bool {
+    is_watched() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Text in a colour.
+pub(crate) fn painted(color: AnsiColor, text: &str) -> String {
+    let paint = Style::new().fg_color(Some(color.into()));
+    format!("{paint}{text}{paint:#}")
+}
