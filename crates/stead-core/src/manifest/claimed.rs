@@ -13,14 +13,14 @@ pub struct ClaimedProperty {
     /// Its name.
     pub property: String,
     /// How much of what is there it is about.
-    pub reach: Reach,
+    pub extent: ClaimedExtent,
     /// The use that the instance makes of it.
-    pub access: Access,
+    pub access: ClaimedAccess,
 }
 
 /// How much of what is at a path a claim is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum ClaimedExtent {
     /// The file.
     File,
     /// A folder and everything below it.
@@ -29,7 +29,7 @@ pub enum Reach {
 
 /// The use that an instance makes of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Access {
+pub enum ClaimedAccess {
     /// It creates, changes and removes it.
     #[default]
     Manages,
@@ -57,11 +57,11 @@ impl CommandResource {
 
 impl ClaimedProperty {
     fn extent(&self, desired: &Object) -> Extent {
-        match (self.access, self.reach) {
-            (Access::Reads, _) => Extent::Read,
-            (Access::Manages, _) if !exists(desired) => Extent::Absent,
-            (Access::Manages, Reach::File) => Extent::Whole,
-            (Access::Manages, Reach::Tree) => Extent::Tree { purge: false },
+        match (self.access, self.extent) {
+            (ClaimedAccess::Reads, _) => Extent::Read,
+            (ClaimedAccess::Manages, _) if !exists(desired) => Extent::Absent,
+            (ClaimedAccess::Manages, ClaimedExtent::File) => Extent::Whole,
+            (ClaimedAccess::Manages, ClaimedExtent::Tree) => Extent::Tree { purge: false },
         }
     }
 
@@ -69,7 +69,7 @@ impl ClaimedProperty {
     fn paths<'d>(&self, desired: &'d Object) -> Option<Vec<&'d Path>> {
         let absolute = |value: &'d Value| value.as_str().map(Path::new).filter(|path| path.is_absolute());
         match desired.get(&self.property) {
-            None | Some(Value::Null) => (self.access == Access::Reads).then(Vec::new),
+            None | Some(Value::Null) => (self.access == ClaimedAccess::Reads).then(Vec::new),
             Some(Value::Array(values)) => values.iter().map(absolute).collect(),
             Some(value) => Some(vec![absolute(value)?]),
         }

@@ -25,7 +25,7 @@ use crate::id::TypeName;
 use crate::wait::Wait;
 
 pub use catalog::{Catalog, NotFound};
-pub use claimed::{Access, ClaimedProperty, Reach};
+pub use claimed::{ClaimedAccess, ClaimedExtent, ClaimedProperty};
 pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };

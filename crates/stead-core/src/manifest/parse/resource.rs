@@ -8,8 +8,9 @@ use crate::diag::Diagnostic;
 use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
-    Access, AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedProperty, CommandResource, Implementation,
-    Kind, Manifest, Method, OperationSecurity, Promises, Reach, SchemaSource, SecretPlaces, codes,
+    AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedAccess, ClaimedExtent, ClaimedProperty,
+    CommandResource, Implementation, Kind, Manifest, Method, OperationSecurity, Promises, SchemaSource, SecretPlaces,
+    codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -46,8 +47,8 @@ const CONTEXTS: [(&str, SecurityContext); 3] = [
 ];
 
 const CLAIM_KEYS: [&str; 3] = ["property", "extent", "access"];
-const REACHES: [(&str, Reach); 2] = [("file", Reach::File), ("tree", Reach::Tree)];
-const ACCESSES: [(&str, Access); 2] = [("manages", Access::Manages), ("reads", Access::Reads)];
+const EXTENTS: [(&str, ClaimedExtent); 2] = [("file", ClaimedExtent::File), ("tree", ClaimedExtent::Tree)];
+const ACCESSES: [(&str, ClaimedAccess); 2] = [("manages", ClaimedAccess::Manages), ("reads", ClaimedAccess::Reads)];
 
 const METHOD_KEYS: [&str; 4] = ["executable", "args", "input", "requireSecurityContext"];
 const PLAIN_METHOD_KEYS: [&str; 3] = ["executable", "args", "input"];
@@ -127,10 +128,10 @@ impl Parser<'_> {
         self.reader.members(node, "a claim", &CLAIM_KEYS, Unknown::Refused)?;
         let name = self.reader.required(node, "property", "a claim");
         let property = name.and_then(|name| self.claimed_property(name, schema));
-        let reach = self.reader.required(node, "extent", "a claim");
-        let reach = reach.and_then(|reach| self.reader.word(reach, "'extent'", &REACHES));
+        let extent = self.reader.required(node, "extent", "a claim");
+        let extent = extent.and_then(|extent| self.reader.word(extent, "'extent'", &EXTENTS));
         let access = self.reader.optional_word(node, "access", &ACCESSES).unwrap_or_default();
-        Some(ClaimedProperty { property: property?, reach: reach?, access })
+        Some(ClaimedProperty { property: property?, extent: extent?, access })
     }
 
     /// The name of a property, which a schema in the manifest must have.
