@@ -101,6 +101,15 @@ impl ToolCall {
         from.end().map(|()| request)
     }
 
+    /// What it is about: calls about the same have answers of about the same size.
+    pub(super) fn subject(&self) -> String {
+        match self {
+            Self::Config { document, .. } => format!("a document of {} KiB", document.len() >> 10),
+            Self::Resource { type_name, .. } => type_name.clone(),
+            _ => String::new(),
+        }
+    }
+
     /// Whether it may change the machine.
     pub(super) fn changes(&self) -> bool {
         match self {

@@ -11,7 +11,6 @@ mod tool_calls;
 mod tools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -21,7 +20,7 @@ use stead_system::Cancel;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::rpc::{Problem, Protocol, Request, Server, Turn, Work, object};
+use crate::rpc::{About, Problem, Protocol, Request, Server, Turn, Work, object};
 use call::ToolCall;
 use tool_calls::Tools;
 
@@ -42,7 +41,7 @@ const UNSUPPORTED_VERSION: i32 = -32022;
 pub(crate) fn serve(env: ProcessEnv) -> Exit {
     let stop = Cancel::default();
     let host = env.host.clone();
-    let protocol = ModelContext { tools: Tools { env }, turn: RwLock::default(), greeted: AtomicBool::default() };
+    let protocol = ModelContext { tools: Tools { env }, greeted: AtomicBool::default() };
     match Server::new(host, protocol).converse(&stop) {
         Ok(()) => interrupt::exit(&stop, Exit::Success),
         Err(error) => {
@@ -54,8 +53,6 @@ pub(crate) fn serve(env: ProcessEnv) -> Exit {
 
 struct ModelContext {
     tools: Tools,
-    /// Keeps calls that change the machine apart from all others.
-    turn: RwLock<()>,
     /// True once the caller has been greeted by `initialize`: its requests then need not name their version.
     greeted: AtomicBool,
 }
@@ -153,18 +150,19 @@ impl ModelContext {
         }))
     }
 
-    fn call(&self, call: ToolCall, cancel: &Cancel) -> Result<Json, String> {
-        let carry_out = |call| {
-            // It may have been cancelled while it waited for its turn.
-            if cancel.is_cancelled() { Err("cancelled".to_owned()) } else { self.tools.call(call, cancel.clone()) }
-        };
-        if call.changes() {
-            let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
-            carry_out(call)
-        } else {
-            let _turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
-            carry_out(call)
+    /// Reads a call of a tool, and the form that its result is to have.
+    fn read_call(&self, request: &Request) -> Result<(Form, ToolCall), Problem> {
+        #[derive(Deserialize)]
+        #[serde(expecting = "an object with 'name' and 'arguments'")]
+        struct Called {
+            name: String,
+            #[serde(default)]
+            arguments: Option<Map<String, Json>>,
         }
+        let form = self.form(request)?;
+        let Called { name, arguments } = request.params()?;
+        let call = ToolCall::parse(&name, arguments.unwrap_or_default());
+        Ok((form, call.map_err(|message| Problem::new(Problem::PARAMS, message))?))
     }
 }
 
@@ -195,27 +193,19 @@ impl Protocol for ModelContext {
     const GRACE: Option<Duration> = Some(Duration::from_secs(10));
 
     fn turn(&self, request: &mut Request) -> Turn {
-        if request.method == "tools/call" {
-            Turn::Beside("a tool".to_owned())
-        } else {
-            Turn::Now(self.answer_now(request))
+        if request.method != "tools/call" {
+            return Turn::Now(self.answer_now(request));
+        }
+        match self.read_call(request) {
+            Ok((_, call)) => Turn::Beside(About { subject: call.subject(), alone: call.changes() }),
+            Err(problem) => Turn::Now(Err(problem)),
         }
     }
 
     fn carry_out(&self, work: Work<'_>) -> Result<Json, Problem> {
-        #[derive(Deserialize)]
-        #[serde(expecting = "an object with 'name' and 'arguments'")]
-        struct Called {
-            name: String,
-            #[serde(default)]
-            arguments: Option<Map<String, Json>>,
-        }
-        let form = self.form(work.request)?;
-        let Called { name, arguments } = work.request.params()?;
-        let call = ToolCall::parse(&name, arguments.unwrap_or_default())
-            .map_err(|message| Problem::new(Problem::PARAMS, message))?;
+        let (form, call) = self.read_call(work.request)?;
         let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
-        let members = match self.call(call, &work.cancel) {
+        let members = match self.tools.call(call, work.cancel) {
             // The text is for callers that cannot read structured content.
             Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
             Err(message) => object([content(message), ("isError", true.into())]),

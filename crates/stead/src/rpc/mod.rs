@@ -2,15 +2,16 @@
 //!
 //! Guarantees
 //! - Requests are carried out side by side and answered when they are done, each once.
-//! - What is under way at once is limited in number and in bytes; what exceeds a limit is answered with an error and lost by
-//!   nobody.
+//! - What is under way at once is limited in number and in bytes, those of answers included; what exceeds a limit is answered with
+//!   an error and lost by nobody. What is carried out at once is limited by the answers that a subject had before.
 //! - A request that panics, and one that hangs in a call of the system, fails alone.
-//! - Where nobody reads answers any more, or this process is to end, what is under way is cancelled.
+//! - Where nobody reads answers any more, or this process is to end, what is under way is cancelled. A reader that has stopped
+//!   reading does not keep this process.
 
 mod message;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -25,7 +26,7 @@ use stead_system::interrupt::Notice;
 
 use crate::input;
 use crate::interrupt;
-use crate::terminal::print_now;
+use crate::terminal::{abandon, print_now};
 use message::answer;
 pub(crate) use message::{Problem, Request, log, object};
 
@@ -33,8 +34,18 @@ pub(crate) use message::{Problem, Request, log, object};
 const MOST_UNDER_WAY: usize = 256;
 
 /// How many bytes of requests may be under way at once, but for one that has more by itself. A request takes six times as much
-/// memory while it is carried out.
+/// memory while it is carried out. As many bytes of answers may wait for their reader before nothing more is begun.
 const MOST_BYTES: usize = 24 << 20;
+
+/// How many requests about one subject are carried out at once before one of them has been answered.
+const FIRST_AT_ONCE: usize = 2;
+
+/// How many bytes the answers of requests that are carried out at once may come to, as far as earlier ones tell. An answer takes six
+/// times as much memory before it is written.
+const MOST_EXPECTED: usize = 8 << 20;
+
+/// How long answers may take to be written when the conversation has ended. Whoever does not read by then is gone.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// The longest request, in bytes: as long as a document.
 const LONGEST_REQUEST: u64 = 16 << 20;
@@ -83,10 +94,19 @@ pub(crate) trait Protocol: Send + Sync + 'static {
 pub(crate) enum Turn {
     /// Before anything else is read.
     Now(Result<Json, Problem>),
-    /// When it is done, beside others. The text says what it is about, in messages.
-    Beside(String),
+    /// When it is done, beside others.
+    Beside(About),
     /// When everything under way has ended, by [`Protocol::finish`]. Nothing more is read.
     Last,
+}
+
+/// What a request is about.
+#[derive(Clone, Default)]
+pub(crate) struct About {
+    /// What messages call it; requests about the same have answers of about the same size.
+    pub(crate) subject: String,
+    /// True if nothing else may be carried out meanwhile.
+    pub(crate) alone: bool,
 }
 
 /// A request that is carried out.
@@ -102,13 +122,14 @@ pub(crate) struct Server<P> {
     protocol: P,
     host: Host,
     state: Mutex<State>,
-    ended: Condvar,
+    /// The state has changed.
+    changed: Condvar,
 }
 
 /// A request that has no answer yet.
 struct UnderWay {
     id: Json,
-    subject: String,
+    about: About,
     bytes: usize,
     cancel: Cancel,
     /// True once its caller cancelled it.
@@ -116,16 +137,50 @@ struct UnderWay {
     watch: Arc<RunWatch>,
 }
 
+/// A request that waits to be carried out.
+struct Waiting {
+    key: String,
+    request: Request,
+}
+
+/// What is known of a subject.
+#[derive(Default)]
+struct Known {
+    /// How many requests about it are carried out.
+    running: usize,
+    /// The bytes of its longest answer; `None` before the first one.
+    longest: Option<usize>,
+}
+
+impl Known {
+    fn has_room(&self) -> bool {
+        self.running < self.longest.map_or(FIRST_AT_ONCE, |longest| (MOST_EXPECTED / longest.max(1)).max(1))
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// True where nobody reads answers any more.
     unread: bool,
+    /// True once this process is to end.
+    ends: bool,
     /// By the ids that are in use.
     under_way: HashMap<String, UnderWay>,
     /// How many requests are under way, until their answers are written.
     requests: usize,
     /// The bytes of these requests.
     bytes: usize,
+    /// Requests that are not begun, the first one first.
+    waiting: VecDeque<Waiting>,
+    /// By subject.
+    known: HashMap<String, Known>,
+    /// How many requests are carried out, and whether one of them does not suffer others.
+    running: usize,
+    is_alone: bool,
+    /// Lines to be written, with the bytes of the request that they answer.
+    answers: VecDeque<(String, Option<usize>)>,
+    /// The bytes of these lines, and of the one that is being written.
+    unwritten: usize,
 }
 
 impl State {
@@ -141,11 +196,56 @@ impl State {
         self.requests -= 1;
         self.bytes -= bytes;
     }
+
+    fn say(&mut self, line: String, request: Option<usize>) {
+        self.unwritten += line.len();
+        self.answers.push_back((line, request));
+    }
+
+    /// Takes out the next request that may be begun. One that must be alone is not overtaken.
+    fn next(&mut self) -> Option<(Waiting, About)> {
+        if self.is_alone || self.unwritten >= MOST_BYTES {
+            return None;
+        }
+        let mut at = 0;
+        while let Some(waiting) = self.waiting.get(at) {
+            // One that hung has been answered for.
+            let Some(one) = self.under_way.get(&waiting.key) else {
+                self.waiting.remove(at);
+                continue;
+            };
+            let about = one.about.clone();
+            let may_begin = if about.alone {
+                self.running == 0
+            } else {
+                self.known.get(&about.subject).is_none_or(Known::has_room)
+            };
+            if may_begin {
+                self.running += 1;
+                self.is_alone = about.alone;
+                self.known.entry(about.subject.clone()).or_default().running += 1;
+                return self.waiting.remove(at).map(|waiting| (waiting, about));
+            }
+            if about.alone {
+                return None;
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn ended(&mut self, about: &About) {
+        self.running -= 1;
+        self.is_alone = false;
+        if let Some(known) = self.known.get_mut(&about.subject) {
+            known.running -= 1;
+        }
+    }
 }
 
 impl<P: Protocol> Server<P> {
     pub(crate) fn new(host: Host, protocol: P) -> Arc<Self> {
-        Arc::new(Self { protocol, host, state: Mutex::default(), ended: Condvar::new() })
+        Arc::new(Self { protocol, host, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// The protocol that is spoken.
@@ -166,7 +266,7 @@ impl<P: Protocol> Server<P> {
                 if stop.is_cancelled() || !self.take(line) {
                     break;
                 }
-                self.wait(None);
+                self.wait(None, |state| state.requests > 0 && !state.ends);
             }
             Ok(())
         })
@@ -180,13 +280,62 @@ impl<P: Protocol> Server<P> {
         let failed = |error: io::Error| format!("cannot serve: {error}");
         let watched = Arc::downgrade(self);
         self.host.submit(move || watch(&watched)).map_err(failed)?;
+        let writing = Arc::clone(self);
+        std::thread::Builder::new().name("answers".to_owned()).spawn(move || writing.write()).map_err(failed)?;
         let notice = interrupt::notice(stop).map_err(failed)?;
         self.end_when(notice.try_clone().map_err(failed)?).map_err(failed)?;
         let done = requests(notice);
         // Nobody reads the answers of what is still under way.
-        self.state().cancel_all();
-        self.wait(P::GRACE);
+        self.end();
+        self.wait(P::GRACE, |state| state.running > 0);
+        if !self.wait(Some(DRAIN), |state| state.unwritten > 0 && !state.unread) {
+            abandon();
+        }
         done
+    }
+
+    /// Cancels what is under way, and begins nothing more.
+    fn end(&self) {
+        let mut state = self.state();
+        state.ends = true;
+        state.waiting.clear();
+        state.cancel_all();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Writes answers, one after the other, as long as this process lives.
+    fn write(self: &Arc<Self>) {
+        loop {
+            let mut state = self.state();
+            while state.answers.is_empty() {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let Some((line, request)) = state.answers.pop_front() else { continue };
+            drop(state);
+            // It can take as long as its reader likes, and requests go on meanwhile.
+            let is_read = print_now(&line);
+            let mut state = self.state();
+            state.unwritten -= line.len();
+            if let Some(bytes) = request {
+                state.release(bytes);
+            }
+            if !is_read {
+                state.unread = true;
+                state.cancel_all();
+            }
+            drop(state);
+            self.changed.notify_all();
+            self.begin();
+        }
+    }
+
+    /// Has a line written once those before it are, and waits while too much is to be written. False where nobody reads it.
+    fn say(&self, line: String) -> bool {
+        self.state().say(line, None);
+        self.changed.notify_all();
+        self.wait(None, |state| state.unwritten >= MOST_BYTES && !state.unread && !state.ends);
+        !self.state().unread
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,7 +348,7 @@ impl<P: Protocol> Server<P> {
         let work = move || {
             notice.wait();
             if let Some(server) = server.upgrade() {
-                server.state().cancel_all();
+                server.end();
             }
         };
         std::thread::Builder::new().name("stop".to_owned()).spawn(work).map(drop)
@@ -229,13 +378,13 @@ impl<P: Protocol> Server<P> {
         let values = json_values(line.as_bytes());
         if values > MOST_VALUES {
             let problem = Problem::new(Problem::LIMIT, format!("the request has more than {MOST_VALUES} values"));
-            return unreadable::<P>(Request::id_of(line), problem);
+            return self.say(unreadable::<P>(Request::id_of(line), problem));
         }
         let mut request = match Request::read(line) {
             Ok(request) => request,
             Err(wrong) => {
                 let (id, problem) = *wrong;
-                return unreadable::<P>(id, problem);
+                return self.say(unreadable::<P>(id, problem));
             }
         };
         let Some(id) = request.id.clone() else {
@@ -243,14 +392,18 @@ impl<P: Protocol> Server<P> {
             return true;
         };
         match self.protocol.turn(&mut request) {
-            Turn::Now(result) => print_now(&answer(Some(&id), result)),
-            Turn::Beside(subject) => match self.begin(&id, request, subject, line.len() + VALUE_BYTES * values) {
-                Ok(()) => !self.state().unread,
-                Err(problem) => print_now(&answer(Some(&id), Err(problem))),
+            Turn::Now(result) => self.say(answer(Some(&id), result)),
+            Turn::Beside(about) => match self.admit(&id, about, request, line.len() + VALUE_BYTES * values) {
+                Ok(()) => {
+                    self.begin();
+                    !self.state().unread
+                }
+                Err(problem) => self.say(answer(Some(&id), Err(problem))),
             },
             Turn::Last => {
-                self.wait(None);
-                print_now(&answer(Some(&id), self.protocol.finish()));
+                self.wait(None, |state| state.requests > 0 && !state.ends);
+                self.say(answer(Some(&id), self.protocol.finish()));
+                self.wait(None, |state| state.unwritten > 0 && !state.unread && !state.ends);
                 false
             }
         }
@@ -258,55 +411,69 @@ impl<P: Protocol> Server<P> {
 
     fn notified(&self, notification: &Request) {
         let Some(id) = self.protocol.cancelled(notification) else { return };
-        if let Some(one) = self.state().under_way.get_mut(&id.to_string()) {
-            one.is_cancelled = true;
-            one.cancel.cancel();
+        let key = id.to_string();
+        let mut state = self.state();
+        let Some(one) = state.under_way.get_mut(&key) else { return };
+        one.is_cancelled = true;
+        one.cancel.cancel();
+        let is_waiting = state.waiting.iter().any(|waiting| waiting.key == key);
+        state.waiting.retain(|waiting| waiting.key != key);
+        let never_began = if is_waiting { state.under_way.remove(&key) } else { None };
+        drop(state);
+        if let Some(one) = never_began {
+            let problem = Problem::new(Problem::CANCELLED, "the request was cancelled");
+            self.tell(&one, Err(problem.with("type", one.about.subject.as_str())));
         }
     }
 
-    fn begin(self: &Arc<Self>, id: &Json, request: Request, subject: String, bytes: usize) -> Result<(), Problem> {
-        let (cancel, watch) = self.admit(id, subject, bytes)?;
-        let (server, id, unstarted) = (Arc::clone(self), id.clone(), Arc::clone(&watch));
-        let key = id.to_string();
-        let work = move || {
-            let work = Work { id: &id, request: &request, cancel, watch: &watch };
-            let result = guarded(|| server.protocol.carry_out(work));
-            // Where it hung it was answered for.
-            if let Some(done) = server.take_out(&id.to_string(), &watch) {
-                server.tell(&done, result);
-            }
-        };
-        self.host.submit(work).map_err(|error| {
-            if let Some(one) = self.take_out(&key, &unstarted) {
-                self.state().release(one.bytes);
-            }
-            Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
-        })
-    }
-
     /// Notes a request as under way, if there is room for it.
-    fn admit(&self, id: &Json, subject: String, bytes: usize) -> Result<(Cancel, Arc<RunWatch>), Problem> {
+    fn admit(&self, id: &Json, about: About, request: Request, bytes: usize) -> Result<(), Problem> {
         let mut state = self.state();
         if !state.has_room(bytes) {
             let message =
                 format!("too many requests in progress (limit {MOST_UNDER_WAY}, and {} MiB)", MOST_BYTES >> 20);
             return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
         }
-        let Entry::Vacant(free) = state.under_way.entry(id.to_string()) else {
+        let key = id.to_string();
+        let Entry::Vacant(free) = state.under_way.entry(key.clone()) else {
             return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
         };
         let (cancel, watch) = (Cancel::default(), Arc::<RunWatch>::default());
-        free.insert(UnderWay {
-            id: id.clone(),
-            subject,
-            bytes,
-            cancel: cancel.clone(),
-            is_cancelled: false,
-            watch: Arc::clone(&watch),
-        });
+        free.insert(UnderWay { id: id.clone(), about, bytes, cancel, is_cancelled: false, watch });
         state.requests += 1;
         state.bytes += bytes;
-        Ok((cancel, watch))
+        state.waiting.push_back(Waiting { key, request });
+        Ok(())
+    }
+
+    /// Begins with what may be begun, each on a thread of its own.
+    fn begin(self: &Arc<Self>) {
+        loop {
+            let mut state = self.state();
+            let Some((Waiting { key, request }, about)) = state.next() else { return };
+            let Some(one) = state.under_way.get(&key) else { return };
+            let (id, cancel, watch) = (one.id.clone(), one.cancel.clone(), Arc::clone(&one.watch));
+            drop(state);
+            let (server, key, unstarted) = (Arc::clone(self), key, Arc::clone(&watch));
+            let (of, same) = (key.clone(), about.clone());
+            let work = move || {
+                let work = Work { id: &id, request: &request, cancel, watch: &watch };
+                let result = guarded(|| server.protocol.carry_out(work));
+                server.state().ended(&about);
+                // Where it hung it was answered for.
+                if let Some(done) = server.take_out(&key, &watch) {
+                    server.tell(&done, result);
+                }
+                server.begin();
+            };
+            if let Err(error) = self.host.submit(work) {
+                self.state().ended(&same);
+                if let Some(one) = self.take_out(&of, &unstarted) {
+                    let problem = Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}"));
+                    self.tell(&one, Err(problem.with("retryable", true)));
+                }
+            }
+        }
     }
 
     /// Takes a request out of those that have no answer: whoever does answers it. `None` where it has one.
@@ -317,19 +484,20 @@ impl<P: Protocol> Server<P> {
         if is_same { state.under_way.remove(key) } else { None }
     }
 
-    /// Writes an answer. Whoever reads it can use the id again, and the room only once it is written.
+    /// Has an answer written. Whoever reads it can use the id again, and the room only once it is written.
     fn tell(&self, request: &UnderWay, result: Result<Json, Problem>) {
         let is_awaited = P::ANSWERS_CANCELLED || !request.is_cancelled;
-        // It can take as long as its reader likes, and other requests go on meanwhile.
-        let is_read = !is_awaited || print_now(&answer(Some(&request.id), result));
+        let line = if is_awaited { answer(Some(&request.id), result) } else { String::new() };
         let mut state = self.state();
-        state.release(request.bytes);
-        if !is_read {
-            state.unread = true;
-            state.cancel_all();
+        let known = state.known.entry(request.about.subject.clone()).or_default();
+        known.longest = known.longest.max(Some(line.len()));
+        if is_awaited {
+            state.say(line, Some(request.bytes));
+        } else {
+            state.release(request.bytes);
         }
         drop(state);
-        self.ended.notify_all();
+        self.changed.notify_all();
     }
 
     /// Answers the requests that hang: each calls the system on its own thread.
@@ -340,19 +508,16 @@ impl<P: Protocol> Server<P> {
             // Should it ever return, it does nothing more.
             one.cancel.cancel();
             one.watch.release();
-            self.tell(&one, Err(self.protocol.hung(&one.subject)));
+            self.tell(&one, Err(self.protocol.hung(&one.about.subject)));
         }
     }
 
-    /// Waits until nothing is under way, at most so long.
-    fn wait(&self, longest: Option<Duration>) {
-        let state = self.state();
-        let is_busy = |state: &mut State| state.requests > 0;
-        if let Some(longest) = longest {
-            drop(self.ended.wait_timeout_while(state, longest, is_busy).unwrap_or_else(PoisonError::into_inner));
-        } else {
-            drop(self.ended.wait_while(state, is_busy).unwrap_or_else(PoisonError::into_inner));
-        }
+    /// Waits as long as something holds, at most so long. False if it still does.
+    fn wait(&self, longest: Option<Duration>, holds: impl Fn(&State) -> bool) -> bool {
+        // As long as anybody can mean.
+        let longest = longest.unwrap_or(Duration::from_hours(24 * 365));
+        let waited = self.changed.wait_timeout_while(self.state(), longest, |state| holds(state));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
 
@@ -368,9 +533,9 @@ impl Read for Requests {
     }
 }
 
-/// Answers a line that is not a request. False where nobody reads answers.
-fn unreadable<P: Protocol>(id: Option<Json>, problem: Problem) -> bool {
-    print_now(&answer(id.or(P::WITHOUT_ID).as_ref(), Err(problem)))
+/// The answer to a line that is not a request.
+fn unreadable<P: Protocol>(id: Option<Json>, problem: Problem) -> String {
+    answer(id.or(P::WITHOUT_ID).as_ref(), Err(problem))
 }
 
 /// Answers requests that hang, as long as there is a server.
@@ -427,22 +592,70 @@ mod tests {
         assert_eq!(guarded(|| Ok(Json::from(1))).map_err(|problem| problem.to_json()), Ok(1.into()));
     }
 
+    type Tested = Server<Nothing>;
+
+    fn admit(server: &Tested, id: u64, subject: &str, alone: bool) {
+        let line = format!(r#"{{"id": {id}, "method": "get"}}"#);
+        let request = Request::read(&line).unwrap_or_else(|_| panic!("{line}"));
+        let about = About { subject: subject.to_owned(), alone };
+        server.admit(&id.into(), about, request, 10).unwrap_or_else(|problem| panic!("{problem:?}"));
+    }
+
+    fn server() -> Arc<Tested> {
+        Server::new(Host::new(stead_engine::HostOptions::default()), Nothing)
+    }
+
     #[test]
     fn a_request_that_hangs_is_answered_for_once() {
-        let server = Server::new(Host::new(stead_engine::HostOptions::default()), Nothing);
-        let admit = || server.admit(&1.into(), String::new(), 10).unwrap_or_else(|problem| panic!("{problem:?}"));
-        let (cancel, hung) = admit();
+        let server = server();
+        let watch_of = |id: &str| Arc::clone(&server.state().under_way[id].watch);
+        admit(&server, 1, "", false);
+        let cancel = server.state().under_way["1"].cancel.clone();
+        let hung = watch_of("1");
         server.answer_for(RunWatch::hangs);
-        assert_eq!(server.state().requests, 1, "none hangs");
+        assert_eq!(server.state().answers.len(), 0, "none hangs");
         server.answer_for(|_| true);
         assert!(cancel.is_cancelled());
         assert!(server.state().under_way.is_empty());
-        assert_eq!(server.state().bytes, 0);
+        assert_eq!(server.state().answers.len(), 1);
         // Another request may have its id now, and what hung returns.
-        let (_, other) = admit();
+        admit(&server, 1, "", false);
+        let other = watch_of("1");
         assert!(server.take_out("1", &hung).is_none());
         assert!(server.take_out("1", &other).is_some());
         assert!(server.take_out("1", &other).is_none());
+    }
+
+    #[test]
+    fn requests_begin_as_far_as_earlier_answers_allow_and_one_by_one_where_asked() {
+        let server = server();
+        let begun = || std::iter::from_fn(|| server.state().next()).map(|(waiting, _)| waiting.key).collect::<Vec<_>>();
+        (0..6).for_each(|id| admit(&server, id, "large", false));
+        admit(&server, 6, "", true);
+        admit(&server, 7, "small", false);
+        assert_eq!(begun(), ["0", "1"], "the one that is alone is not overtaken");
+        let large = About { subject: "large".to_owned(), alone: false };
+        let has_answers_of = |bytes| {
+            server.state().known.entry("large".to_owned()).or_default().longest = Some(bytes);
+        };
+        has_answers_of(MOST_EXPECTED / 3);
+        server.state().ended(&large);
+        assert_eq!(begun(), ["2", "3"]);
+        has_answers_of(MOST_EXPECTED * 2);
+        (0..2).for_each(|_| server.state().ended(&large));
+        assert!(begun().is_empty());
+        server.state().ended(&large);
+        assert_eq!(begun(), ["4"], "one can always be carried out");
+        server.state().ended(&large);
+        assert_eq!(begun(), ["5"]);
+        server.state().ended(&large);
+        assert_eq!(begun(), ["6"]);
+        server.state().ended(&About { subject: String::new(), alone: true });
+        assert_eq!(begun(), ["7"]);
+        // Answers that nobody reads hold back what follows.
+        admit(&server, 8, "small", false);
+        server.state().say("x".repeat(MOST_BYTES), None);
+        assert!(begun().is_empty());
     }
 
     fn state(requests: usize, bytes: usize) -> State {

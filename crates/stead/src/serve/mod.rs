@@ -18,7 +18,7 @@ use crate::input;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::ServeRequest;
-use crate::rpc::{Problem, Protocol, Request, Server, Turn, Work};
+use crate::rpc::{About, Problem, Protocol, Request, Server, Turn, Work};
 use crate::terminal::complain;
 use protocol::{CancelParams, only_say, type_of};
 
@@ -98,7 +98,7 @@ impl Protocol for Resources {
             _ if !self.greeted.load(Ordering::Relaxed) => {
                 Turn::Now(Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'")))
             }
-            _ => Turn::Beside(type_of(request).to_owned()),
+            _ => Turn::Beside(About { subject: type_of(request).to_owned(), alone: false }),
         }
     }
 

@@ -20,8 +20,8 @@ pub(crate) use data::{data, data_as, data_item, list_item};
 pub(crate) use findings::show_findings;
 pub(crate) use forms::{ListFormat, Output, OutputFormat, json, pretty, yaml};
 pub(crate) use output::{
-    complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured, print_exactly,
-    print_now, written_soon,
+    abandon, complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured,
+    print_exactly, print_now, written_soon,
 };
 pub(crate) use progress::Progress;
 pub(crate) use stead_system::terminal::width;

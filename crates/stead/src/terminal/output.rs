@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::exit::Exit;
 
 /// What was printed and not written yet. Global as standard output itself is.
 static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None, pace: Pace::AtEnd });
+
+static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
 struct Buffer {
     text: Vec<u8>,
@@ -121,8 +124,17 @@ pub(crate) fn flush() {
     buffer().write();
 }
 
+/// Gives up what is not written: nobody reads it, and this process is to end.
+pub(crate) fn abandon() {
+    IS_ABANDONED.store(true, Ordering::Relaxed);
+}
+
 /// Writes what is left. Returns how the program ends: as it would have, unless standard output could not be written.
 pub(crate) fn finish(exit: Exit) -> Exit {
+    // Another thread waits for the reader, and has what is to be written.
+    if IS_ABANDONED.load(Ordering::Relaxed) {
+        return exit;
+    }
     let failed = {
         let mut buffer = buffer();
         buffer.write();
