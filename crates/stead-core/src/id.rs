@@ -50,6 +50,11 @@ impl TypeName {
     pub fn short(&self) -> &str {
         self.text.rsplit_once('/').map_or(&*self.text, |(_, name)| name)
     }
+
+    /// Everything before that: whose the resource is.
+    pub fn owner(&self) -> &str {
+        self.text.rsplit_once('/').map_or("", |(owner, _)| owner)
+    }
 }
 
 fn is_word(text: &str) -> bool {

@@ -6,12 +6,13 @@ mod outline;
 mod references;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
 use stead_core::call::{Failure, Operation};
 use stead_core::diag::{Diagnostic, Findings};
+use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate_known, is_written_out};
@@ -19,8 +20,8 @@ use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::parameters::Supplied;
 use stead_core::schema::Schema;
-use stead_core::text::Kind;
 use stead_core::text::codes::TOO_MANY;
+use stead_core::text::{Kind, SourceId};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::builtin_of;
 
@@ -77,7 +78,9 @@ impl Session {
             found.extend(self.answered(some.collect()).into_iter().filter(&mut is_new));
         }
         found.extend(references::check(&pass, &mut types).into_iter().filter(&mut is_new));
-        found.into_vec()
+        let mut found = found.into_vec();
+        keep_apart(&mut found, prepared);
+        found
     }
 
     /// What is wrong with some instances, in their order. Programs that are to say so are asked beside each other.
@@ -231,6 +234,17 @@ impl Known {
         match builtin_of(manifest).filter(|_| !matches!(manifest.implementation, Implementation::Engine)) {
             Some(built_in) => Self::BuiltIn(lazy_outline(built_in)),
             None => Self::Program(types.schema(manifest)),
+        }
+    }
+}
+
+/// Takes back what would make one property of two, in every text that is changed.
+fn keep_apart(findings: &mut [Diagnostic], prepared: &Prepared) {
+    let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
+    let changed: BTreeSet<SourceId> = fixes.map(|fix| fix.span.source).collect();
+    for source in changed {
+        if let Some(read) = prepared.sources.get(source) {
+            document::keep_apart(findings, source, &read.text);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use stead_core::document::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, Part, TOPICS, Topic};
+use stead_core::document::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, Part, TOPICS, Topic, When};
 use stead_core::event::{Mode, Status};
 use stead_core::expr;
 use stead_core::graph::Values;
@@ -222,34 +222,91 @@ fn no_two_topics_have_a_name_and_none_that_of_a_resource() {
     }
 }
 
-/// A document with one instance beside another, which has these lines.
-fn with_instance(lines: &[&str]) -> String {
+/// A document with one instance beside another, of a type unless the lines have one, which has these lines.
+fn with_instance(usual: &str, lines: &[&str], more: &str) -> String {
     let has = |key: &str| lines.iter().any(|line| line.starts_with(key));
+    let stated = lines.iter().find_map(|line| line.strip_prefix("type: "));
+    let properties = match stated.unwrap_or(usual) {
+        "Stead/Service" | "Stead/Package" => "name: it",
+        "Stead/Command" => "set: 'true'",
+        "Stead/Directory" => "path: it",
+        "Stead/Symlink" => "path: it, target: other",
+        _ => "path: it, content: x",
+    };
     let name = if has("name:") { "" } else { "\n  name: it" };
-    let properties = if has("properties:") { "" } else { "\n  properties: {path: it, content: x}" };
+    let type_name = if has("type:") { String::new() } else { format!("\n  type: {usual}") };
     let lines = lines.join("\n  ");
     let other = "- {name: other, type: Stead/File, properties: {path: other, content: x}}";
-    format!("resources:\n{other}\n- type: Stead/File{name}{properties}\n  {lines}\n")
+    format!("resources:\n{other}\n- properties: {{{properties}{more}}}{type_name}{name}\n  {lines}\n")
+}
+
+/// The type of an instance at which a row holds, and a value for which it does.
+fn site(row: &ForeignWords) -> (&'static str, &'static str) {
+    match (row.when, row.meaning) {
+        (When::Type(name), _) => (name, "x"),
+        (When::Value(values), Meaning::Inside(form, _)) => {
+            let of_property = [("version", "Stead/Package"), ("state", "Stead/Service")];
+            let known = of_property.iter().find(|(property, _)| form.starts_with(property));
+            (known.map_or("Stead/File", |(_, name)| name), values[0])
+        }
+        (When::Value(values), _) => ("Stead/File", values[0]),
+        (When::Otherwise, _) => ("Stead/File", "x"),
+    }
+}
+
+/// A document in which a row was followed.
+fn followed(row: &ForeignWords, is_instance: bool) -> Option<String> {
+    let (usual, _) = site(row);
+    let directive = |name: &str| match name {
+        "securityContext" => "directives: {securityContext: current}".to_owned(),
+        "configurationMode" => "directives: {configurationMode: ApplyOnly}".to_owned(),
+        "exclusive" => "directives: {exclusive: true}".to_owned(),
+        "reconcileWait" => "directives: {reconcileWait: 5}".to_owned(),
+        name => format!("directives: {{{name}: [\"[resourceId('Stead/File', 'other')]\"]}}"),
+    };
+    let property = |name: &str| match name {
+        "enabled" => "enabled: true",
+        "version" => "version: latest",
+        _ => "test: test -e /srv/done",
+    };
+    Some(match row.meaning {
+        Meaning::Key(_) | Meaning::Advice(_) => return None,
+        Meaning::Directive(name) => with_instance(usual, &[&directive(name)], ""),
+        Meaning::Property(name) => with_instance(usual, &[], &format!(", {}", property(name))),
+        Meaning::Inside(form, _) => with_instance(usual, &[], &format!(", {form}")),
+        Meaning::Form(forms, _) if is_instance => with_instance(usual, forms, ""),
+        Meaning::Form(forms, _) if forms.iter().any(|form| form.starts_with("resources")) => forms.join("\n"),
+        Meaning::Form(forms, _) => format!("{}\nresources: []", forms.join("\n")),
+    })
 }
 
 #[test]
 fn what_is_said_of_a_foreign_word_can_be_followed() {
     for (table, is_instance) in [(AT_INSTANCES, true), (AT_DOCUMENTS, false)] {
-        for ForeignWords { words, meaning } in table {
-            let followed = match meaning {
+        for row in table {
+            if let Some(followed) = followed(row, is_instance) {
+                assert_eq!(mistakes(&followed), [""; 0], "{followed}");
+            }
+            let advice: Vec<&str> = match row.meaning {
                 Meaning::Key(_) => continue,
-                Meaning::Form(forms, _) if is_instance => with_instance(forms),
-                Meaning::Form(forms, _) if forms.iter().any(|form| form.starts_with("resources")) => forms.join("\n"),
-                Meaning::Form(forms, _) => format!("{}\nresources: []", forms.join("\n")),
+                Meaning::Form(forms, _) => forms.to_vec(),
+                Meaning::Directive(advice)
+                | Meaning::Property(advice)
+                | Meaning::Inside(advice, _)
+                | Meaning::Advice(advice) => {
+                    vec![advice]
+                }
             };
-            assert_eq!(mistakes(&followed), [""; 0], "{followed}");
-            let Meaning::Form(forms, _) = meaning else { continue };
-            for word in *words {
-                let written = format!("{word}: x");
-                let wrong =
-                    if is_instance { with_instance(&[&written]) } else { format!("{written}\nresources: []\n") };
+            for word in row.words {
+                let (usual, value) = site(row);
+                let written = format!("{word}: {value}");
+                let wrong = if is_instance {
+                    with_instance(usual, &[&written], "")
+                } else {
+                    format!("{written}\nresources: []\n")
+                };
                 let said = mistakes(&wrong).join("\n");
-                assert!(forms.iter().all(|form| said.contains(form)), "{word}: {said}");
+                assert!(advice.iter().all(|form| said.contains(form)), "{word}: {said}");
             }
         }
     }
@@ -258,12 +315,15 @@ fn what_is_said_of_a_foreign_word_can_be_followed() {
 #[test]
 fn a_foreign_word_for_a_key_is_corrected() {
     for (table, is_instance) in [(AT_INSTANCES, true), (AT_DOCUMENTS, false)] {
-        for ForeignWords { words, meaning } in table {
+        for ForeignWords { words, meaning, .. } in table {
             let Meaning::Key(key) = meaning else { continue };
             for word in words.iter().filter(|word| !word.eq_ignore_ascii_case(key)) {
                 let written = format!("{word}: {{}}");
-                let wrong =
-                    if is_instance { with_instance(&[&written]) } else { format!("{written}\nresources: []\n") };
+                let wrong = if is_instance {
+                    format!("resources:\n- {written}\n")
+                } else {
+                    format!("{written}\nresources: []\n")
+                };
                 let said = mistakes(&wrong).join("\n");
                 assert!(said.contains(&format!("did you mean '{key}'?")), "{word}: {said}");
             }

@@ -2,9 +2,11 @@
 
 pub mod codes;
 mod json;
+mod meant;
 mod render;
 
 pub use json::to_json;
+pub use meant::{Meant, did_you_mean, nearest};
 pub use render::{render, render_all, snippet};
 
 use std::fmt;
@@ -124,6 +126,10 @@ impl Severity {
 }
 
 /// A change to the text that fixes a finding.
+///
+/// Guarantees: it is what was meant, whoever wrote the text and whatever else is in it. There is one only where what is
+/// written has one meaning: a name in another case, a missing bracket or quote, a word of the language with one letter wrong
+/// and no other near. A name of the author's own that is near is advice, and so is the type of a resource that is not there.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fix {
     /// The place that is replaced.
@@ -194,14 +200,14 @@ impl Diagnostic {
         Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }
     }
 
-    /// Adds the word that was probably meant, and the change that puts it there if what is written at the place has
-    /// the wrong one just once and as it is.
+    /// Adds the words that were probably meant. A certain one comes with the change that puts it there, if what is
+    /// written at the place has the wrong one just once and as it is.
     #[must_use]
-    pub fn with_meant(self, wrong: &str, meant: &str, written: Option<&str>) -> Self {
+    pub fn with_meant(self, wrong: &str, meant: &Meant, written: Option<&str>) -> Self {
         let change = self.span.and_then(|span| Some((only(written?, wrong)?, span)));
-        let finding = self.with_help(did_you_mean(meant));
-        match change.filter(|_| !wrong.is_empty() && is_plain(meant)) {
-            Some((at, span)) => {
+        let finding = self.with_help(meant.to_string());
+        match change.zip(meant.certain()).filter(|(_, meant)| !wrong.is_empty() && is_plain(meant)) {
+            Some(((at, span), meant)) => {
                 let start = span.start.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
                 let end = start.saturating_add(u32::try_from(wrong.len()).unwrap_or(u32::MAX));
                 finding.with_fix(Span::new(span.source, start, end), meant)
@@ -253,11 +259,6 @@ pub fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(number: N, thing: 
     format!("{number} {thing}{ending}")
 }
 
-/// The hint at a word that was probably meant.
-pub fn did_you_mean(meant: &str) -> String {
-    format!("did you mean '{meant}'?")
-}
-
 /// Returns whether a word stands for itself in quotes and without, whatever the language.
 fn is_plain(word: &str) -> bool {
     word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
@@ -273,52 +274,6 @@ fn only(text: &str, word: &str) -> Option<usize> {
     let mut places = text.match_indices(word).map(|(at, _)| at).filter(stands_alone);
     let first = places.next()?;
     places.next().is_none().then_some(first)
-}
-
-/// The candidate that was most likely meant, if one is near enough to be worth a hint.
-///
-/// Guarantees: it costs little, however long the word and however many candidates there are.
-///
-/// # Examples
-/// ```
-/// use stead_core::diag::{did_you_mean, nearest};
-///
-/// assert_eq!(nearest("depensOn", ["name", "type", "dependsOn"]), Some("dependsOn"));
-/// assert_eq!(nearest("colour", ["name", "type", "dependsOn"]), None);
-/// assert_eq!(did_you_mean("dependsOn"), "did you mean 'dependsOn'?");
-/// ```
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// The length in bytes above which a name was not typed, so that none is suggested for it.
-    const LONGEST: usize = 200;
-    /// Among more, a document is too large for each of its mistakes to be worth the search.
-    const MOST: usize = 2000;
-    if word.len() > LONGEST {
-        return None;
-    }
-    // A third of the letters may be wrong: fewer misses typing errors, more suggests strangers.
-    let allowed = (word.chars().count() / 3).max(1);
-    let lower = word.to_lowercase();
-    candidates
-        .into_iter()
-        .take(MOST)
-        .filter(|candidate| candidate.len() <= LONGEST)
-        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Returns the number of letters that differ; a word that goes on, as `default` in `defaultValue`, is as near as one
-/// wrong letter.
-fn distance(word: &str, candidate: &str) -> usize {
-    /// Fewer letters start too many words.
-    const TELLING: usize = 3;
-    let shorter = word.len().min(candidate.len());
-    let goes_on = word.starts_with(candidate) || candidate.starts_with(word);
-    if goes_on && shorter >= TELLING && word.len() != candidate.len() {
-        return 1;
-    }
-    strsim::damerau_levenshtein(word, candidate)
 }
 
 /// Findings as they are collected, up to a number that is worth reading.

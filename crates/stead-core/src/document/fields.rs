@@ -1,7 +1,8 @@
 //! Taking values out of a tree, with findings where they are of another kind.
 
+use super::foreign::Site;
 use super::{codes, foreign};
-use crate::diag::{Diagnostic, Findings, nearest};
+use crate::diag::{Diagnostic, Findings, Meant};
 use crate::id::TypeName;
 use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
 
@@ -111,10 +112,10 @@ impl Reader<'_> {
         }
         let list: Vec<String> = words.iter().map(|(word, _)| format!("'{word}'")).collect();
         let message = format!("{what} cannot be '{}'", shown(&text.value));
-        let meant = nearest(&text.value, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+        let meant = Meant::word(&text.value, words.iter().map(|(word, _)| *word));
         let finding = Diagnostic::error(&codes::WORD, text.span, message);
         self.report(match meant {
-            Some(word) => finding.with_meant(&text.value, &word, self.written(text.span)),
+            Some(meant) => finding.with_meant(&text.value, &meant, self.written(text.span)),
             None => finding.with_help(format!("it is one of {}", list.join(", "))),
         });
         None
@@ -168,6 +169,11 @@ impl Reader<'_> {
 
     /// A key that nothing reads. `owner` is what has it, such as `a parameter`.
     pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
+        self.unknown_key_at(key, span, (owner, known), Site::default());
+    }
+
+    /// A key that nothing reads, of which this is known besides.
+    pub(super) fn unknown_key_at(&mut self, key: &str, span: Span, (owner, known): (&str, &[&str]), site: Site<'_>) {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
         let table = match owner {
@@ -175,10 +181,10 @@ impl Reader<'_> {
             A_DOCUMENT => foreign::AT_DOCUMENTS,
             _ => &[],
         };
-        let meaning = foreign::meaning(table, key);
-        self.report(match nearest(key, known.iter().copied()) {
+        let meaning = foreign::meaning(table, key, site);
+        self.report(match Meant::word(key, known.iter().copied()) {
             _ if let Some(meaning) = meaning => meaning.explain(finding, key, self.written(span)),
-            Some(meant) => finding.with_meant(key, meant, self.written(span)),
+            Some(meant) => finding.with_meant(key, &meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == AN_INSTANCE => {

@@ -1,14 +1,28 @@
 //! Words of other tools, and what they are in a document.
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Meant};
+use crate::text::{Kind, Node};
 
 /// Words that users of Ansible, Salt, Puppet, Chef, Terraform or PowerShell write as keys.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignWords {
     /// The words, in small letters, without '_', '-' and spaces.
     pub words: &'static [&'static str],
+    /// The values and types with which they mean this.
+    pub when: When,
     /// The key or the form that they are in a document.
     pub meaning: Meaning,
+}
+
+/// The values and types with which a word has a meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// Wherever no row before it holds.
+    Otherwise,
+    /// With one of these values, in small letters.
+    Value(&'static [&'static str]),
+    /// At an instance of this type.
+    Type(&'static str),
 }
 
 /// A key of documents, or a form with which a document says the same.
@@ -16,43 +30,77 @@ pub struct ForeignWords {
 pub enum Meaning {
     /// This key, with the same value.
     Key(&'static str),
+    /// This directive, with the same value.
+    Directive(&'static str),
+    /// This property, with the same value.
+    Property(&'static str),
+    /// This in the properties, in YAML, and a note about it.
+    Inside(&'static str, &'static str),
     /// Keys with values of their own, each in YAML, and where they are written.
     Form(&'static [&'static str], &'static str),
+    /// Nothing of its own: in words, what to do.
+    Advice(&'static str),
 }
 
 /// The place of a form that is written at the instance itself.
 const HERE: &str = "";
 /// The place of a form that is written at another instance.
-const AT_THE_OTHER: &str = " at the instance that is to run after this one has changed";
+const AT_A_HANDLER: &str = " at an instance that is to run only after this one has changed; a service that is always looked at \
+                            states the files that it reads in its property 'restartedAfter'";
+/// The place of a form that is written at this instance, if that is a handler.
+const ONLY_THEN: &str = " at an instance that is to run only after a change, such as a command: it is left alone otherwise. One \
+                         that is always looked at has `dependsOn`";
+const A_RESOURCE: &str = " for a version of the resource; that of software is a property";
+const TO_THE_AGENT: &str = ", and the agent only watches it; a run that is to leave it out has `--skip`";
+const SERVICE: &str = "Stead/Service";
+const PACKAGE: &str = "Stead/Package";
+const COMMAND: &str = "Stead/Command";
+const YES: When = When::Value(&["true", "yes", "on", "present"]);
+const NO: When = When::Value(&["false", "no", "off", "absent"]);
 
-use Meaning::{Form, Key};
+use Meaning::{Advice, Directive, Form, Inside, Key, Property};
+use When::{Otherwise, Type, Value};
 
 const fn row(words: &'static [&'static str], meaning: Meaning) -> ForeignWords {
-    ForeignWords { words, meaning }
+    where_it(words, Otherwise, meaning)
 }
 
-/// Words at an instance.
+const fn where_it(words: &'static [&'static str], when: When, meaning: Meaning) -> ForeignWords {
+    ForeignWords { words, when, meaning }
+}
+
+/// Words that ask for a state.
+const STATE: &[&str] = &["ensure", "state"];
+/// Words that ask for a run after a change of another instance.
+const AFTER_CHANGES: &[&str] =
+    &["subscribe", "subscribes", "listen", "watch", "trigger", "triggers", "handlers", "handler"];
+const ON_CHANGES: &str = "directives: {onChanges: [\"[resourceId('Stead/File', 'other')]\"]}";
+
+/// Words at an instance. Of the rows that have a word, the first one that holds counts.
 pub const AT_INSTANCES: &[ForeignWords] = &[
     row(&["id", "title"], Key("name")),
     row(&["resource", "resourcetype"], Key("type")),
     row(&["settings", "props", "params", "args", "arguments", "attributes", "config", "spec"], Key("properties")),
     row(&["require", "requires", "depends", "dependson", "dependencies", "needs", "after"], Key("dependsOn")),
-    row(
-        &["when", "if", "onlyif", "unless", "enabled", "notif"],
-        Form(&["condition: \"[equals(facts('os.family'), 'Debian')]\""], HERE),
+    where_it(&["enabled"], Type(SERVICE), Property("enabled")),
+    where_it(&["unless", "notif"], Type(COMMAND), Property("test")),
+    where_it(
+        &["onlyif"],
+        Type(COMMAND),
+        Inside("test: [sh, -c, '! test -e /srv/todo']", ": with exit code 0 there is nothing to do"),
     ),
-    row(
-        &["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"],
-        Form(&["directives: {onChanges: [\"[resourceId('Stead/File', 'other')]\"]}"], AT_THE_OTHER),
+    row(&["unless", "notif"], Form(&["condition: \"[not(equals(facts('os.family'), 'Debian'))]\""], HERE)),
+    row(&["when", "if", "onlyif", "enabled"], Form(&["condition: \"[equals(facts('os.family'), 'Debian')]\""], HERE)),
+    row(&["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"], Form(&[ON_CHANGES], AT_A_HANDLER)),
+    where_it(
+        AFTER_CHANGES,
+        Type(SERVICE),
+        Inside("restartedAfter: [/etc/service.conf]", ", with the files after whose change it is to be restarted"),
     ),
-    row(
-        &["subscribe", "subscribes", "listen", "watch", "onchanges", "trigger", "triggers", "handlers", "handler"],
-        Form(&["directives: {onChanges: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
-    ),
-    row(
-        &["onfail", "onfailure", "rescue"],
-        Form(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
-    ),
+    row(AFTER_CHANGES, Form(&[ON_CHANGES], ONLY_THEN)),
+    row(&["onchanges"], Directive("onChanges")),
+    row(&["onfailure"], Directive("onFailure")),
+    row(&["onfail", "rescue"], Form(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE)),
     row(
         &["before", "prereq", "requirein"],
         Form(&["directives: {before: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
@@ -67,21 +115,50 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
     ),
     row(&["tags", "tag", "labels"], Form(&["metadata: {tags: [web]}"], HERE)),
     row(&["description", "comment", "annotations"], Form(&["metadata: {description: text}"], HERE)),
-    row(
-        &["become", "becomeuser", "sudo", "runas", "psdscrunascredential"],
+    where_it(
+        &["become", "sudo", "becomeuser", "runas"],
+        Value(&["true", "yes", "root", "administrator"]),
         Form(&["directives: {securityContext: elevated}"], HERE),
     ),
+    where_it(&["become", "sudo"], NO, Advice("remove it: nothing gets more rights than stead has")),
     row(
-        &["ensure", "state", "exists", "present", "absent"],
-        Form(&["properties: {path: example, _exist: false}"], HERE),
+        &["become", "becomeuser", "sudo", "runas", "psdscrunascredential"],
+        Advice(
+            "everything runs as the user that stead runs as; a command changes to another one itself: [runuser, -u, USER, --, COMMAND]",
+        ),
+    ),
+    where_it(&["present", "exists", "exist"], YES, Inside("_exist: true", "")),
+    where_it(&["present", "exists", "exist"], NO, Inside("_exist: false", "")),
+    where_it(&["absent"], YES, Inside("_exist: false", "")),
+    where_it(&["absent"], NO, Inside("_exist: true", "")),
+    where_it(STATE, Value(&["present", "installed", "file", "created", "true"]), Inside("_exist: true", "")),
+    where_it(
+        STATE,
+        Value(&["absent", "removed", "purged", "uninstalled", "deleted", "false"]),
+        Inside("_exist: false", ""),
+    ),
+    where_it(STATE, Value(&["directory"]), Form(&["type: Stead/Directory"], HERE)),
+    where_it(STATE, Value(&["link", "symlink"]), Form(&["type: Stead/Symlink"], HERE)),
+    where_it(STATE, Value(&["latest"]), Inside("version: latest", "")),
+    where_it(STATE, Value(&["running", "started"]), Inside("state: running", "")),
+    where_it(STATE, Value(&["stopped", "dead"]), Inside("state: stopped", "")),
+    row(
+        &["ensure", "state", "exists", "exist", "present", "absent"],
+        Advice("properties say it: '_exist: false' of what should not be there, '_exist: true' of what should"),
     ),
     row(&["retries", "retry", "until", "delay"], Form(&["directives: {reconcileWait: 5}"], HERE)),
-    row(&["noop", "checkmode", "audit"], Form(&["directives: {configurationMode: MonitorOnly}"], HERE)),
-    row(&["version"], Form(&["requireVersion: '>=1.0.0'"], HERE)),
-    row(&["securitycontext"], Form(&["directives: {securityContext: elevated}"], HERE)),
-    row(&["configurationmode"], Form(&["directives: {configurationMode: ApplyOnly}"], HERE)),
-    row(&["exclusive"], Form(&["directives: {exclusive: true}"], HERE)),
-    row(&["reconcilewait"], Form(&["directives: {reconcileWait: 5}"], HERE)),
+    where_it(
+        &["noop", "checkmode", "audit"],
+        NO,
+        Advice("remove it: what differs is changed, and only `plan` shows it"),
+    ),
+    row(&["noop", "checkmode", "audit"], Form(&["directives: {configurationMode: MonitorOnly}"], TO_THE_AGENT)),
+    where_it(&["version"], Type(PACKAGE), Property("version")),
+    row(&["version"], Form(&["requireVersion: '>=1.0.0'"], A_RESOURCE)),
+    row(&["securitycontext"], Directive("securityContext")),
+    row(&["configurationmode"], Directive("configurationMode")),
+    row(&["exclusive"], Directive("exclusive")),
+    row(&["reconcilewait"], Directive("reconcileWait")),
 ];
 
 /// Words of a document.
@@ -102,21 +179,52 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     row(&["name", "title", "description"], Form(&["metadata: {name: web}"], HERE)),
 ];
 
+/// The value and the type beside a word.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Site<'s> {
+    /// The value behind it.
+    pub(super) value: Option<&'s Node>,
+    /// The type of the instance, as it is written.
+    pub(super) type_name: Option<&'s str>,
+}
+
+impl Site<'_> {
+    fn is(self, when: When) -> bool {
+        match when {
+            Otherwise => true,
+            Value(words) => match self.value.map(|value| &value.kind) {
+                Some(Kind::Bool(truth)) => words.contains(&if *truth { "true" } else { "false" }),
+                Some(Kind::String(text)) => words.contains(&&*text.to_lowercase()),
+                _ => false,
+            },
+            // One without an owner is a mistake of its own.
+            Type(wanted) => self.type_name.is_some_and(|stated| {
+                let short = wanted.rsplit('/').next().unwrap_or(wanted);
+                [wanted, short].iter().any(|each| each.eq_ignore_ascii_case(stated))
+            }),
+        }
+    }
+}
+
 /// Returns what a word of another tool is in a document.
-pub(super) fn meaning(table: &[ForeignWords], word: &str) -> Option<Meaning> {
+pub(super) fn meaning(table: &[ForeignWords], word: &str, site: Site<'_>) -> Option<Meaning> {
     let plain: String = word.chars().filter(|c| !"_- ".contains(*c)).flat_map(char::to_lowercase).collect();
-    table.iter().find(|row| row.words.contains(&&*plain)).map(|row| row.meaning)
+    table.iter().find(|row| row.words.contains(&&*plain) && site.is(row.when)).map(|row| row.meaning)
 }
 
 impl Meaning {
     /// The finding about the word with what to write in its place.
     pub(super) fn explain(self, finding: Diagnostic, word: &str, written: Option<&str>) -> Diagnostic {
         match self {
-            Key(key) => finding.with_meant(word, key, written),
+            Key(key) => finding.with_meant(word, &Meant::only(key), written),
+            Directive(name) => finding.with_help(format!("write it as '{name}', inside 'directives'")),
+            Property(name) => finding.with_help(format!("write it as '{name}', inside 'properties'")),
+            Inside(form, note) => finding.with_help(format!("write `{form}` inside 'properties'{note}")),
             Form(forms, place) => {
                 let forms: Vec<String> = forms.iter().map(|form| format!("`{form}`")).collect();
                 finding.with_help(format!("write {}{place}", forms.join(" and ")))
             }
+            Advice(advice) => finding.with_help(advice),
         }
     }
 }

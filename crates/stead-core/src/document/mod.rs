@@ -3,6 +3,7 @@
 //! The keys and their meaning are those of DSC v3 configuration documents.
 
 pub use crate::diag::codes::document as codes;
+mod apart;
 mod compile;
 mod fields;
 mod foreign;
@@ -15,7 +16,8 @@ mod winget;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
-pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning};
+pub use apart::keep_apart;
+pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};

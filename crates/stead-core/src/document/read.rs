@@ -1,12 +1,14 @@
 //! The tree of a document, taken apart into its parts.
 
+use super::apart::keep_apart;
 use super::fields::{A_DOCUMENT, AN_INSTANCE, Expected, Reader};
+use super::foreign::Site;
 use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
     Relation, SecurityContext, Template, codes, foreign, winget,
 };
 use crate::bundle;
-use crate::diag::{Diagnostic, nearest};
+use crate::diag::{Diagnostic, Meant};
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned, shown};
 
 /// Reads the text of a document, YAML or JSON.
@@ -59,6 +61,7 @@ pub fn of_tree(
     let document = reader.document(source, root);
     findings.extend(reader.findings.into_vec());
     findings.sort_by_key(|finding| finding.span.map(|span| span.start));
+    keep_apart(&mut findings, source, text);
     (document, findings)
 }
 
@@ -197,7 +200,10 @@ impl Reader<'_> {
         let help = "write what is in 'properties.resources' as 'resources' of the document: 'resource' becomes 'type' \
                     (Owner/Name), 'id' becomes 'name', 'settings' becomes 'properties', and 'dependsOn' names \
                     [resourceId('Owner/Type', 'name')]";
-        self.report(finding.with_help(help));
+        let assertions = "; each of 'assertions' becomes an instance of Microsoft.DSC/Assertion before them, which has it in \
+                          'properties.resources'";
+        let has_assertions = properties.get("assertions").is_some();
+        self.report(finding.with_help(format!("{help}{}", if has_assertions { assertions } else { "" })));
     }
 
     fn metadata(&mut self, node: Node) -> Option<Node> {
@@ -225,7 +231,7 @@ impl Reader<'_> {
                 "files" => directives.files = self.patterns(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
                 "environment" => directives.environment = self.variable_names(value),
-                _ => self.unknown_directive(&key, key_span, "a document", DIRECTIVES),
+                _ => self.unknown_directive(&key, key_span, ("a document", DIRECTIVES), &value),
             }
         }
         directives
@@ -247,16 +253,17 @@ impl Reader<'_> {
     }
 
     /// Reports a directive that this version does not know: one of a later version of DSC, or misspelt.
-    fn unknown_directive(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
+    fn unknown_directive(&mut self, key: &str, span: Span, (owner, known): (&str, &[&str]), value: &Node) {
         let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
         let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
-        let foreign = foreign::meaning(foreign::AT_INSTANCES, key).filter(|_| owner == AN_INSTANCE);
-        self.report(match (nearest(key, known.iter().copied()), foreign) {
+        let site = Site { value: Some(value), type_name: None };
+        let foreign = foreign::meaning(foreign::AT_INSTANCES, key, site).filter(|_| owner == AN_INSTANCE);
+        self.report(match (Meant::word(key, known.iter().copied()), foreign) {
             _ if owner == AN_INSTANCE && INSTANCE_KEYS.contains(&key) => {
                 finding.with_help(format!("'{key}' belongs to the instance: write it beside 'directives', not inside"))
             }
             (_, Some(Meaning::Key(meant))) => finding.with_help(format!("write it as '{meant}', beside 'directives'")),
-            (Some(meant), _) => finding.with_meant(key, meant, self.written(span)),
+            (Some(meant), _) => finding.with_meant(key, &meant, self.written(span)),
             (None, Some(meaning)) => meaning.explain(finding, key, None),
             (None, None) => finding.with_help(format!("the directives of {owner} are {}", known.join(", "))),
         });
@@ -307,6 +314,9 @@ impl Reader<'_> {
     fn instance(&mut self, node: Node) -> Option<Instance> {
         let (span, entries) = self.object(node, "an instance")?;
         let mut parts = InstanceParts::default();
+        let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
+        let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
+        let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);
         for Entry { key, key_span, value } in entries {
             match &*key {
                 "type" => {
@@ -324,7 +334,10 @@ impl Reader<'_> {
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
                 "executionInformation" => {}
                 "resources" => self.child_resources(key_span),
-                _ => self.unknown_key(&key, key_span, AN_INSTANCE, INSTANCE_KEYS),
+                _ => {
+                    let site = Site { value: Some(&value), type_name: stated.as_deref() };
+                    self.unknown_key_at(&key, key_span, (AN_INSTANCE, INSTANCE_KEYS), site);
+                }
             }
         }
         if !parts.has_type {
@@ -371,7 +384,7 @@ impl Reader<'_> {
                     let mut known =
                         vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
-                    self.unknown_directive(&key, key_span, AN_INSTANCE, &known);
+                    self.unknown_directive(&key, key_span, (AN_INSTANCE, &known), &value);
                 }
             }
         }

@@ -153,8 +153,8 @@ impl Rewriting<'_> {
         self.edits.push((end.checked_sub(1)?..end, String::new()));
         let members = properties.entries()?;
         let resources = members.iter().find(|member| &*member.key == "resources")?;
-        for (at, member) in members.iter().enumerate().filter(|(_, member)| !std::ptr::eq(*member, resources)) {
-            (&*member.key == "configurationVersion").then(|| self.remove(members, at, true))?;
+        for member in members.iter().filter(|member| !std::ptr::eq(*member, resources)) {
+            (&*member.key == "configurationVersion").then(|| self.remove(members, &[member], true))?;
         }
         let mut units = self.units.clone().into_iter();
         resources.value.items()?.iter().try_for_each(|item| self.unit(item, &units.next()?))
@@ -209,8 +209,14 @@ impl Rewriting<'_> {
                         self.replace(member.value.span, format!("{quote}{}{quote}", unit.type_name));
                     }
                 }
-                "id" => self.rename(member, "name")?,
-                "settings" => self.rename(member, "properties")?,
+                "id" => {
+                    self.literals(&member.value)?;
+                    self.rename(member, "name")?;
+                }
+                "settings" => {
+                    self.literals(&member.value)?;
+                    self.rename(member, "properties")?;
+                }
                 "dependsOn" if !unit.is_assertion => self.depends_on(&member.value),
                 "directives" => self.directives(member, is_flow)?,
                 "dependsOn" | "metadata" | "name" | "type" | "properties" => return None,
@@ -240,6 +246,29 @@ impl Rewriting<'_> {
         Some(())
     }
 
+    /// Keeps every text as it is: a configuration computes none, and in a document one that begins with a bracket is computed.
+    fn literals(&mut self, value: &Node) -> Option<()> {
+        match &value.kind {
+            Kind::Array(items) => items.iter().try_for_each(|item| self.literals(item)),
+            Kind::Object(members) => members.iter().try_for_each(|member| self.literals(&member.value)),
+            Kind::String(text) if text.starts_with('[') => {
+                let written = self.lines.0.get(value.span.start as usize..value.span.end as usize)?;
+                let is_margin = |c: char| c.is_whitespace() || c.is_ascii_digit() || "\"'|>+-".contains(c);
+                let bracket = written
+                    .find('[')
+                    .filter(|at| written.get(..*at).is_some_and(|before| before.chars().all(is_margin)))?;
+                let at = value.span.start as usize + bracket;
+                // What an alias repeats is written once.
+                let edit = (at..at, "[".to_owned());
+                if !self.edits.contains(&edit) {
+                    self.edits.push(edit);
+                }
+                Some(())
+            }
+            _ => Some(()),
+        }
+    }
+
     /// Names as instances what the configuration names by id.
     fn depends_on(&mut self, value: &Node) {
         let single = std::slice::from_ref(value);
@@ -259,31 +288,62 @@ impl Rewriting<'_> {
         is_plain.then(|| format!("[resourceId('{type_name}', '{}')]", unit.name.replace('\'', "''")))
     }
 
-    /// The directives of a configuration are notes about an instance, but for the rights that it needs.
+    /// The directives of a configuration are notes about an instance, but for the rights and the version that it needs.
     fn directives(&mut self, member: &Entry, is_flow: bool) -> Option<()> {
         let Some(members) = member.value.entries() else { return Some(()) };
-        let context = members.iter().position(|each| &*each.key == "securityContext");
-        match context.and_then(|at| Some((at, members.get(at)?))) {
-            Some(_) if members.len() == 1 => Some(()),
-            Some((at, context)) => {
-                let word = context.value.as_str()?;
-                self.insert(member, is_flow, ("directives", &format!("{{\"securityContext\": \"{word}\"}}")))?;
-                self.remove(members, at, self.lines.is_flow(&member.value));
-                self.rename(member, "metadata")
+        let find = |key: &str| members.iter().find(|each| &*each.key == key);
+        let (version, context) = (find("version"), find("securityContext"));
+        let notes = members.len() - usize::from(version.is_some()) - usize::from(context.is_some());
+        let requirement = match version {
+            Some(version) => Some(self.requirement(version)?),
+            None => None,
+        };
+        let is_here = |each: &&Entry| (member.value.span.start..member.value.span.end).contains(&each.key_span.start);
+        version.iter().chain(&context).all(is_here).then_some(())?;
+        let mut moved = Vec::new();
+        match (&requirement, version) {
+            (Some(requirement), Some(_)) if members.len() == 1 => {
+                let end = u32::try_from(self.lines.end_of(&member.value)).ok()?;
+                self.replace(Span { end, ..member.value.span }, format!("\"{requirement}\""));
+                return self.rename(member, "requireVersion");
             }
-            None => self.rename(member, "metadata"),
+            (Some(requirement), Some(version)) => {
+                self.insert(member, is_flow, ("requireVersion", requirement))?;
+                moved.push(version);
+            }
+            _ => {}
         }
+        if let Some(context) = context.filter(|_| notes > 0) {
+            let word = context.value.as_str()?;
+            self.insert(member, is_flow, ("directives", &format!("{{\"securityContext\": \"{word}\"}}")))?;
+            moved.push(context);
+        }
+        self.remove(members, &moved, self.lines.is_flow(&member.value));
+        if notes > 0 { self.rename(member, "metadata") } else { Some(()) }
     }
 
-    /// Removes a member of several.
-    fn remove(&mut self, members: &[Entry], at: usize, is_flow: bool) {
-        let Some(member) = members.get(at) else { return };
-        let (from, to) = (member.key_span.start as usize, self.lines.end_of(&member.value));
-        let before = at.checked_sub(1).and_then(|at| members.get(at));
-        match (is_flow, members.get(at + 1), before) {
-            (true, Some(next), _) => self.edits.push((from..next.key_span.start as usize, String::new())),
-            (true, None, Some(before)) => self.edits.push((self.lines.end_of(&before.value)..to, String::new())),
-            _ => self.erase(from..to),
+    /// The requirement that only one version satisfies.
+    fn requirement(&self, version: &Entry) -> Option<String> {
+        let written = self.lines.0.get(version.value.span.start as usize..self.lines.end_of(&version.value))?;
+        let version = written.trim_matches(['"', '\'']);
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_version = version.split('.').count() <= 3 && version.split('.').all(is_number);
+        is_version.then(|| format!("={version}"))
+    }
+
+    /// Removes some members, of which others stay.
+    fn remove(&mut self, members: &[Entry], gone: &[&Entry], is_flow: bool) {
+        let is_gone = |member: &Entry| gone.iter().any(|each| std::ptr::eq(*each, member));
+        for (at, member) in members.iter().enumerate().filter(|(_, member)| is_gone(member)) {
+            let (from, to) = (member.key_span.start as usize, self.lines.end_of(&member.value));
+            let mut behind = members.iter().skip(at + 1).peekable();
+            let next = behind.peek().map(|next| next.key_span.start as usize);
+            let before = at.checked_sub(1).and_then(|at| members.get(at));
+            match (is_flow, next, before) {
+                (true, Some(next), _) if !behind.all(is_gone) => self.edits.push((from..next, String::new())),
+                (true, _, Some(before)) => self.edits.push((self.lines.end_of(&before.value)..to, String::new())),
+                _ => self.erase(from..to),
+            }
         }
     }
 

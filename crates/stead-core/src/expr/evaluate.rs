@@ -7,7 +7,7 @@ use super::codes;
 use super::syntax::{AccessStep, Accessor, ExpressionForm, Lambda, Node};
 use super::{Environment, Fault, Help, Stop};
 use crate::budget::{Budget, Exceeded};
-use crate::diag::{Code, nearest};
+use crate::diag::{Code, Meant};
 use crate::value::{DataType, Key, Object, SealedStep as Deferred, Value};
 
 /// How deep values may be nested. Every use of a variable could add a level, and values are walked recursively.
@@ -97,10 +97,8 @@ fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
 
 pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<Help> {
     let known = known.filter(|each| !each.is_empty());
-    // Names of one or two letters are all near to each other.
-    let meant = if name.chars().count() > 2 { nearest(name, known.clone()) } else { None };
-    if let Some(meant) = meant {
-        return Some(Help::Meant { wrong: name.to_owned(), meant: meant.to_owned() });
+    if let Some(meant) = Meant::name(name, known.clone()) {
+        return Some(Help::Meant { wrong: name.to_owned(), meant });
     }
     // More than a handful does not help any more.
     let names: Vec<&str> = known.take(9).collect();

@@ -30,7 +30,7 @@ pub use user::{Named, UserFunction};
 
 use crate::budget::Budget;
 use crate::bundle::path::within;
-use crate::diag::{Code, Diagnostic, did_you_mean};
+use crate::diag::{Code, Diagnostic, Meant};
 use crate::id::ResourceId;
 use crate::text::{self, Leaf, Span};
 use crate::value::Value;
@@ -156,12 +156,12 @@ pub enum Help {
     Advice(String),
     /// This is missing at the place.
     Missing(&'static str),
-    /// Another word was probably meant.
+    /// Other words were probably meant.
     Meant {
         /// The word that is there.
         wrong: String,
-        /// The word that was meant.
-        meant: String,
+        /// The words that were meant.
+        meant: Meant,
     },
 }
 
@@ -182,7 +182,7 @@ impl fmt::Display for Help {
         match self {
             Self::Advice(advice) => f.write_str(advice),
             Self::Missing(text) => write!(f, "add the missing '{text}'"),
-            Self::Meant { meant, .. } => f.write_str(&did_you_mean(meant)),
+            Self::Meant { meant, .. } => meant.fmt(f),
         }
     }
 }

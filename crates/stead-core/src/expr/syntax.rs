@@ -16,7 +16,7 @@ use super::builtin::{Builtin, ValueKind};
 use super::builtins::{NAMESPACE, find, functions};
 use super::codes;
 use super::{Fault, Help};
-use crate::diag::{Code, counted, nearest};
+use crate::diag::{Code, Meant, counted};
 use crate::value::Value;
 use crate::visible::is_obeyed;
 
@@ -543,8 +543,12 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
         let names = || functions().iter().map(|function| function.name);
         let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
             Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
-            None => match names().find(|each| in_namespace(each) == Some(name)).or_else(|| nearest(name, names())) {
-                Some(each) => Help::Meant { wrong: name.to_owned(), meant: each.to_owned() },
+            None => match names()
+                .find(|each| in_namespace(each) == Some(name))
+                .map(Meant::only)
+                .or_else(|| Meant::word(name, names()))
+            {
+                Some(meant) => Help::Meant { wrong: name.to_owned(), meant },
                 None => "'stead function list' shows every function".into(),
             },
         };

@@ -7,9 +7,9 @@ use hashbrown::HashMap;
 
 use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Unresolved, Values, codes, evaluate};
 use crate::budget::Budget;
-use crate::diag::{Code, Diagnostic, Findings, nearest};
+use crate::diag::{Code, Diagnostic, Findings, Meant};
 use crate::expr::{self, FactKey, Stop, Template};
-use crate::id::TypeName;
+use crate::id::{ResourceId, TypeName};
 use crate::manifest::Manifest;
 use crate::text::{Sources, Span};
 use crate::value::Value;
@@ -94,11 +94,15 @@ impl Builder<'_> {
         self.findings.push(finding.with_help("use fewer iterations, or smaller values"));
     }
 
-    /// The name that was probably meant, unless too many have been looked at already.
-    pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
+    /// The instance that was probably meant, of the same type if any is near, unless too many have been looked at already.
+    pub(super) fn meant(&mut self, wanted: &ResourceId, scope: ScopeId) -> Option<Meant> {
         let adjacent = &self.graph.scope(scope).ids;
         self.compared = self.compared.checked_sub(adjacent.len())?;
-        nearest(name, adjacent.iter().map(|other| &**other.0.name())).map(str::to_owned)
+        let ids = || adjacent.iter().map(|other| other.0.id());
+        let same = ids().filter(|other| other.type_name == wanted.type_name);
+        let near = Meant::name(&wanted.name, same.map(|other| &*other.name));
+        // What has the name in another case, but is of another type, is not what was named.
+        near.or_else(|| Meant::name(&wanted.name, ids().map(|other| &*other.name)).map(Meant::doubted))
     }
 
     pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {

@@ -280,13 +280,8 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
         Ok(id) => id,
         Err(error) => {
             let finding = Diagnostic::error(&codes::NOT_AN_ID, span, error.to_string());
-            let finding = match meant_by_name(builder, origin, text) {
-                Some(meant) if matches!(link, Link::Names(_)) => {
-                    with_id(finding, &format!("[{meant}]"), builder.sources.text(span), text)
-                }
-                Some(meant) => finding.with_help(format!("write {meant}")),
-                None => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
-            };
+            let written = builder.sources.text(span).filter(|_| matches!(link, Link::Names(_)));
+            let finding = named(builder, origin, text).explain(finding, link, written, text);
             builder.findings.push(finding);
             return None;
         }
@@ -305,14 +300,46 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     None
 }
 
-/// The id of the only adjacent instance that a text names by its name alone, or as `[Type]name`.
-fn meant_by_name(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Option<String> {
-    let name = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(text, |(_, name)| name);
+/// The adjacent instances that a text names by their name alone, or as `[Type]name`.
+struct Named {
+    /// Those that it can mean.
+    ids: Vec<ResourceId>,
+    /// Those that have the name and another type than it states.
+    others: Vec<ResourceId>,
+}
+
+fn named(builder: &Builder<'_>, origin: &Origin<'_>, text: &str) -> Named {
+    let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (stated, name) = parts.map_or((None, text), |(stated, name)| (Some(stated), name));
     let graph = &builder.graph;
-    let mut named = graph.scope(origin.scope).members.iter().filter(|id| *graph.node(**id).name == *name);
-    let (one, None) = (named.next()?, named.next()) else { return None };
-    let type_name = graph.id_of(*one).type_name;
-    Some(format!("resourceId('{type_name}', '{}')", name.replace('\'', "''")))
+    let members = graph.scope(origin.scope).members.iter().filter(|id| *graph.node(**id).name == *name);
+    let is_stated = |id: &ResourceId| {
+        let is_it = |stated: &str| {
+            [id.type_name.as_str(), id.type_name.short()].iter().any(|it| it.eq_ignore_ascii_case(stated))
+        };
+        stated.is_none_or(is_it)
+    };
+    let (ids, others) = members.map(|id| graph.id_of(*id)).partition(is_stated);
+    Named { ids, others }
+}
+
+impl Named {
+    /// The finding with what to write, and with the change that writes it where there is only one.
+    fn explain(self, finding: Diagnostic, link: Link, written: Option<&str>, text: &str) -> Diagnostic {
+        let form = |id: &ResourceId| {
+            let call = format!("resourceId('{}', '{}')", id.type_name, id.name.replace('\'', "''"));
+            if matches!(link, Link::Names(_)) { format!("[{call}]") } else { call }
+        };
+        match (&*self.ids, self.others.first()) {
+            ([id], _) => with_id(finding, &form(id), written, text),
+            ([], Some(other)) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
+            ([], None) => finding.with_help("write [resourceId('Owner/Type', 'name')]"),
+            (several, _) => {
+                let forms: Vec<String> = several.iter().take(3).map(form).collect();
+                finding.with_help(format!("write {}", forms.join(" or ")))
+            }
+        }
+    }
 }
 
 /// The finding with the id that was meant, and the change that writes it where the text stands as it is.
@@ -349,7 +376,7 @@ fn unknown_target(
              reference(if(CONDITION, resourceId(...), resourceId(...)))",
         );
     }
-    let Some(meant) = builder.meant(&id.name, origin.scope) else { return finding };
+    let Some(meant) = builder.meant(id, origin.scope) else { return finding };
     let adjacent = builder.graph.scope(origin.scope).ids.iter().map(|other| other.0.id());
     match adjacent.filter(|other| other.name == id.name).min() {
         Some(other) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::bundle::path::{folder_of, within};
-use crate::diag::{Diagnostic, Findings, any_error, did_you_mean, nearest};
+use crate::diag::{Diagnostic, Findings, Meant, any_error, did_you_mean};
 use crate::document::{self, Discovery, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Template};
 use crate::id::{NodeId, ResourceId, TypeName};
@@ -370,7 +370,7 @@ impl Builder<'_> {
         if let Some(unknown) = self.unknown.get_mut(&wanted) {
             unknown.instances += 1;
             if unknown.instances <= MAX_REPEATED {
-                let finding = unresolved(instance, &unknown.why, self.sources);
+                let finding = unresolved(instance, &unknown.why);
                 self.findings.push(finding);
             }
             return None;
@@ -396,7 +396,7 @@ impl Builder<'_> {
                 Some(late)
             }
             Found::Nothing(why) => {
-                let first = unresolved(instance, &why, self.sources);
+                let first = unresolved(instance, &why);
                 self.findings.push(first.clone());
                 self.unknown.insert(wanted, Unknown { first, why, instances: 1 });
                 None
@@ -413,7 +413,7 @@ impl Builder<'_> {
     }
 
     fn warn_of_late(&mut self, instance: &Instance, why: &Unresolved) {
-        let finding = unresolved(instance, why, self.sources);
+        let finding = unresolved(instance, why);
         let message = format!("{}; it is looked for again when the instance is reached", finding.message);
         let mut finding = Diagnostic::warning(&codes::LATE, finding.span.unwrap_or(instance.span), message);
         if instance.depends_on.is_empty() {
@@ -718,8 +718,8 @@ impl Builder<'_> {
             return Some(());
         };
         let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, format!("an include has no property '{unknown}'"));
-        self.findings.push(match nearest(unknown, known()) {
-            Some(meant) => finding.with_meant(unknown, meant, self.sources.text(span)),
+        self.findings.push(match Meant::word(unknown, known()) {
+            Some(meant) => finding.with_meant(unknown, &meant, self.sources.text(span)),
             None => finding,
         });
         None
@@ -806,7 +806,7 @@ fn is_named_like_document(path: &str) -> bool {
 }
 
 /// The finding that there is no resource for an instance, where the instance says what there is not.
-fn unresolved(instance: &Instance, why: &Unresolved, sources: &Sources) -> Diagnostic {
+fn unresolved(instance: &Instance, why: &Unresolved) -> Diagnostic {
     let said = match why.lacks {
         Lacks::Type => None,
         Lacks::Version => instance.require_version.as_ref().map(|version| version.span),
@@ -815,7 +815,7 @@ fn unresolved(instance: &Instance, why: &Unresolved, sources: &Sources) -> Diagn
     let span = said.unwrap_or(instance.type_name.span);
     let finding = Diagnostic::error(&codes::UNKNOWN_TYPE, span, why.message.clone());
     match &why.meant {
-        Some(meant) => finding.with_meant(instance.type_name.value.as_str(), meant.as_str(), sources.text(span)),
+        Some(meant) => finding.with_help(did_you_mean(meant.as_str())),
         None => Diagnostic { help: why.help.clone(), ..finding },
     }
 }

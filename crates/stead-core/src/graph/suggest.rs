@@ -1,7 +1,7 @@
 //! The type that was meant by a word that is none.
 
 use super::{Found, Resources};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Meant};
 use crate::document::codes;
 use crate::id::TypeName;
 use crate::text::Sources;
@@ -35,17 +35,19 @@ pub fn suggest_types(findings: &mut [Diagnostic], resources: &dyn Resources, sou
         let Some(written) = finding.span.and_then(|span| sources.text(span)) else { continue };
         let word = written.trim_matches(['"', '\'']);
         if let Some(meant) = type_meant(word, resources) {
-            *finding = finding.clone().with_meant(word, meant.as_str(), Some(written));
+            *finding = finding.clone().with_meant(word, &meant, Some(written));
         }
     }
 }
 
-/// Returns the type that was meant by a word that is none: `File`, `Stead.File` and `Stead::File` are `Stead/File`.
-fn type_meant(word: &str, resources: &dyn Resources) -> Option<TypeName> {
+/// Returns the type that was meant by a word that is none: `File`, `Stead.File` and `Stead::File` are `Stead/File`, and one that is
+/// only near may be something else.
+fn type_meant(word: &str, resources: &dyn Resources) -> Option<Meant> {
+    let collections = ["ansible.builtin.", "ansible.posix.", "community.general."];
+    let word = collections.iter().find_map(|collection| word.strip_prefix(collection)).unwrap_or(word);
     let lower = word.to_lowercase();
-    let lower = lower.trim_start_matches("ansible.builtin.").trim_start_matches("win_");
-    if let Some((_, known)) = TYPES.iter().find(|(words, _)| words.contains(&lower)) {
-        return TypeName::parse(known).ok();
+    if let Some((_, known)) = TYPES.iter().find(|(words, _)| words.contains(&&*lower)) {
+        return Some(Meant::only(*known));
     }
     let separated = word.replace("::", "/").replace('\\', "/");
     let whole = match separated.rsplit_once('.') {
@@ -54,7 +56,7 @@ fn type_meant(word: &str, resources: &dyn Resources) -> Option<TypeName> {
         None => format!("Stead/{separated}"),
     };
     match resources.find(&TypeName::parse(&whole).ok()?, None, None) {
-        Found::Resource(manifest) => Some(manifest.type_name.clone()),
-        Found::Nothing(why) => why.meant,
+        Found::Resource(manifest) => Some(Meant::only(manifest.type_name.as_str())),
+        Found::Nothing(why) => why.meant.map(|meant| Meant::perhaps(meant.as_str())),
     }
 }

@@ -139,15 +139,10 @@ impl Catalog {
         }
     }
 
-    /// The type that was probably meant: one with nearly the same name, else one with nearly the same last part. That the
-    /// owners are the same makes no name near.
+    /// The type of the same owner that was probably meant. One of another owner is another resource, whatever its name.
     fn near(&self, wanted: &TypeName) -> Option<TypeName> {
-        let is_near = |known: &&TypeName| nearest(wanted.short(), [known.short()]).is_some();
-        let whole = nearest(wanted.as_str(), self.by_type.keys().filter(is_near).map(TypeName::as_str));
-        let by_short = || {
-            let short = nearest(wanted.short(), self.by_type.keys().map(TypeName::short))?;
-            self.by_type.keys().find(|name| name.short() == short).map(TypeName::as_str)
-        };
-        whole.or_else(by_short).and_then(|near| TypeName::parse(near).ok())
+        let adjacent = || self.by_type.keys().filter(|known| known.owner().eq_ignore_ascii_case(wanted.owner()));
+        let short = nearest(wanted.short(), adjacent().map(TypeName::short))?;
+        adjacent().find(|name| name.short() == short).cloned()
     }
 }

@@ -7,7 +7,7 @@ use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
 use super::reason::{Form, Reason, Type, alternatives, listed};
-use crate::diag::{counted, nearest};
+use crate::diag::{Meant, counted};
 use crate::value::{Value, pointer};
 
 /// One way in which a value does not fit a schema. Shown, it is a sentence that names what it is about.
@@ -135,11 +135,11 @@ fn reason(kind: &Kind, found: &Json) -> Reason {
 }
 
 /// The word that was probably meant.
-fn near(options: &Json, found: &Json) -> Option<String> {
+fn near(options: &Json, found: &Json) -> Option<Meant> {
     let options = options.as_array()?.iter().filter_map(Json::as_str);
     // Names of one or two letters are all near to each other.
     let found = found.as_str().filter(|found| found.len() > 2)?;
-    nearest(found, options).map(str::to_owned)
+    Meant::word(found, options)
 }
 
 fn predicate(kind: &Kind) -> String {

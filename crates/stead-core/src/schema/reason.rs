@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::diag::{did_you_mean, nearest};
+use crate::diag::Meant;
 use crate::value::Value;
 
 /// Why a value is not accepted. The text is a predicate such as "must be a string", or names a member itself.
@@ -30,7 +30,7 @@ pub enum Reason {
         /// The allowed values, as JSON.
         allowed: Vec<String>,
         /// The value that was probably meant.
-        near: Option<String>,
+        near: Option<Meant>,
     },
     /// It has none of several forms, each for its own reason.
     Forms(Vec<Self>),
@@ -71,20 +71,20 @@ impl Reason {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unknown { known, .. } => match self.meant() {
-                Some(near) => Some(did_you_mean(near)),
+                Some(meant) => Some(meant.to_string()),
                 None if known.is_empty() => None,
                 None => Some(format!("the properties are {}", known.join(", "))),
             },
-            Self::OneOf { near, .. } => near.as_deref().map(did_you_mean),
+            Self::OneOf { near, .. } => near.as_ref().map(ToString::to_string),
             _ => None,
         }
     }
 
     /// The word that was probably meant, where another was written.
-    pub fn meant(&self) -> Option<&str> {
+    pub fn meant(&self) -> Option<Meant> {
         match self {
-            Self::Unknown { name, known } => nearest(name, known.iter().map(String::as_str)),
-            Self::OneOf { near, .. } => near.as_deref(),
+            Self::Unknown { name, known } => Meant::word(name, known.iter().map(String::as_str)),
+            Self::OneOf { near, .. } => near.clone(),
             _ => None,
         }
     }

@@ -32,7 +32,7 @@ impl Pass<'_> {
         match (fault.reason, fault.value) {
             (Some(reason @ Reason::Unknown { name, known }), _) => match (of_unknown(name, known), reason.meant()) {
                 (Some(help), _) => finding.with_help(help),
-                (None, Some(meant)) => finding.with_meant(name, meant, written),
+                (None, Some(meant)) => finding.with_meant(name, &meant, written),
                 (None, None) => finding.with_help(format!("its properties are {}", known.join(", "))),
             },
             (Some(Reason::Missing(names)), _) => {
@@ -42,9 +42,9 @@ impl Pass<'_> {
                 finding.with_help(help.unwrap_or_else(|| format!("add it to '{outer}'")))
             }
             (Some(Reason::Excluded(_)), _) => finding.with_help("remove one of them"),
-            (Some(Reason::OneOf { near: Some(near), .. }), Some(Template { kind: Kind::String(found), span })) => {
+            (Some(Reason::OneOf { near: Some(meant), .. }), Some(Template { kind: Kind::String(found), span })) => {
                 let fixed = Diagnostic { span: Some(*span), ..finding.clone() };
-                let fixed = fixed.with_meant(found, near, self.prepared.sources.text(*span));
+                let fixed = fixed.with_meant(found, meant, self.prepared.sources.text(*span));
                 Diagnostic { span: finding.span, ..fixed }
             }
             (Some(Reason::Type(wanted)), Some(value))

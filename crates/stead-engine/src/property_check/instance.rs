@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use stead_core::call::{Failure, INVALID, code};
-use stead_core::diag::Diagnostic;
+use stead_core::diag::{Diagnostic, Meant};
 use stead_core::document::Instance;
 use stead_core::expr::Template;
 use stead_core::graph::{is_written_out, stated_at};
@@ -57,7 +57,7 @@ impl Checked<'_> {
                 return found;
             }
             if is_written_out(value) {
-                meant.extend(failure.reason.as_deref().and_then(Reason::meant).map(str::to_owned));
+                meant.extend(failure.reason.as_deref().and_then(Reason::meant).into_iter().flat_map(Meant::into_words));
                 found.push(self.refused(&failure, outline));
             }
             is_complete = false;

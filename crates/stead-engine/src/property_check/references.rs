@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_core::diag::{Diagnostic, nearest};
+use stead_core::diag::{Diagnostic, Meant};
 use stead_core::expr::codes::ACCESS;
 use stead_core::expr::{Access, Placed, Template, expressions};
 use stead_core::graph::{Role, ScopeId, StaticView};
@@ -68,8 +68,8 @@ fn wrong(
     let known: Vec<&str> = schema.property_names().into_iter().filter(|name| is_reported(name)).collect();
     let place = locate(&prepared.sources, *span, at.clone());
     let finding = Diagnostic::error(&ACCESS, place, message);
-    Some(match nearest(name, known.iter().copied()) {
-        Some(near) => finding.with_meant(name, near, prepared.sources.text(place)),
+    Some(match Meant::word(name, known.iter().copied()) {
+        Some(meant) => finding.with_meant(name, &meant, prepared.sources.text(place)),
         None => finding.with_help(format!("it reports {}", known.join(", "))),
     })
 }

@@ -6,7 +6,7 @@ use std::slice;
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use stead_core::call::{Failure, FailureKind};
-use stead_core::diag::{did_you_mean, nearest};
+use stead_core::diag::Meant;
 use stead_core::schema::{Reason, Type};
 use stead_core::value::{Iter, Number, REDACTED, Value, pointer};
 
@@ -67,7 +67,7 @@ impl Display for Fault {
             Some(property) => write!(f, "'{property}' {}", self.reason)?,
             None => write!(f, "the properties {}", self.reason)?,
         }
-        self.reason.meant().map_or(Ok(()), |meant| write!(f, "; {}", did_you_mean(meant)))
+        self.reason.meant().map_or(Ok(()), |meant| write!(f, "; {meant}"))
     }
 }
 
@@ -96,7 +96,7 @@ impl de::Error for Fault {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let near = nearest(variant, expected.iter().copied()).map(str::to_owned);
+        let near = Meant::word(variant, expected.iter().copied());
         let allowed = expected.iter().map(|word| format!("\"{word}\"")).collect();
         Self::new(Reason::OneOf { allowed, near })
     }
