@@ -34,7 +34,7 @@ pub use control::{CallError, SERVICE_STATE, call};
 pub use decide::{Moment, Next, Waiting};
 pub use install::{install, unit};
 pub use reports::{Reports, ReportsError, Stored};
-pub use service::{AgentError, BY_SYSTEMD, Options, STOP_GRACE, run};
+pub use service::{AgentError, Options, STOP_GRACE, is_service, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use sink::{EndedJob, Sink};

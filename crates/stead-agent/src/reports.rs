@@ -129,7 +129,9 @@ impl Reports {
             let write = database.begin_write()?;
             {
                 let mut tables = Tables::open(&write)?;
-                let number = tables.reports.last()?.map_or(0, |(last, _)| last.value().saturating_add(1));
+                // Not from 0: a cursor into a database that was damaged is not behind what a new one gets.
+                let now = u64::try_from(at.as_millisecond()).unwrap_or_default();
+                let number = tables.reports.last()?.map_or(0, |(last, _)| last.value().saturating_add(1)).max(now);
                 let former = tables.jobs.insert(job, number)?.map(|former| former.value());
                 if let Some(former) = former {
                     let removed = tables.reports.remove(former)?.map_or(0, |entry| entry.value().2.len());

@@ -91,8 +91,12 @@ pub enum AgentError {
     Gone(PathBuf),
 }
 
-/// The variable that systemd sets for what it starts.
-pub const BY_SYSTEMD: &str = "INVOCATION_ID";
+/// Returns whether systemd started this process itself. What it set for another one is inherited by shells and tables of cron.
+pub fn is_service() -> bool {
+    // Before version 248 it does not say for which process its variables are.
+    let is_own = |pid: String| pid == std::process::id().to_string();
+    std::env::var_os("INVOCATION_ID").is_some() && std::env::var("SYSTEMD_EXEC_PID").map_or(true, is_own)
+}
 
 /// The longest time without a look at the clock, which may have jumped.
 const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
@@ -163,7 +167,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     let (store, state, repairs) = Store::open(&options.directory).map_err(store_error)?;
     let listen_error = |source| AgentError::Listen { path: options.directory.clone(), source };
     let listener = Listener::bind(&options.directory).map_err(listen_error)?;
-    let by_systemd = std::env::var_os(BY_SYSTEMD).is_some();
+    let by_systemd = is_service();
     let log = Log::open(&options.directory, by_systemd).map_err(listen_error)?;
     // Without a record nobody knows which documents are still wanted.
     let knows_documents = !repairs.iter().any(|repair| repair.damage == Damage::AllRecords);

@@ -276,18 +276,35 @@ fn reports_are_listed_newest_first_and_pruned() {
     assert_eq!(listed(&reports), ["b4", "c3"]);
     let found = reports.get("a").unwrap().unwrap();
     assert_eq!((found.at, found.report), (instant(1), json!({"number": 1})));
-    // The number of the one that "b" had first was not used again.
     let from = |number: u64, most: usize| {
-        reports.after(number, most).unwrap().into_iter().map(|stored| (stored.number, stored.job)).collect::<Vec<_>>()
+        let found = reports.after(number, most).unwrap().into_iter();
+        found.map(|stored| (stored.number, stored.job)).collect::<Vec<_>>()
     };
-    let all = [(1, "a"), (2, "c"), (3, "b")].map(|(number, job)| (number, job.to_owned()));
-    assert_eq!(from(0, 9), all);
-    assert_eq!(from(2, 1), all[1..2]);
-    assert_eq!(from(4, 9), []);
+    let all = from(0, 9);
+    assert_eq!(all.iter().map(|(_, job)| job.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
+    assert!(all.is_sorted_by(|one, next| one.0 < next.0), "{all:?}");
+    assert_eq!(from(all[1].0, 1), all[1..2]);
+    assert_eq!(from(all[2].0 + 1, 9), []);
     reports.prune(instant(4)).unwrap();
     assert_eq!((listed(&reports), reports.get("a").unwrap()), (vec!["b4".to_owned()], None));
     drop(reports);
     assert_eq!(listed(&Reports::open(&store).0), ["b4"]);
+}
+
+/// Whoever collects reports misses none that are written after a database was damaged and a new one begun.
+#[test]
+fn a_cursor_outlives_the_database() {
+    let home = fast_directory();
+    let (store, _, _) = Store::open_with(&store_in(&home), None).unwrap();
+    let (reports, _) = Reports::open(&store);
+    (1..9).for_each(|number| reports.append(instant(number), "former", &json!({})).unwrap());
+    let cursor = reports.list(1).unwrap()[0].number + 1;
+    drop(reports);
+    std::fs::write(store_in(&home).join("reports.redb"), "damaged").unwrap();
+    let (reports, repair) = Reports::open(&store);
+    assert!(repair.is_some());
+    reports.append(instant(10), "later", &json!({})).unwrap();
+    assert_eq!(reports.after(cursor, 9).unwrap()[0].job, "later");
 }
 
 #[test]

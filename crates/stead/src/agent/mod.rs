@@ -14,7 +14,7 @@ use stead_agent::control::{
     LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
     Staged, Stop, Submit, UseExisting, Wait, Waited,
 };
-use stead_agent::{BOOT_ID, BY_SYSTEMD, CallError, Delivered, Health, Options, STOP_GRACE, call};
+use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_core::visible::visible_but;
@@ -63,7 +63,7 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
 
 fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Duration>, env: &ProcessEnv) -> Exit {
     let (stop, look) = (Cancel::default(), Arc::default());
-    interrupt::catch_for_agent(&stop, &look, std::env::var_os(BY_SYSTEMD).is_some());
+    interrupt::catch_for_agent(&stop, &look, stead_agent::is_service());
     let stop_grace = stop_grace.unwrap_or(STOP_GRACE);
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let boot_id = boot_id.unwrap_or_else(|| PathBuf::from(BOOT_ID));

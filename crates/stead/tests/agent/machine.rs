@@ -125,7 +125,7 @@ impl Machine {
     /// Like [`Self::start`], as systemd starts a service.
     pub(crate) fn start_as_service(&mut self) {
         let mut command = self.command(&["run"]);
-        command.env("INVOCATION_ID", "1");
+        command.env("INVOCATION_ID", "1").env_remove("SYSTEMD_EXEC_PID");
         self.start_command(command);
     }
 
