@@ -216,6 +216,10 @@ impl Calls for SessionCalls {
         if disturbance.is_none() && matches!(response.outcome, Outcome::Tested(_) | Outcome::Changed(_)) {
             let answered = Answered { manifest: Arc::clone(&call.manifest), desired: Arc::clone(&call.desired) };
             let written = |id, of| self.written_by(id, &of);
+            if changes && matches!(response.outcome, Outcome::Changed(_)) {
+                self.second_look
+                    .changed_openly(call.instance.node(), || self.written_by(call.instance.node(), &answered));
+            }
             self.second_look.answered(call.instance.node(), answered, written);
         }
         response

@@ -3,7 +3,8 @@
 //! An instance that says what it manages has an effect on nothing else. So files are only looked at when something runs that does
 //! not say so, such as a package or a command: once before it, and once at the end of the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stead_core::id::NodeId;
@@ -69,6 +70,19 @@ impl<A> SecondLook<A> {
         looks.look(paths);
         looks.under_way += 1;
         Disturbance { look: self, instance: instance.clone() }
+    }
+
+    /// An instance that says what it manages changed these paths: what another one had found there is not there by the doing of
+    /// those that do not say so.
+    pub(crate) fn changed_openly(&self, by: NodeId, paths: impl FnOnce() -> Vec<SystemPath>) {
+        let mut looks = self.looks();
+        if looks.looked_at.is_empty() {
+            return;
+        }
+        let changed: BTreeSet<PathBuf> = paths().iter().map(|path| path.to_path_buf()).collect();
+        for (_, look) in looks.looked_at.iter_mut().filter(|(id, _)| **id != by) {
+            look.found.retain(|(path, _)| !changed.contains(&path.to_path_buf()));
+        }
     }
 
     /// The instances of which something was changed after they were answered, each with those that can have done so.
@@ -156,6 +170,10 @@ mod tests {
         };
         let found = look.disturbed();
         assert_eq!([a, b, c].map(|id| by(&found, id).concat()), ["345", "45", "45"]);
+        // Another instance that says what it manages has changed one of them.
+        assert!(look.disturbed().contains_key(&b));
+        look.changed_openly(NodeId(9), || paths(b, "b"));
+        assert!(!look.disturbed().contains_key(&b));
         // It was set again.
         look.answered(c, "c", paths);
         assert!(!look.disturbed().contains_key(&c));
