@@ -28,7 +28,7 @@ use crate::summary::Summary;
 /// A document and what its parameters are.
 #[derive(Clone, Debug)]
 pub struct BatchDocument {
-    /// What it is called in findings and results.
+    /// The name of the document in findings and results.
     pub name: String,
     /// Its text, YAML or JSON.
     pub text: String,
@@ -54,11 +54,11 @@ impl BatchDocument {
 pub struct Batch {
     /// The documents, in the order in which they are run.
     pub documents: Vec<BatchDocument>,
-    /// What they are run for.
+    /// The mode that the documents are run in.
     pub mode: Mode,
     /// How many instances are worked on at once.
     pub width: NonZeroUsize,
-    /// What decides whether and when pending instances are run again; `None` for what each document says.
+    /// The policy by which pending instances are run again; `None` for the one that each document states.
     pub policy: Option<Arc<dyn Policy>>,
 }
 
@@ -74,9 +74,9 @@ pub struct BatchResult {
 pub struct Completed {
     /// The run; its report is [`Run::report`].
     pub run: Run,
-    /// What it came to.
+    /// The summary of the run.
     pub summary: Summary,
-    /// The same as `stead apply --output json` prints.
+    /// The JSON that `stead apply --output json` prints.
     pub json: Json,
 }
 
@@ -94,7 +94,7 @@ pub struct RefusedDocument {
     pub name: String,
     /// Everything that is wrong with it.
     pub findings: Vec<Diagnostic>,
-    /// What the findings point into.
+    /// The sources that the findings point into.
     pub sources: Sources,
 }
 

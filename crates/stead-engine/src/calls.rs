@@ -52,7 +52,7 @@ pub(crate) struct SessionCalls {
     pub(crate) reads: Cancel,
     /// The plan that the run is to do, if there is one.
     pub(crate) planned: Planned,
-    /// What the run can have undone of its own.
+    /// The files of the run that a later part of it can have undone.
     pub(crate) second_look: SecondLook<Answered>,
 }
 
@@ -74,7 +74,7 @@ impl Session {
 }
 
 impl SessionCalls {
-    /// What an instance of a resource with this desired state reads and manages, with absolute paths.
+    /// Returns the claims of an instance of a resource with this desired state, with absolute paths.
     pub(crate) fn claims_of(&self, id: NodeId, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
         self.providers.claims_of(manifest, desired, self.contexts.of(id))
     }

@@ -24,9 +24,9 @@ use crate::session::Session;
 impl Session {
     /// Adds the order that instances have because of what they manage, as far as that is known before anything runs.
     ///
-    /// What an instance lies in or uses is created before it, unless the document says otherwise. Of instances that
-    /// undo each other's work, the later one begins when the earlier one has ended, so that it finds what that one left and
-    /// does not report as unchanged what is being removed; each two are a warning.
+    /// A path that an instance lies in or uses is created before it, unless the document says otherwise. Of instances
+    /// that undo each other's work, the later one begins when the earlier one has ended, so that it finds what that
+    /// one left and does not report as unchanged what is being removed; each two are a warning.
     pub(crate) fn complete_order(&self, prepared: &mut Prepared) {
         let is_implied = self.is_order_implied(prepared);
         let mut known = self.known(prepared, is_implied);
@@ -118,8 +118,8 @@ impl Session {
         after_packages(graph, known, &self.machine.system_root)
     }
 
-    /// What the instances manage of resources that say so, in the order of the graph. Those with expressions count if asked for,
-    /// with the properties that are known now.
+    /// Returns the claims of the instances whose resources state them, in the order of the graph. Those with
+    /// expressions count if asked for, with the properties that are known now.
     fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
         let graph = &prepared.graph;
         let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
@@ -210,8 +210,8 @@ impl Session {
         once_each(found, &real_paths)
     }
 
-    /// What the instances of a run read and manage, as far as that is known: those of resources that say
-    /// so whose desired state was computed, or is written out in the document.
+    /// Returns the claims of the instances of a run, as far as they are known: those of resources that state so whose
+    /// desired state was computed, or is written out in the document.
     pub fn claims(&self, run: &Run) -> Vec<(NodeId, Claims)> {
         let graph = run.graph();
         self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
@@ -286,7 +286,7 @@ fn part_of(known: &Known) -> Option<&Path> {
 struct Erasure {
     removing: NodeId,
     adding: NodeId,
-    /// Whether the one that removes comes first.
+    /// True if the one that removes comes first.
     in_order: bool,
     path: PathBuf,
 }
@@ -342,7 +342,7 @@ fn disagreement(graph: &Graph, found: &Disagreement) -> Diagnostic {
         .with_help("let both state the same, or remove one of them")
 }
 
-/// The same with the paths that are meant by those that lead through links that the document creates.
+/// Returns claims with the paths that are meant by those that lead through links that the document creates.
 fn through(links: &Links, claims: Claims) -> Claims {
     claims.with_other_paths(|path| links.others(path))
 }
@@ -370,7 +370,7 @@ fn agree(one: Option<&Arc<Value>>, other: Option<&Arc<Value>>) -> bool {
     one == other || one.zip(other).is_some_and(|(one, other)| stead_resources::agree_on_part(one, other))
 }
 
-/// Whether both want the very same thing.
+/// Returns whether both want the very same thing.
 fn is_same(graph: &Graph, found: &Conflict, equal: impl Fn(NodeId, NodeId) -> bool) -> bool {
     let Conflict { first, second, .. } = *found;
     graph.node(first).manifest.type_name == graph.node(second).manifest.type_name && equal(first, second)

@@ -1,4 +1,4 @@
-//! What there is to show of an instance: which of its properties differ, and what its program printed.
+//! The differences to show of an instance: which of its properties differ, and what its program printed.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use stead_core::run::Run;
 use stead_core::value::{Value, pointer};
 use stead_resources::{BuiltIn, builtin_of};
 
-/// What differs between before and after, or between what is and what should be.
+/// The differences between before and after, or between the actual and the desired state.
 pub struct Difference {
-    /// What becomes of the instance.
+    /// The effect on the instance.
     pub effect: Effect,
     /// Without `_exist`, which the effect covers.
     pub properties: Vec<Change>,
@@ -24,7 +24,7 @@ pub struct Difference {
     pub words: Vec<String>,
 }
 
-/// What states say of an instance besides its properties.
+/// The members of states that are not properties of the instance.
 const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 
 impl Difference {
@@ -116,7 +116,7 @@ pub fn schema(run: &Run, node: NodeId) -> Option<&'static Json> {
     builtin_of(&run.graph().node(node).manifest).map(BuiltIn::schema)
 }
 
-/// What a program of an instance printed, as its state tells.
+/// Returns the output of a program of an instance, as its state tells.
 pub fn printed(run: &Run, node: NodeId) -> Option<&Value> {
     let property = builtin_of(&run.graph().node(node).manifest)?.printed?;
     run.report().record(node).state()?.get(property)
@@ -138,8 +138,9 @@ fn drift(state: &Value) -> Vec<String> {
     drift.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// What is created is new as a whole, and of what is removed nothing is left. Of what stays the resource says what has
-/// changed: one that tells more of the state before than of the state after has not removed anything.
+/// Returns whether a change is shown. A created instance is new as a whole, and of a removed one nothing is left. Of
+/// one that stays the resource says what has changed: one that tells more of the state before than of the state after
+/// has not removed anything.
 fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
     let property = pointer::steps(&change.path).next().unwrap_or_default();
     match effect {

@@ -28,11 +28,11 @@ pub type Waits<'a> = Box<dyn FnMut(Option<&str>) + 'a>;
 
 /// How a prepared document is run.
 pub struct Execution<'a> {
-    /// What it is run for.
+    /// The mode of the run.
     pub mode: Mode,
     /// How many calls are carried out at once.
     pub width: NonZeroUsize,
-    /// Whether an instance is tried again.
+    /// The rule by which an instance is tried again.
     pub policy: Arc<dyn Policy>,
     /// Where events are recorded before they count.
     pub journal: Box<dyn Journal + 'a>,
@@ -40,7 +40,7 @@ pub struct Execution<'a> {
     pub consumer: Consumer<'a>,
     /// The instances that something else is done with.
     pub exceptions: Exceptions,
-    /// What is kept of the answers of resources.
+    /// The answers of resources that are kept.
     pub retention: Retention,
     /// By what somebody else sees that the run hangs. Without it a run sees that itself, with another thread for its calls of
     /// microseconds.
@@ -61,7 +61,7 @@ pub struct RunWatch {
 }
 
 impl RunWatch {
-    /// Whether a call hangs that should have taken microseconds.
+    /// Returns whether a call hangs that should have taken microseconds.
     pub fn hangs(&self) -> bool {
         self.calls.exceeds(Inline::DEADLINE)
     }
@@ -108,7 +108,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// The same, with every event given to `consumer` once it is recorded and applied.
+    /// Returns the plan with every event given to `consumer` once it is recorded and applied.
     #[must_use]
     pub fn consumer(self, consumer: impl FnMut(&Run, &Event) + 'a) -> Self {
         Self { consumer: Box::new(consumer), ..self }
@@ -291,7 +291,7 @@ impl Session {
 /// How long a run waits for another: longer than anybody looks on, shorter than for ever.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
-/// What this process is called in messages to others: its program and what it is to do, without values.
+/// Returns the name of this process in messages to others: its program and its command, without values.
 fn command_line() -> String {
     let mut words = std::env::args();
     let program = words.next().unwrap_or_default();

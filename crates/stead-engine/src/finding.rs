@@ -55,7 +55,7 @@ impl Session {
         self.shared.traced.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
-    /// What was found wrong that may be why types are unknown, for the findings that say so.
+    /// Returns the problems that may be why types are unknown, for the findings that say so.
     pub fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
         let missing: Vec<TypeName> = findings.iter().filter_map(|finding| self.missing_type(finding)).collect();
         let problems = self.shared.discovery.problems();
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// What carries out a resource; made once for each.
+    /// Returns the provider of a resource; each is made once.
     pub fn provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
         self.shared.providers.of(manifest)
     }

@@ -1,4 +1,4 @@
-//! What lives as long as the process.
+//! The host, which lives as long as the process.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -23,12 +23,12 @@ pub const DSC_VERSION: &str = "3.4.0-preview.1";
 /// counted by itself, and a document that it takes is taken here.
 pub const ENGINE_VERSION: &str = "3.2.0";
 
-/// What an administrator, the environment and the command line decided.
+/// The decisions of an administrator, the environment and the command line.
 #[derive(Clone)]
 pub struct HostOptions {
     /// Where resources are looked for.
     pub search: Search,
-    /// Whether the process may do everything.
+    /// True if the process may do everything.
     pub elevated: bool,
     /// How much programs of resources should report.
     pub trace_level: TraceLevel,

@@ -13,7 +13,7 @@ use stead_host::provider::LineTest;
 
 use crate::providers::Managed;
 
-/// What is known of an instance before anything runs.
+/// The knowledge about an instance before anything runs.
 pub(crate) struct Known {
     pub(crate) id: NodeId,
     pub(crate) claims: Option<Claims>,
@@ -45,11 +45,11 @@ impl Known {
     }
 }
 
-/// What two instances have in common that the order of them follows from.
+/// The thing that two instances have in common that the order of them follows from.
 pub(crate) enum Cause<'k> {
     /// A path that one lies in or uses, and the other creates or removes.
     Path(&'k Path),
-    /// What one uses and the other brings.
+    /// A thing that one uses and the other brings.
     Provision(&'k Provision),
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn implied(graph: &Graph, all: &[Known]) -> BTreeSet<Implied> {
     found.into_iter().filter_map(adjacent).collect()
 }
 
-/// The same, each with why it is so.
+/// Returns the order that is implied, and for each pair why.
 pub(crate) fn causes(graph: &Graph, all: &[Known]) -> BTreeMap<Implied, String> {
     let mut found = BTreeMap::new();
     each(graph, all, |implied, cause| {
@@ -156,7 +156,7 @@ type ByPath<'a> = HashMap<&'a OsStr, Vec<NodeId>>;
 /// Who creates what.
 #[derive(Default)]
 struct Index<'a> {
-    /// What others can lie in: few, so that most paths are not taken apart at all.
+    /// The paths that others can lie in: few, so that most paths are not taken apart at all.
     folders: ByPath<'a>,
     files: ByPath<'a>,
     removed: ByPath<'a>,

@@ -39,7 +39,7 @@ pub struct ResourceSpecification {
     pub version: Option<String>,
 }
 
-/// What a method answers.
+/// The answer of a method.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Invoked {
     /// To get: the properties, secrets covered.
@@ -56,17 +56,17 @@ pub enum InvokeError {
     /// There is no such resource.
     #[error("there is no resource '{name}'")]
     NotFound {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What to do about it.
+        /// The advice about it.
         help: Option<String>,
     },
     /// There are several, or none of that version.
     #[error("{message}")]
     Specification {
-        /// What is wrong.
+        /// The mistake, in one sentence.
         message: String,
-        /// What to do about it.
+        /// The advice about it.
         help: String,
     },
     /// The resource is none that has methods: an adapter or a composite.
@@ -78,7 +78,7 @@ pub enum InvokeError {
     /// The resource refused its properties, or failed.
     #[error("{message}")]
     Failed {
-        /// What the resource itself calls it; see [`Failure::error_id`].
+        /// The identifier that the resource itself gives it; see [`Failure::error_id`].
         ///
         /// [`Failure::error_id`]: stead_core::call::Failure::error_id
         id: Option<String>,
@@ -99,7 +99,7 @@ impl InvokeError {
         }
     }
 
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::NotFound { help, .. } => help.as_deref(),

@@ -18,7 +18,7 @@ use crate::providers::Providers;
 pub struct NotFound {
     /// One sentence.
     pub message: String,
-    /// What was probably meant.
+    /// The advice about it.
     pub help: Option<String>,
 }
 

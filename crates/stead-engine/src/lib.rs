@@ -106,7 +106,7 @@ pub mod journal {
     };
 }
 
-/// Whether and when instances that are pending are run again.
+/// The policies by which instances that are pending are run again.
 pub mod policy {
     pub use stead_core::run::policy::{Attempt, Policy, SinglePass, Verdict};
     pub use stead_core::run::reconcile::{PendingRule, Reconciler, WhileProgress};

@@ -7,7 +7,7 @@ use stead_core::text::Sources;
 use stead_core::wire::results::reason;
 use stead_host::catalog::Problem;
 
-/// What failed in a run, one line each, outputs included.
+/// Returns the failures of a run, one line each, outputs included.
 pub fn failure_lines(run: &Run) -> Vec<String> {
     let (graph, report, sources) = (run.graph(), run.report(), run.sources());
     let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));

@@ -32,7 +32,7 @@ impl OnMachine {
         Context { name: name.as_str().into(), ..self.context.clone() }
     }
 
-    /// What an adapter of this program answers by the modules of PowerShell.
+    /// Returns the answer of an adapter of this program by the modules of PowerShell.
     fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
         adapter.is_in_process().then(|| self.modules.with(of)).flatten()
     }

@@ -13,11 +13,11 @@ use crate::contexts::forward;
 /// How a [`crate::Session`] works; [`SessionOptions::default`] is the usual way.
 #[derive(Clone)]
 pub struct SessionOptions {
-    /// Whether instances of a document are distinguished by their names.
+    /// The rule for instances of a document with the same name.
     pub names: Names,
-    /// Whether every parameter of a document must have a value.
+    /// The rule for parameters of a document without a value.
     pub values: Values,
-    /// Whether what an instance lies in or uses is created before it, though the document does not say so.
+    /// True if a path that an instance lies in or uses is created before it, though the document does not say so.
     pub implicit_order: bool,
     /// How long one program of a resource may take; `None` for as long as the host says.
     pub deadline: Option<Duration>,

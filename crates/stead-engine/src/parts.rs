@@ -26,7 +26,7 @@ pub struct Parts {
 pub struct UnknownPart {
     /// The word.
     pub word: String,
-    /// What was probably meant.
+    /// The name that was probably meant.
     pub meant: Option<String>,
 }
 
@@ -127,7 +127,7 @@ fn with_what_they_need(graph: &Graph, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
     selected
 }
 
-/// What an instance cannot do without. That another one only comes before it is not a need.
+/// Returns the instances that an instance cannot do without. That another one only comes before it is not a need.
 fn needed_by(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> {
     graph.node(id).needs.iter().filter(|need| need.kind != NeedKind::Order).map(|need| need.node)
 }

@@ -9,7 +9,7 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_host::provider::Binding;
 
-/// What a plan has shown, and what a run of it is held to.
+/// The predictions that a plan has shown, which a run of it is held to.
 #[derive(Default)]
 pub struct Planned {
     /// The predictions by instance: the change, or `None` for an instance in its desired state. An instance without a prediction is
@@ -33,7 +33,7 @@ impl Planned {
         Self { shown: plan.graph().iter().filter_map(|(id, _)| shown(id)).collect(), reads }
     }
 
-    /// Whether anything is read.
+    /// Returns whether anything is read.
     pub(crate) fn has_reads(&self) -> bool {
         !self.reads.is_empty()
     }

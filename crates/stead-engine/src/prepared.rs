@@ -18,13 +18,13 @@ use crate::messages::finding_line;
 
 /// A document that can be run.
 pub struct Prepared {
-    /// What there is to do.
+    /// The instances, in order.
     pub graph: Arc<Graph>,
     /// The texts that findings point into.
     pub sources: Arc<Sources>,
-    /// What the machine was asked for while it was resolved.
+    /// The facts that the machine was asked for while it was resolved.
     pub facts: Facts,
-    /// What is suspicious about it.
+    /// The warnings about it.
     pub warnings: Vec<Diagnostic>,
     /// Where it came from.
     pub origin: Arc<str>,
@@ -39,7 +39,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Whether runs of it are about an instance.
+    /// Returns whether runs of it are about an instance.
     pub fn is_selected(&self, id: NodeId) -> bool {
         self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
     }
@@ -60,7 +60,7 @@ impl Prepared {
         found
     }
 
-    /// What tells it from other documents, or from itself with other parameters.
+    /// Returns the digest that other documents, and itself with other parameters, do not have.
     pub fn digest(&self) -> String {
         self.graph.digest(&self.sources)
     }
@@ -70,12 +70,12 @@ impl Prepared {
 pub struct Unusable {
     /// Everything that is wrong with it.
     pub findings: Vec<Diagnostic>,
-    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
-    /// variables that cannot be computed. dsc has an exit code of its own for that.
+    /// True if the input itself cannot be used: text that cannot be read, parameters that do not fit, variables that
+    /// cannot be computed. dsc has an exit code of its own for that.
     pub is_input: bool,
     /// The texts that findings point into.
     pub sources: Sources,
-    /// What of it could be resolved.
+    /// The part of it that could be resolved.
     pub(crate) rest: Option<Box<Prepared>>,
 }
 

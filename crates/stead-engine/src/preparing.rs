@@ -31,7 +31,7 @@ impl Session {
         self.prepare_ordered(document, findings, supplied.into())
     }
 
-    /// The same of a text that was read already, as the first one of this session, by what was read.
+    /// Prepares a text that was read already, as the first one of this session, by its tree.
     pub fn prepare_read(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl Session {
         Ok(prepared)
     }
 
-    /// The same of its parameters and variables alone: what it asks of resources is not looked at.
+    /// Prepares the parameters and variables alone: what it asks of resources is not looked at.
     pub fn prepare_values(
         &mut self,
         name: &str,
@@ -121,8 +121,8 @@ impl Session {
         }
     }
 
-    /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
-    /// nothing is said of what is not there, nor of what a wrong expression comes to.
+    /// Returns the other mistakes in a document whose text has some. Instances that could not be read are missing
+    /// from it, so that nothing is said of what is not there, nor of what a wrong expression comes to.
     fn more_findings(&mut self, document: Document, supplied: Supplied, known: &[Diagnostic]) -> Vec<Diagnostic> {
         let Ok(supplied) = self.sealed(&document, supplied) else { return Vec::new() };
         let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
@@ -224,8 +224,8 @@ impl Session {
         }
     }
 
-    /// The same with what is wrong with the properties of those instances that could be resolved, so that nothing waits for
-    /// a second round. See [`Self::check_properties`].
+    /// Adds the mistakes in the properties of those instances that could be resolved, so that nothing waits for a
+    /// second round. See [`Self::check_properties`].
     #[must_use]
     pub fn with_properties(&self, mut unusable: Unusable, mode: Mode) -> Unusable {
         // Programs are asked nothing for those who may not run the document.
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-/// Whether a finding is about a text in which one of the known findings is about the expression itself.
+/// Returns whether a finding is about a text in which one of the known findings is about the expression itself.
 fn is_on_expression(finding: &Diagnostic, known: &[Diagnostic]) -> bool {
     let wrong = || known.iter().filter(|known| EXPRESSION.contains(&known.code)).filter_map(|known| known.span);
     finding.span.is_some_and(|span| wrong().any(|wrong| span.holds(wrong)))

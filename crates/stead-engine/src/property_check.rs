@@ -83,7 +83,8 @@ impl Session {
         found
     }
 
-    /// What is wrong with some instances, in their order. Programs that are to say so are asked beside each other.
+    /// Returns the mistakes in some instances, in their order. Programs that are to report them are asked beside each
+    /// other.
     fn answered(&self, looks: Vec<Look<'_>>) -> Vec<Diagnostic> {
         let question = |(at, look): (usize, &Look<'_>)| match look {
             Look::Finished(_) => None,
@@ -115,12 +116,13 @@ struct Pass<'a> {
     session: &'a Session,
     prepared: &'a Prepared,
     extent: Extent,
-    /// What evaluating may cost in all. Resolving has taken as much already, so that it is not used up by honest documents.
+    /// The budget of evaluating all of it. Resolving has taken as much already, so that it is not used up by honest
+    /// documents.
     budget: Budget,
 }
 
 impl Pass<'_> {
-    /// What expressions in a scope see.
+    /// Returns the view of the expressions in a scope.
     fn view<'v>(&'v self, scope: ScopeId, iteration: Option<&'v Iteration>) -> StaticView<'v> {
         let Prepared { graph, facts, .. } = self.prepared;
         graph.static_view((scope, iteration), facts, &*self.session.vault, &self.budget)
@@ -168,7 +170,7 @@ impl Pass<'_> {
     }
 }
 
-/// What a look at one instance came to.
+/// The outcome of a look at one instance.
 enum Look<'a> {
     /// This is all that is wrong with it.
     Finished(Vec<Diagnostic>),
@@ -185,7 +187,7 @@ enum Extent {
     Whole,
 }
 
-/// What is known of the types of a document, found out once for each.
+/// The knowledge about the types of a document, found out once for each.
 struct Types<'s> {
     session: &'s Session,
     /// Few, so that a search is faster than hashing.
@@ -221,7 +223,7 @@ impl Types<'_> {
     }
 }
 
-/// What is known of the properties of a type.
+/// The knowledge about the properties of a type.
 enum Known {
     /// It says itself what is wrong.
     BuiltIn(LazyOutline),

@@ -12,7 +12,7 @@ use stead_resources::builtin_of;
 
 use crate::host::Host;
 
-/// What carries out each resource; made once for each.
+/// The providers of the resources; each is made once.
 pub(crate) struct Providers {
     host: Host,
     settings: Arc<Settings>,
@@ -113,7 +113,7 @@ impl Providers {
         }
     }
 
-    /// What an instance of a resource with this desired state reads and manages, with absolute paths.
+    /// Returns the claims of an instance of a resource with this desired state, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
         Some(resolved(self.of(manifest).claims(desired)?, manifest, cx))
     }

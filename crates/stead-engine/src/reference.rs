@@ -10,7 +10,7 @@ use crate::resource::{Refusal, ResourceCall};
 
 /// Everything that is known of a resource without calling it for an instance.
 pub struct Reference<'a> {
-    /// What it says of itself.
+    /// The manifest of the resource.
     pub manifest: &'a Manifest,
     /// The JSON Schema of its properties; null where it has none.
     pub schema: Json,
@@ -29,7 +29,7 @@ pub struct PropertyReference<'a> {
     pub kind: String,
     /// `required`, `key`, `default ..`, `read-only`, `not compared`, in this order.
     pub marks: Vec<String>,
-    /// What it means.
+    /// The meaning of the property.
     pub description: &'a str,
 }
 
@@ -58,7 +58,7 @@ impl Reference<'_> {
         all
     }
 
-    /// What it is, in the words of its schema, which say more than those of the manifest.
+    /// Returns the description in its schema, which says more than that of the manifest.
     pub fn description(&self) -> &str {
         let of_schema = self.schema.get("description").and_then(Json::as_str);
         of_schema.or(self.manifest.description.as_deref()).unwrap_or_default()

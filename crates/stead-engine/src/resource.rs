@@ -41,7 +41,7 @@ impl Session {
 pub enum Refusal {
     /// There is none of that type and version.
     NotFound(String),
-    /// What it was given cannot be read.
+    /// The input cannot be read.
     Input(Vec<Diagnostic>),
     /// It cannot do that, or failed.
     Failed(String),
@@ -114,13 +114,13 @@ impl ResourceCall {
         self.run(desired, Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN))
     }
 
-    /// The same, recorded and seen as `plan` says.
+    /// Runs it, recorded and seen as `plan` says.
     pub fn run(&self, desired: Value, plan: Plan<'_>) -> Result<Record, Refusal> {
         let (record, sources) = self.attempt(desired, plan)?;
         carried_out(record, &sources)
     }
 
-    /// The same, and what it came to even where it failed; with the texts that findings of it point into.
+    /// Runs it, and returns its record even where it failed; with the texts that findings of it point into.
     pub fn attempt(&self, desired: Value, plan: Plan<'_>) -> Result<(Record, Arc<Sources>), RunError> {
         let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
         let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
@@ -140,7 +140,7 @@ impl ResourceCall {
         Ok((run.report().record(NodeId(0)).clone(), prepared.sources))
     }
 
-    /// Whether it holds other instances, which the engine works on itself.
+    /// Returns whether it holds other instances, which the engine works on itself.
     pub fn is_container(&self) -> bool {
         matches!(self.manifest.implementation, Implementation::Engine)
     }

@@ -42,7 +42,7 @@ pub struct SavedPlan {
     engine: String,
     /// The machine that it was made on, if that has an identity.
     machine: Option<String>,
-    /// What the document is called in messages.
+    /// The name of the document in messages.
     pub name: String,
     /// Its identity between runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,9 +144,9 @@ pub enum PlanError {
 pub struct Deviation {
     /// Its name and type.
     pub instance: String,
-    /// What was planned; `None` where the plan does not have it.
+    /// The planned action; `None` where the plan does not have it.
     pub planned: Option<String>,
-    /// What would be done; `None` where the document does not have it any more.
+    /// The present action; `None` where the document does not have it any more.
     pub now: Option<String>,
 }
 
@@ -284,7 +284,7 @@ impl SavedPlan {
         Parts { only: self.only.clone(), skip: self.skip.clone() }
     }
 
-    /// Whether a document was made of the same texts.
+    /// Returns whether a document was made of the same texts.
     pub fn is_of(&self, prepared: &Prepared) -> bool {
         self.documents == documents(prepared)
     }
@@ -296,7 +296,7 @@ impl SavedPlan {
         paths.into_iter().filter(|path| self.reads.get(*path) != now.get(*path)).cloned().collect()
     }
 
-    /// What a run is held to that is to do what this plan shows, and another what-if run has shown again.
+    /// Returns the predictions that a run of this plan is held to, which another what-if run has shown again.
     pub fn binding(&self, again: &Run) -> Planned {
         Planned::by(again, self.reads.clone())
     }
@@ -353,7 +353,7 @@ fn label(instance: &Json) -> String {
     format!("{} '{}'", text("type"), text("name"))
 }
 
-/// What is done with an instance: an action and the properties that change, or how it ends.
+/// Describes the treatment of an instance: an action and the properties that change, or how it ends.
 fn in_words(instance: &Json) -> String {
     let status = instance["status"].as_str().unwrap_or_default();
     // What is unknown has an action as well, which nothing is said of.
@@ -374,7 +374,7 @@ fn in_words(instance: &Json) -> String {
     if changes.is_empty() { action.to_owned() } else { format!("{action} ({})", changes.join(", ")) }
 }
 
-/// What a line has room for.
+/// Returns as much of a text as a line has room for.
 fn shortened(text: &str) -> String {
     const MOST: usize = 100;
     if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
@@ -385,7 +385,8 @@ pub fn is_single(instance: &Json) -> bool {
     !instance["changes"].is_null()
 }
 
-/// What a run does or did, as far as it is shown: without times, and without what programs printed.
+/// Returns the predictions or results of a run, as far as they are shown: without times, and without the output of
+/// programs.
 fn predictions(run: &Run) -> Vec<Json> {
     let order = run.graph().order.iter().copied();
     order.filter(|id| run.report().is_selected(*id)).map(|id| prediction(run, id)).collect()

@@ -32,7 +32,7 @@ struct Looks<A> {
     ended: Vec<InstancePath>,
 }
 
-/// What was at the paths of an instance once it was answered.
+/// The files at the paths of an instance once it was answered.
 struct Look {
     found: Vec<(SystemPath, Option<Identity>)>,
     /// How many of those that can change anything had ended by then.

@@ -83,7 +83,8 @@ impl Session {
         Self { files: self.files.clone(), ..Self::of(Arc::clone(&self.shared), self.machine.beside(), options) }
     }
 
-    /// The same for many small runs: what they change is flushed by [`Session::flush`] of this session, not at the end of each.
+    /// Returns a session for many small runs: their changes are flushed by [`Session::flush`] of this session, not at
+    /// the end of each.
     #[must_use]
     pub fn beside_unflushed(&self, cancel: Cancel) -> Self {
         Self { writes: self.writes.flushed_elsewhere(), ..self.beside(cancel) }
@@ -156,7 +157,7 @@ impl Session {
         &self.options.cancel
     }
 
-    /// What it shares with other sessions.
+    /// Returns the host that it shares with other sessions.
     pub fn host(&self) -> &Host {
         &self.shared.host
     }
@@ -176,7 +177,7 @@ impl Session {
         Memory::of(self.system_root().unwrap_or(Path::new("/")), document)
     }
 
-    /// What a call is carried out with.
+    /// Returns the context that a call is carried out with.
     pub fn context(&self, name: impl Into<Arc<str>>) -> Context {
         Context {
             name: name.into(),

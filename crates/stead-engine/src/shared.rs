@@ -84,7 +84,8 @@ impl Shared {
     }
 }
 
-/// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
+/// Returns the settings of programs of resources: the environment that may be handed on, where the document is, and
+/// how much is traced.
 fn command_settings(root: &Path, options: &HostOptions) -> Settings {
     let mut settings = Settings { elevated: options.elevated, ..Settings::of_this_process() };
     settings.environment.add_of_this_process(&options.environment);
@@ -96,7 +97,7 @@ fn command_settings(root: &Path, options: &HostOptions) -> Settings {
     settings
 }
 
-/// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
+/// Returns the context of programs of adapters and extensions while resources, secrets and documents are looked for.
 fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Context {
     Context {
         deadline: options.deadline.unwrap_or(Duration::from_mins(1)),

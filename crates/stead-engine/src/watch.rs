@@ -91,7 +91,8 @@ impl Watch for FileWatch {
     }
 }
 
-/// The same claim at the first folder above it that is missing, since only what is in a folder that is there can be watched.
+/// Moves a claim to the first folder above it that is missing, since only a path in a folder that exists can be
+/// watched.
 fn first_missing(Claim::Path { path, extent }: Claim) -> Claim {
     let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.is_dir()).collect();
     let path = missing.last().map_or_else(|| Arc::clone(&path), |missing| Arc::from(*missing));

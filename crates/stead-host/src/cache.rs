@@ -53,12 +53,12 @@ impl Stamp {
         Self { device, inode, size, modified, changed }
     }
 
-    /// What tells a directory from every other, whatever its content.
+    /// Returns the numbers that no other directory has, whatever its content.
     pub fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
-    /// Whether a change after `now` cannot leave the times as they are. `now` must be taken before the stamp.
+    /// Returns whether a change after `now` cannot leave the times as they are. `now` must be taken before the stamp.
     pub fn settled(&self, now: SystemTime) -> bool {
         let limit = now.checked_sub(STEP).and_then(|limit| limit.duration_since(SystemTime::UNIX_EPOCH).ok());
         let limit = limit.map(|limit| (i64::try_from(limit.as_secs()).unwrap_or(0), i64::from(limit.subsec_nanos())));
@@ -172,7 +172,7 @@ impl CacheFile {
         Ok((file, usize::try_from(metadata.len()).map_err(|_| Unusable::Size)?))
     }
 
-    /// What was written, given the whole file; `None` if that is damaged or from another version.
+    /// Returns the content, given the whole file; `None` if that is damaged or from another version.
     pub fn body<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
         let rest = text.strip_prefix(self.header.as_bytes())?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;

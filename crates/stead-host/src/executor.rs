@@ -30,7 +30,7 @@ use lanes::{Finished, Lanes};
 use stead_system::Cancel;
 use waking::Waking;
 
-/// What an executor needs of the machine.
+/// The calls that an executor makes to the machine.
 pub trait Calls: Send + Sync {
     /// Carries out a call. Blocks; called from several threads at once.
     fn carry_out(&self, call: &Call) -> Response;
@@ -55,7 +55,7 @@ pub trait Calls: Send + Sync {
     /// Supplies a fact.
     fn fact(&self, key: &FactKey) -> Result<Value, String>;
 
-    /// What watches pending instances, where anything can be watched.
+    /// Returns the watch over pending instances, where anything can be watched.
     fn watch(&self) -> Option<Box<dyn Watch>> {
         None
     }
@@ -73,7 +73,7 @@ pub trait Watch {
     /// Watches an instance no longer.
     fn forget(&mut self, instance: NodeId);
 
-    /// Whether anything is watched.
+    /// Returns whether anything is watched.
     fn is_watching(&self) -> bool;
 
     /// Those of which something has changed, waiting at most so long.
@@ -132,7 +132,7 @@ impl Inline {
     /// How long such a call usually may take.
     pub const DEADLINE: Duration = Duration::from_mins(1);
 
-    /// What has happened to a call that took longer.
+    /// Returns the failure of a call that took longer.
     pub fn failure(deadline: Duration) -> Failure {
         let message = format!("no answer within {} s: the file system may hang", deadline.as_secs());
         Failure::new(FailureKind::Deadline, message)
@@ -144,7 +144,7 @@ impl Inline {
 pub struct CallWatch(Mutex<Option<Instant>>);
 
 impl CallWatch {
-    /// Whether a call has been under way for so long.
+    /// Returns whether a call has been under way for so long.
     pub fn exceeds(&self, deadline: Duration) -> bool {
         self.began().is_some_and(|began| began.elapsed() >= deadline)
     }
@@ -157,19 +157,19 @@ impl CallWatch {
 /// Ends a run early.
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
-    /// What is under way is asked to end; what was not begun is skipped.
+    /// Calls under way are asked to end; instances that were not begun are skipped.
     pub cancel: Cancel,
-    /// What is under way ends by itself; the rest is left for whoever resumes the run.
+    /// Calls under way end by themselves; the rest is left for whoever resumes the run.
     pub suspend: Cancel,
 }
 
 /// Why a run could not be carried out to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    /// What is about to be done could not be recorded, so that it was not done.
+    /// An action could not be recorded, so that it was not taken.
     #[error("cannot record the run in its journal")]
     Journal(#[from] JournalError),
-    /// What was done may not survive a power cut.
+    /// A change may not survive a power cut.
     #[error("cannot flush what was written to disk")]
     Flush(#[source] std::io::Error),
     /// The run refused its own event.
@@ -235,7 +235,7 @@ struct Executor<'a> {
     lanes: Lanes,
     clock: Clock,
     waking: Waking,
-    /// Whether something was changed that the last flush did not cover.
+    /// True if something was changed that the last flush did not cover.
     unflushed: bool,
 }
 
@@ -259,7 +259,7 @@ impl Executor<'_> {
     /// Looks once more at what was changed, by an instance itself or by others after it, all of it together: the longest time that
     /// anything must last is waited for once.
     ///
-    /// What is cancelled meanwhile is looked at and not waited for.
+    /// An instance that is cancelled meanwhile is looked at and not waited for.
     fn review(&mut self) -> Result<(), ExecuteError> {
         if self.run.mode().operation != Operation::Set || self.run.mode().execution != Execution::Actual {
             return Ok(());

@@ -114,7 +114,7 @@ fn not_found(name: &str, from: Option<&str>) -> String {
     format!("Secret '{name}' not found{within}")
 }
 
-/// What `output` makes of the text that was printed.
+/// Returns the document that `output` makes of the text that was printed.
 fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
     let Some(output) = extension.import.as_ref().and_then(|method| method.output.as_ref()) else { return Ok(printed) };
     let wrong = |message: String| Failure::new(FailureKind::Protocol, format!("'output' of its manifest {message}"));

@@ -35,7 +35,7 @@ pub struct Machine {
     pub files: Option<Arc<Files>>,
     /// The root of the system that is managed, `/` as a rule.
     pub system_root: PathBuf,
-    /// Whether the program may do everything.
+    /// True if the program may do everything.
     pub elevated: bool,
     /// Where secrets come from.
     pub find_secret: Arc<FindSecret>,
@@ -71,7 +71,7 @@ impl Machine {
         }
     }
 
-    /// The same machine for another piece of work, without a source of secrets. What it is asked is answered anew.
+    /// Returns the same machine for another piece of work, without a source of secrets. It answers anew.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// What `facts()` tells: an object, the same as long as this lives.
+    /// Returns the value of `facts()`: an object, the same as long as this lives.
     pub fn facts(&self) -> &Value {
         self.facts.get_or_init(|| system::facts(&self.system_root))
     }
@@ -167,7 +167,7 @@ fn text_of(system: &SystemRoot, path: &str) -> Option<String> {
     system.text(path, LARGEST_DOCUMENT)
 }
 
-/// What is in a file, unless it is too much. Its size is not asked for: a file may grow while it is read.
+/// Returns the content of a file, unless it is too much. Its size is not asked for: a file may grow while it is read.
 fn limited(file: File) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let read = file.take(LARGEST_DOCUMENT + 1).read_to_end(&mut bytes)? as u64;
@@ -186,7 +186,7 @@ fn path_text(path: &Path) -> Result<String, String> {
     path.to_str().map(str::to_owned).ok_or_else(|| format!("the path '{}' is not Unicode text", path.display()))
 }
 
-/// What `context().os` says: the words are those of the resource `Microsoft/OSInfo`.
+/// Returns the value of `context().os`: the words are those of the resource `Microsoft/OSInfo`.
 fn operating_system(release: &str) -> Value {
     let field = |name: &str| release_field(release, name);
     let version = field("VERSION_ID").map_or_else(|| "Unknown".to_owned(), |version| three_parts(&version));

@@ -22,7 +22,7 @@ pub trait Journal {
     /// Called before the run lets others change the machine, and at its end: everything appended so far has come to an end.
     fn settle(&mut self, _: &Run) {}
 
-    /// Whether what was appended survives a power failure, so that what it says was done must survive one as well.
+    /// Returns whether its records survive a power failure, so that what they say was done must survive one as well.
     fn is_durable(&self) -> bool {
         false
     }
@@ -34,7 +34,7 @@ pub trait Journal {
 pub struct JournalError {
     /// The journal.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The error of the system.
     #[source]
     pub source: std::io::Error,
 }

@@ -40,7 +40,7 @@ pub trait Provider: Send + Sync {
         Ok(self.schema(cx)?.map(|schema| schema.json().clone()))
     }
 
-    /// Whether properties are valid, for a resource that has its own way to tell; the others check them when called.
+    /// Checks properties, for a resource that has its own way to do so; the others check them when called.
     fn validate(&self, _cx: &Context, _input: &Plain) -> Result<(), Failure> {
         Ok(())
     }
@@ -76,7 +76,8 @@ pub trait Provider: Send + Sync {
         Review::Lasted
     }
 
-    /// Whether secrets are to come as `{"secureString": …}` and `{"secureObject": …}` when there is no schema to tell.
+    /// Returns whether secrets are to come as `{"secureString": …}` and `{"secureObject": …}` when there is no schema
+    /// to tell.
     fn wants_wrapped_secrets(&self) -> bool {
         false
     }
@@ -93,12 +94,12 @@ pub trait Provider: Send + Sync {
         Cost::Process
     }
 
-    /// The same of a test, which may take less.
+    /// Returns the cost of a test, which may be less.
     fn test_cost(&self, desired: &Value) -> Cost {
         self.cost(desired)
     }
 
-    /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
+    /// Returns the claims of an instance with this desired state, if it has an effect on nothing else; `None` means
     /// anything. Paths are as the instance states them; [`Context::resolve`] says which ones are meant.
     ///
     /// Conflicts between instances and what a change can reach are derived from it. The input may hold placeholders for
@@ -115,8 +116,8 @@ pub trait Provider: Send + Sync {
         read.filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
 
-    /// What an instance with this desired state creates and uses besides the paths of its claims. Instances that use
-    /// what others of their scope create wait for them.
+    /// Returns the things that an instance with this desired state creates and uses besides the paths of its claims.
+    /// Instances that use what others of their scope create wait for them.
     fn ties(&self, _input: &Plain) -> Ties {
         Ties::default()
     }
@@ -170,7 +171,7 @@ pub enum Cost {
 /// The actual state as a resource reported it, secrets included.
 pub type State = Plain;
 
-/// What a `test` reported.
+/// The answer of a `test`.
 #[derive(Default)]
 pub struct TestReply {
     /// The actual state; `None` when the test of the resource does not report it, so that `get` is needed.
@@ -179,16 +180,17 @@ pub struct TestReply {
     pub in_desired_state: Option<bool>,
     /// The properties that it says differ.
     pub differing: Option<Vec<String>>,
-    /// What a set would come to, where the desired state does not tell, such as where it names the source of a content.
+    /// The result that a set would have, where the desired state does not tell, such as where it names the source of
+    /// a content.
     pub predicted: Option<Prediction>,
 }
 
-/// What a set would come to, as a test says.
+/// The result that a set would have, as a test predicts it.
 #[derive(Default)]
 pub struct Prediction {
     /// The state after it.
     pub after: State,
-    /// What it would create and destroy besides what the states show.
+    /// The things that it would create and destroy besides what the states show.
     pub effects: Effects,
     /// Descriptions of those effects that no state shows.
     pub words: Vec<String>,
@@ -203,7 +205,8 @@ impl TestReply {
     }
 }
 
-/// Whether results of tests all say that it is so: one that says nothing does not. `None` when these are not results.
+/// Returns whether all results of tests say that it is so: one that says nothing does not. `None` when these are not
+/// results.
 fn all_in_desired_state(answer: &Value) -> Option<bool> {
     let says_so = |result: &Value| match result.get("result") {
         Some(nested @ Value::Array(_)) => all_in_desired_state(nested) == Some(true),
@@ -212,7 +215,7 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
     Some(answer.as_array()?.iter().all(says_so))
 }
 
-/// What a `set` reported.
+/// The answer of a `set`.
 #[derive(Default)]
 pub struct SetReply {
     /// The state after it; `None` when `get` is needed to learn it.
@@ -228,7 +231,8 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
-    /// What is created and destroyed besides what the states show; the same in what-if and when it is done.
+    /// The things that are created and destroyed besides what the states show; the same in what-if and when it is
+    /// done.
     pub effects: Effects,
     /// It is still working on it and wants to be called again; nothing else of the reply counts then. What it hands back
     /// comes with the next call, in [`Context::pending`].
@@ -252,12 +256,12 @@ impl Plain {
         Self::shared(Arc::new(value.into()))
     }
 
-    /// The same of a value that others hold as well.
+    /// Marks a value as plaintext that others hold as well.
     pub fn shared(value: Arc<Value>) -> Self {
         Self { value, secret: false }
     }
 
-    /// The same of a value with sealed parts, each of which becomes a placeholder: for what needs no secret.
+    /// Covers the sealed parts of a value with placeholders: for what needs no secret.
     pub fn covered(value: &Arc<Value>) -> Self {
         if value.has_sealed() { Self::new(value.to_redacted_json()) } else { Self::shared(Arc::clone(value)) }
     }
@@ -268,7 +272,7 @@ impl Plain {
         Self { value: Arc::new(value.into()), secret: true }
     }
 
-    /// Whether it is known to hold secrets.
+    /// Returns whether it is known to hold secrets.
     pub fn is_secret(&self) -> bool {
         self.secret
     }
@@ -306,7 +310,7 @@ pub enum Binding {
     Plan(Option<Arc<Changed>>),
 }
 
-/// What a call is carried out with.
+/// The context that a call is carried out with.
 #[derive(Clone)]
 pub struct Context {
     /// The name of the instance, or of the resource when it is called without one; for messages.
@@ -325,7 +329,7 @@ pub struct Context {
     pub changes: bool,
     /// The constraint on the call besides the desired state.
     pub binding: Binding,
-    /// What the resource handed back when it was last called for the instance and had not come to an end.
+    /// The value that the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
     pub cancel: Cancel,
@@ -340,7 +344,7 @@ pub struct Context {
     pub trace: Trace,
     /// Names of variables of the environment that programs are given besides those that all are.
     pub inherited: Arc<[String]>,
-    /// What files are written is recorded here, so that the run can make it durable at its end.
+    /// The record of the files that are written, so that the run can make them durable at its end.
     pub writes: Writes,
 }
 
@@ -377,7 +381,8 @@ impl Context {
         Patience::new(&self.cancel, self.deadline)
     }
 
-    /// Whether the system that is managed is the one that runs, so that what its kernel and its services have counts.
+    /// Returns whether the system that is managed is the one that runs, so that the state of its kernel and its
+    /// services counts.
     pub fn manages_running_system(&self) -> bool {
         self.system_root.is_running()
     }

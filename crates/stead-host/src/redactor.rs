@@ -19,10 +19,10 @@ const SHORTEST_WITHIN: usize = 4;
 /// A line of a longer secret is covered on its own from this length on, since programs report line by line.
 const SHORTEST_LINE: usize = 8;
 
-/// What URI encoders leave as it is.
+/// The characters that URI encoders leave as they are.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The same for encoders of whole addresses, which keep what separates their parts.
+/// The characters that encoders of whole addresses leave as they are, which keep what separates their parts.
 const ADDRESS: &AsciiSet = &UNRESERVED
     .remove(b'/')
     .remove(b':')
@@ -104,8 +104,8 @@ impl Starts {
 impl Redactor {
     /// For the secrets of a session, which are covered in what is said of any instance.
     ///
-    /// What has fewer than eight characters is not looked for, neither a secret nor a line of one: it would cover words in
-    /// texts that have nothing to do with it.
+    /// A text of fewer than eight characters is not looked for, neither a secret nor a line of one: it would cover
+    /// words in texts that have nothing to do with it.
     pub fn of_session() -> Self {
         Self { reach: Reach::Session, ..Self::default() }
     }
@@ -127,12 +127,12 @@ impl Redactor {
         }
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.within.is_empty() && self.whole.is_empty()
     }
 
-    /// Whether the text is one of the secrets.
+    /// Returns whether the text is one of the secrets.
     pub fn has(&self, text: &str) -> bool {
         self.whole.iter().any(|secret| secret.expose() == text)
     }

@@ -60,7 +60,7 @@ impl TraceLevel {
 pub enum TraceFormat {
     /// In colour, for users.
     Default,
-    /// The same without colour.
+    /// Text for users, without colour.
     Plaintext,
     /// One JSON object a line.
     Json,
@@ -85,9 +85,9 @@ fn word<T: Copy>(words: &[(&'static str, T)], text: &str) -> Option<T> {
 /// Where manifests are looked for, besides the environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourcePath {
-    /// Whether `DSC_RESOURCE_PATH` replaces the directories.
+    /// True if `DSC_RESOURCE_PATH` replaces the directories.
     pub allow_env_override: bool,
-    /// Whether the directories of `PATH` are searched after these.
+    /// True if the directories of `PATH` are searched after these.
     pub append_env_path: bool,
     /// Directories that are searched first.
     pub directories: Vec<PathBuf>,
@@ -110,7 +110,7 @@ pub struct TracingLayer {
     pub allow_override: Option<bool>,
 }
 
-/// What one file states.
+/// The settings that one file states.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Layer {
     /// `resourcePath`; what it leaves out has its default, it is not filled from the next file.
@@ -123,7 +123,7 @@ pub struct Layer {
     pub environment: Option<Vec<String>>,
 }
 
-/// What is said about tracing outside of files.
+/// The settings of tracing that are stated outside of files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stated {
     /// `--trace-level`
@@ -134,7 +134,7 @@ pub struct Stated {
     pub environment_level: Option<TraceLevel>,
 }
 
-/// What counts in the end.
+/// The settings that count in the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Where manifests are looked for.
@@ -143,7 +143,7 @@ pub struct Settings {
     pub trace_level: TraceLevel,
     /// How traces are written.
     pub trace_format: TraceFormat,
-    /// What becomes of an instance that a set of the commands of dsc does not bring to its desired state.
+    /// The consequence of a set of the commands of dsc that does not reach the desired state.
     pub verification: Verify,
     /// The variables of the environment that programs are given besides those that all are.
     pub environment: Vec<String>,
@@ -207,7 +207,7 @@ impl SettingsFiles {
     }
 }
 
-/// Whether `--ignore-settings-file` or `DSC_IGNORE_SETTINGS_FILE` was given.
+/// The effect of `--ignore-settings-file` and `DSC_IGNORE_SETTINGS_FILE`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ignore {
     /// Every file counts.
@@ -250,7 +250,7 @@ pub enum Unusable {
 }
 
 impl UnusableFile {
-    /// What is wrong, a line for each finding.
+    /// Describes the mistakes, a line for each finding.
     pub fn describe(&self) -> String {
         let (path, reason) = (self.path.display(), &self.reason);
         let mut lines = match self.place {

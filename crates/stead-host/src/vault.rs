@@ -16,7 +16,7 @@ pub trait Vault: Seal {
     /// The plaintext of a secret.
     fn reveal(&self, name: &SecretName) -> Result<Sensitive<Value>, VaultError>;
 
-    /// What covers the secrets that it holds, also those that are added later.
+    /// Returns the redactor of the secrets that it holds, also those that are added later.
     fn redactor(&self) -> Arc<RwLock<Redactor>> {
         Arc::default()
     }
@@ -116,7 +116,8 @@ impl fmt::Debug for MemoryVault {
     }
 }
 
-/// The same for equal values, which may have their members in another order; no copy of the plaintext is made.
+/// Returns the fingerprint that equal values share, which may have their members in another order; no copy of the
+/// plaintext is made.
 fn fingerprint(value: &Value, keys: &RandomState) -> u64 {
     match value {
         Value::Array(items) => keys.hash_one(items.iter().map(|item| fingerprint(item, keys)).collect::<Vec<_>>()),
@@ -135,8 +136,8 @@ fn fingerprint(value: &Value, keys: &RandomState) -> u64 {
 ///
 /// So are the parts of other parameters that say by their form that they are secret, as DSC v3 has it.
 ///
-/// What the document says of them is checked here, on the plaintext, since nothing behind this can. The others are left
-/// as they are, to be checked with all else that the document says.
+/// Their values are checked here, on the plaintext, since nothing behind this can. The others are left as they are,
+/// to be checked with all else that the document says.
 pub fn take_secrets(parameters: &[Parameter], supplied: Object, vault: &dyn Seal) -> Result<Object, Vec<Finding>> {
     let mut findings = Vec::new();
     let mut taken = Object::new();

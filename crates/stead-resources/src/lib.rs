@@ -65,9 +65,9 @@ pub use keys::agree_on_part;
 /// A resource that this program carries out itself.
 #[derive(Clone)]
 pub struct BuiltIn {
-    /// What it says of itself.
+    /// The manifest of the resource.
     pub manifest: Arc<Manifest>,
-    /// What carries it out.
+    /// The provider of the resource.
     pub provider: Arc<dyn Provider>,
     /// The property in which a state has what a program printed, for users who ask for it.
     pub printed: Option<&'static str>,

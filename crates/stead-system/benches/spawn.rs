@@ -1,6 +1,7 @@
-//! What the runner costs beyond the spawn itself: a thousand times `/bin/true`, against a loop of bare spawns.
+//! The cost of the runner beyond the spawn itself: a thousand times `/bin/true`, against a loop of bare spawns.
 //!
-//! `cargo bench -p stead-host --bench spawn`. With `runner` or `bare` as argument one side alone runs, for `strace -c`.
+//! `cargo bench -p stead-host --bench spawn`. With `runner` or `bare` as argument one side alone runs, for `strace
+//! -c`.
 
 use std::io::Write;
 use std::path::Path;

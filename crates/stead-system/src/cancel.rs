@@ -30,7 +30,7 @@ impl Cancel {
         Arc::clone(&self.0.own)
     }
 
-    /// Whether the end was asked for.
+    /// Returns whether the end was asked for.
     pub fn is_cancelled(&self) -> bool {
         self.0.own.load(Ordering::SeqCst) || self.0.other.as_ref().is_some_and(Self::is_cancelled)
     }

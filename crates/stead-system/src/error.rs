@@ -13,11 +13,11 @@ pub enum FsError {
     /// The system refused it.
     #[error("cannot {doing} '{}'", path.display())]
     System {
-        /// What was tried, as in "cannot …".
+        /// The action that was tried, as in "cannot …".
         doing: &'static str,
         /// With what.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A link on the way that somebody else could have placed.
@@ -36,9 +36,9 @@ pub enum FsError {
     WrongKind {
         /// Where.
         path: PathBuf,
-        /// What is there.
+        /// The kind of node that exists.
         found: Kind,
-        /// What should be.
+        /// The kind that it should be.
         wanted: Kind,
     },
     /// There is more than is read.
@@ -58,12 +58,12 @@ pub enum FsError {
     /// Somebody else changed it each time that it was to be replaced.
     #[error("'{}' is being changed by another program", .0.display())]
     KeepsChanging(PathBuf),
-    /// What was written may be lost at a power failure.
+    /// A file that was written may be lost at a power failure.
     #[error("cannot flush '{}' to the disk", path.display())]
     Flush {
         /// The file, or one on the file system, that could not be flushed.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A program that is called with the root of a system would leave it through a link.
@@ -141,7 +141,7 @@ pub fn failure_kind(error: &io::Error) -> FailureKind {
     }
 }
 
-/// What the system said, without the number that its text ends in.
+/// Returns the text of the system's error, without the number that it ends in.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);

@@ -1,6 +1,6 @@
 //! What there is in a file system, and modes as users write them.
 
-/// What a name leads to.
+/// The kind of node that a name leads to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// A regular file

@@ -50,7 +50,7 @@ pub struct Owner {
     pub pid: u32,
     /// Since when, as RFC 3339 text.
     pub since: String,
-    /// What it does, such as `stead apply web.yaml`.
+    /// The command, such as `stead apply web.yaml`.
     pub command: String,
 }
 

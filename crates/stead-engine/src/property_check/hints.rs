@@ -1,4 +1,4 @@
-//! What to do about properties that do not fit.
+//! Advice about properties that do not fit.
 
 use stead_core::diag::Diagnostic;
 use stead_core::document::INSTANCE_KEYS;
@@ -8,20 +8,20 @@ use stead_core::text::Kind;
 
 use super::Pass;
 
-/// What other tools call whether something should exist.
+/// The names that other tools give to the property that says if something should exist.
 const STATES: [&str; 6] = ["ensure", "state", "exists", "exist", "present", "absent"];
 
-/// What is wrong with a property of an instance.
+/// A mistake in a property of an instance.
 pub(super) struct Fault<'a> {
     /// Why it is not accepted, where that is known as data.
     pub(super) reason: Option<&'a Reason>,
     /// The name of the property; empty where it is about all of them.
     pub(super) property: &'a str,
-    /// What is not accepted, where that is in the text.
+    /// The value that is not accepted, where it is in the text.
     pub(super) value: Option<&'a Template>,
-    /// What the schema says of how a property is used.
+    /// The description of a property in the schema: how it is used.
     pub(super) advice: &'a dyn Fn(&str) -> Option<String>,
-    /// Whether a text would be accepted in place of the value.
+    /// Tells if a text would be accepted in place of the value.
     pub(super) accepts: &'a dyn Fn(&str) -> bool,
 }
 
@@ -77,7 +77,7 @@ impl Pass<'_> {
     }
 }
 
-/// What to do about a property that the resource does not have, if it belongs to something else.
+/// Returns advice about a property that the resource does not have, if it belongs to something else.
 fn of_unknown(name: &str, known: &[String]) -> Option<String> {
     if INSTANCE_KEYS.contains(&name) {
         return Some(format!("'{name}' belongs to the instance: write it beside 'properties', not inside"));
@@ -86,7 +86,7 @@ fn of_unknown(name: &str, known: &[String]) -> Option<String> {
     is_state.then(|| "write '_exist: true' or '_exist: false' to say whether it should exist".to_owned())
 }
 
-/// What to do about a value of another type.
+/// Returns advice about a value of another type.
 fn of_type((reason, value): (&Reason, &Template)) -> Option<String> {
     let Reason::Type(wanted) = reason else { return None };
     let wants = |each: Type| wanted.contains(&each);

@@ -27,11 +27,11 @@ pub(super) struct Checked<'a> {
     pub(super) cx: Context,
 }
 
-/// What the schema says of how a property is used.
+/// The description of a property in the schema: how it is used.
 type Advice<'d> = &'d dyn Fn(&str) -> Option<String>;
 
 impl Checked<'_> {
-    /// What a built-in says: it names one property at a time, which is then left out.
+    /// Returns the mistakes that a built-in finds: it names one property at a time, which is then left out.
     pub(super) fn by_built_in(&self, outline: &LazyOutline) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let mut meant = Vec::new();
@@ -64,7 +64,7 @@ impl Checked<'_> {
         }
     }
 
-    /// What the schema of a program says.
+    /// Returns the mistakes that the schema of a program shows.
     pub(super) fn by_schema(&self, schema: &Schema) -> Vec<Diagnostic> {
         let mismatches = schema.validate(&self.properties.literal().to_redacted_json());
         let certain = mismatches.into_iter().filter(|mismatch| is_certain(&self.properties, mismatch));
@@ -81,13 +81,13 @@ impl Checked<'_> {
         certain.map(finding).collect()
     }
 
-    /// What a program says itself.
+    /// Returns the mistake that a program finds itself.
     pub(super) fn by_program(&self, failure: Failure) -> Diagnostic {
         let span = self.place(failure.property.as_deref().unwrap_or_default());
         Diagnostic::error(code(&failure.kind), span, failure.message)
     }
 
-    /// What a built-in says, with what to do about it.
+    /// Returns the mistake that a built-in finds, with advice.
     fn refused(&self, failure: &Failure, outline: &Outline) -> Diagnostic {
         let pointer = failure.property.as_deref().unwrap_or_default();
         let message = match failure.reason.as_deref() {
@@ -104,7 +104,7 @@ impl Checked<'_> {
         self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name), &accepts)
     }
 
-    /// Whether the built-in takes a text for a property, as far as the property alone tells.
+    /// Returns whether the built-in takes a text for a property, as far as the property alone tells.
     fn accepts(&self, pointer: &str, text: &str) -> bool {
         let only = Object::from([(property_of(pointer).into_owned(), Value::from(text))]);
         let refusal = self.provider.validate(&self.cx, &Plain::new(only)).err();
@@ -130,7 +130,7 @@ impl Checked<'_> {
     }
 }
 
-/// Whether what is missing was written under another name.
+/// Returns whether the missing property was written under another name.
 fn is_missing_any(failure: &Failure, meant: &[String]) -> bool {
     match failure.reason.as_deref() {
         Some(Reason::Missing(names)) => names.iter().any(|name| meant.contains(name)),
@@ -154,7 +154,7 @@ fn property_of(pointer: &str) -> Cow<'_, str> {
     pointer::steps(pointer).next().unwrap_or_default()
 }
 
-/// Whether a mismatch stays one whatever is still to be computed or opened.
+/// Returns whether a mismatch stays one whatever is still to be computed or opened.
 fn is_certain(properties: &Template, mismatch: &Mismatch) -> bool {
     let mut value = properties;
     for step in pointer::steps(&mismatch.pointer) {

@@ -1,4 +1,4 @@
-//! What the schema of a built-in says of its properties, at hand for every instance.
+//! The properties in the schema of a built-in, at hand for every instance.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(super) fn lazy_outline(built_in: &BuiltIn) -> LazyOutline {
     LazyCell::new(Box::new(move || Outline::of(built_in.schema())))
 }
 
-/// What the schema of a built-in says of its properties, at hand for every instance.
+/// The properties in the schema of a built-in, at hand for every instance.
 pub(super) struct Outline {
     pub(super) required: Vec<String>,
     /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
@@ -41,7 +41,7 @@ impl Outline {
     }
 }
 
-/// What the schema of a property says of how it is used: the first sentence of its description.
+/// Returns how a property is used, from its schema: the first sentence of its description.
 pub(super) fn advice(property: &Json) -> Option<String> {
     let description = property.get("description")?.as_str()?;
     Some(description.split_once(". ").map_or(description.to_owned(), |(first, _)| format!("{first}.")))

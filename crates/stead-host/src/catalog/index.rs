@@ -1,4 +1,5 @@
-//! What was found last time, on disk, so that nothing is listed, opened and read again that has not changed.
+//! The index of what was found last time, on disk, so that nothing is listed, opened and read again that has not
+//! changed.
 //!
 //! The index is a cache: it may be deleted at any time, and one that cannot be read, is not ours or is damaged counts
 //! as empty.
@@ -30,7 +31,7 @@ pub(super) struct Directory {
 /// A name in a directory that is that of a manifest.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// What the file said; absent when the file needs to be read each time.
+    /// The content of the file; absent when the file needs to be read each time.
     pub(super) content: Option<Content>,
 }
 

@@ -18,7 +18,7 @@ use super::scan::{Scan, below, scan, single};
 use super::{Discovered, Problem, Programs, Reason, Search, is_reserved};
 use stead_system::fs::{OpenError, TrustedFile, User};
 
-/// What the manifest files of the search declare, as far as its conditions hold.
+/// The declarations in the manifest files of the search, as far as its conditions hold.
 pub(super) struct Files {
     resources: Vec<Arc<Manifest>>,
     adapted: Vec<(PathBuf, AdaptedManifest)>,
@@ -139,7 +139,7 @@ fn discover(extension: &Extension, search: &Search, sorter: &mut Sorter<'_>) {
     }
 }
 
-/// What one line of an extension leads to.
+/// Reads the manifest that one line of an extension names.
 fn discovered_manifest(found: &Json, extension: &Extension, search: &Search) -> Result<Scan, String> {
     if let Some(path) = found.get("manifestPath").and_then(Json::as_str).map(Path::new) {
         if !path.is_absolute() {
@@ -222,7 +222,7 @@ fn name(declaration: &Declaration) -> &TypeName {
     }
 }
 
-/// What conditions can see: the machine, each fact found out once.
+/// The facts that conditions can see: those of the machine, each found out once.
 struct Facts<'a> {
     programs: &'a dyn Programs,
     known: RefCell<BTreeMap<FactKey, Option<Value>>>,
@@ -240,7 +240,7 @@ impl Environment for Facts<'_> {
 }
 
 impl Facts<'_> {
-    /// Whether a condition holds; the absence of one does.
+    /// Returns whether a condition holds; the absence of one does.
     fn hold(&self, condition: Option<&Expression>) -> Result<bool, String> {
         let Some(expression) = condition else { return Ok(true) };
         match expression.evaluate(self) {

@@ -26,7 +26,7 @@ use stead_core::value::Value;
 pub use problem::{Problem, Reason};
 pub use search::{Search, SearchEnvironment};
 
-/// What discovery needs from others: running programs, and the facts of the machine.
+/// The programs and facts of the machine that discovery needs.
 pub trait Programs: Send + Sync {
     /// The adapters that this program is itself; asked for when the machine is searched.
     fn adapters(&self) -> Vec<Manifest> {
@@ -41,7 +41,8 @@ pub trait Programs: Send + Sync {
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
 
-    /// What an adapter lists for one type, where it can tell that for less than listing everything; `None` where not.
+    /// Returns the resources that an adapter lists for one type, where it can tell that for less than listing
+    /// everything; `None` where not.
     fn find_adapted(&self, _adapter: &Manifest, _wanted: &TypeName) -> Option<Vec<Json>> {
         None
     }
@@ -56,12 +57,12 @@ pub trait Programs: Send + Sync {
     fn fact(&self, key: &FactKey) -> Option<Value>;
 }
 
-/// What is asked for: a type, and what narrows the choice.
+/// A request: a type, and what narrows the choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// The type.
     pub type_name: TypeName,
-    /// What its version must satisfy.
+    /// The requirement that its version must satisfy.
     pub requirement: Option<VersionRequirement>,
     /// The adapter that must carry it out.
     pub adapter: Option<TypeName>,
@@ -74,7 +75,7 @@ pub struct Discovered {
     pub catalog: Catalog,
     /// The newest version of every extension that is usable, by type.
     pub extensions: BTreeMap<TypeName, Arc<Extension>>,
-    /// What was left out or is suspicious, in the order of the search.
+    /// The problems with what was left out or is suspicious, in the order of the search.
     pub problems: Vec<Problem>,
 }
 
@@ -98,7 +99,7 @@ pub struct Discovery {
 /// Filled once, outside of the lock of the map that it is in.
 type Slot = Arc<OnceLock<Arc<Listed>>>;
 
-/// What one adapter listed.
+/// The resources that one adapter listed.
 #[derive(Default)]
 struct Listed {
     manifests: Catalog,
@@ -149,12 +150,12 @@ impl Discovery {
         self.files.get_or_init(|| load::files(&self.search, SystemTime::now(), &*self.programs))
     }
 
-    /// Whether the machine has been searched, so that there may be problems to report.
+    /// Returns whether the machine has been searched, so that there may be problems to report.
     pub fn has_searched(&self) -> bool {
         self.files.get().is_some()
     }
 
-    /// What has been found wrong so far. Searches nothing.
+    /// Returns the problems that were found so far. Searches nothing.
     pub fn problems(&self) -> Vec<Problem> {
         let mut all = Vec::new();
         self.find_problem::<()>(|problem| {
@@ -200,7 +201,7 @@ impl Discovery {
         !is_reserved(type_name) && (self.files().declares(type_name) || self.files().has_discoverers())
     }
 
-    /// What an adapter lists; empty when it cannot, with the reason among the problems.
+    /// Returns the resources that an adapter lists; empty when it cannot, with the reason among the problems.
     pub fn adapted_by(&self, adapter: &Arc<Manifest>) -> Catalog {
         self.listed(adapter).manifests.clone()
     }
@@ -239,7 +240,7 @@ impl Discovery {
         Arc::clone(self.slot(adapter, None).get_or_init(list))
     }
 
-    /// What an adapter lists, at least of one type.
+    /// Returns the resources that an adapter lists, at least of one type.
     fn listed_for(&self, adapter: &Arc<Manifest>, wanted: &TypeName) -> Arc<Listed> {
         let (whole, one) = (self.slot(adapter, None), self.slot(adapter, Some(wanted)));
         if let Some(listed) = whole.get().or(one.get()) {

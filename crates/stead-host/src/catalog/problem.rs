@@ -1,4 +1,4 @@
-//! What was wrong while the machine was searched. None of it ends the search.
+//! Problems of searching the machine. None of them ends the search.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -68,12 +68,12 @@ impl Problem {
         Some(Self::new(path, Reason::Relative(means, owner)))
     }
 
-    /// Whether something was left out because of it.
+    /// Returns whether something was left out because of it.
     pub fn is_error(&self) -> bool {
         if let Reason::Invalid { findings, .. } = &self.reason { any_error(findings) } else { true }
     }
 
-    /// Whether it may be the reason why there is no resource of that type.
+    /// Returns whether it may be the reason why there is no resource of that type.
     pub fn may_explain(&self, missing: &TypeName) -> bool {
         match &self.reason {
             Reason::Reserved(name)
@@ -119,13 +119,13 @@ impl Problem {
         Some((error.brief(&sources), error.help.clone()))
     }
 
-    /// Whether it is reported without having been asked for. Directories of `PATH` that are not for everyone, and notes
-    /// on manifests that are used all the same, are usual.
+    /// Returns whether it is reported without having been asked for. Directories of `PATH` that are not for everyone,
+    /// and notes on manifests that are used all the same, are usual.
     pub fn is_notable(&self) -> bool {
         self.is_error() && !matches!(self.reason, Reason::Unreadable(_) | Reason::NoFile)
     }
 
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         match &self.reason {
             Reason::Untrusted(untrusted) => Some(untrusted.help()),
@@ -165,7 +165,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Whether a text has the name of a type anywhere. This is so much faster than reading it that it is asked first.
+/// Returns whether a text has the name of a type anywhere. This is so much faster than reading it that it is asked
+/// first.
 fn mentions(source: &Source, type_name: &TypeName) -> bool {
     let name = type_name.as_str().as_bytes();
     source.text.as_bytes().windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))

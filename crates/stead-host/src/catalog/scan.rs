@@ -181,7 +181,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// What the index knows of a file, if that is what the file holds.
+    /// Returns the content of a file in the index, if that is what the file holds.
     fn kept(&self, directory: &Path, name: &str, stamp: Stamp) -> Option<Content> {
         let entry = self.older.directories.get(directory.to_str()?)?.files.get(name)?;
         entry.content.as_ref().filter(|content| content.stamp == stamp).cloned()

@@ -23,7 +23,7 @@ pub struct Search {
     pub cache: Option<PathBuf>,
 }
 
-/// What of the environment of the process decides where to look.
+/// The part of the environment of the process that decides where to look.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SearchEnvironment<'a> {
     /// `PATH`
@@ -35,7 +35,7 @@ pub struct SearchEnvironment<'a> {
     pub restricted_path: Option<&'a OsStr>,
     /// The directory of this program, which is searched last.
     pub program_directory: Option<&'a Path>,
-    /// What relative directories are relative to.
+    /// The directory that relative ones are relative to.
     pub current_directory: Option<&'a Path>,
 }
 
@@ -71,7 +71,7 @@ impl Search {
         }
     }
 
-    /// The same with an index in that directory.
+    /// Returns the same search with an index in that directory.
     #[must_use]
     pub fn with_cache(self, cache: PathBuf) -> Self {
         Self { cache: Some(cache), ..self }

@@ -93,7 +93,7 @@ impl Checker<'_> {
     }
 }
 
-/// What the one can and the other cannot.
+/// Returns the capabilities that the one has and the other has not.
 fn beyond(one: Capabilities, other: Capabilities) -> Vec<&'static str> {
     let all = [
         ("get", one.get, other.get),

@@ -15,9 +15,9 @@ use crate::provider::{Context, Plain, Provider};
 
 /// A resource of which an exporter lists instances.
 pub struct Listed {
-    /// What it says of itself.
+    /// The manifest of the resource.
     pub manifest: Arc<Manifest>,
-    /// What carries it out.
+    /// The provider of the resource.
     pub provider: Arc<dyn Provider>,
     /// Its schema, for a provider that hands out none.
     pub schema: Option<Json>,
@@ -30,7 +30,7 @@ pub type Types<'a> = &'a dyn Fn(&TypeName) -> Option<Listed>;
 /// that lists thousands has them all from the same code.
 const ASKED: usize = 16;
 
-/// What an export is asked, and what is known when it answers.
+/// A question to an export, and what is known when it answers.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// Which instances to list; null for all.
@@ -112,7 +112,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether an instance is allowed, and is as it was listed.
+    /// Checks that an instance is allowed, and is as it was listed.
     fn stands(&mut self, instance: &Plain, asked: bool) {
         let mut state = instance.to_json();
         if let Json::Object(members) = &mut state {

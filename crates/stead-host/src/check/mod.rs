@@ -1,7 +1,7 @@
-//! Whether a resource keeps to what is expected of resources: a check for those who write one.
+//! A check of resources against what is expected of them, for those who write one.
 //!
-//! The resource is called as it would be for an instance, and what it says is compared with itself and with what comes
-//! of it. It goes below [`crate::operate`], which makes up for a good deal of what is looked for here.
+//! The resource is called as it would be for an instance, and what it says is compared with itself and with what
+//! comes of it. It goes below [`crate::operate`], which makes up for a good deal of what is looked for here.
 
 mod adapter;
 pub mod codes;
@@ -27,7 +27,7 @@ pub use adapter::check_list;
 pub use export::{Listed, Question, Types, check_export};
 pub use importer::check_resolve;
 
-/// Whether the check may change the machine.
+/// The choice between a check that only reads and one that may change the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
     /// Only `get`, `test` and what-if are called.
@@ -39,9 +39,9 @@ pub enum Depth {
 /// A resource to be checked.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// What it says of itself.
+    /// The manifest of the resource.
     pub manifest: &'a Manifest,
-    /// What carries it out.
+    /// The provider of the resource.
     pub provider: &'a dyn Provider,
     /// Its schema, for a provider that checks by itself and hands out none.
     pub schema: Option<&'a Json>,
@@ -156,7 +156,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether there is a schema: without one, what follows would prove nothing.
+    /// Checks that there is a schema: without one, what follows would prove nothing.
     fn schema_usable(&mut self) -> bool {
         let own = self.subject.schema.map(|schema| Schema::compile(schema.clone()).map(Arc::new));
         let own = own.transpose().map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()));
@@ -183,7 +183,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the schema allows the desired state.
+    /// Checks that the schema allows the desired state.
     fn allows_desired(&mut self) -> bool {
         let mismatches =
             self.schema.as_ref().map(|schema| schema.validate(&self.desired.to_json())).unwrap_or_default();
@@ -222,7 +222,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What holds for every state that is reported, whoever reports it.
+    /// Checks what holds for every state that is reported, whoever reports it.
     fn reported(&mut self, operation: &str, state: &State) {
         let state = bare(state);
         match self.subject.manifest.kind {
@@ -233,7 +233,7 @@ impl Checker<'_> {
         self.keeps_secrets(operation, &state);
     }
 
-    /// Whether a state is what the schema says states are.
+    /// Checks that a state fits the schema.
     fn fits(&mut self, what: &str, state: &Json) {
         let mismatches = self.schema.as_ref().map(|schema| schema.validate(state)).unwrap_or_default();
         for each in mismatches {
@@ -254,7 +254,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a group that answers with results has one for each nested instance.
+    /// Checks that a group that answers with results has one for each nested instance.
     fn answers_for_all(&mut self, operation: &str, state: &Json) {
         let missing = unanswered(&self.desired.to_json(), state);
         if missing > 0 {
@@ -263,7 +263,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether any message held a secret. What is recognized has been covered by now, which is as telling.
+    /// Checks that no message held a secret. A secret that is recognized has been covered by now, which is as
+    /// telling.
     fn listen(&mut self, heard: &[String]) {
         if heard.iter().any(|text| self.tells(text)) {
             self.error(&codes::SECRET, "a message holds a secret that the resource was handed", "leave it out");

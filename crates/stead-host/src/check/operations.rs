@@ -31,14 +31,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the desired state is reached by `delete`.
+    /// Returns whether the desired state is reached by `delete`.
     fn deletes(&self) -> bool {
         let can = self.subject.manifest.capabilities;
         let gone = Value::from(bare(&self.desired)).as_object().is_some_and(|state| !exists(state));
         gone && can.delete && !can.set_handles_exist
     }
 
-    /// Whether what is reported are results of nested instances, which are not compared with the properties.
+    /// Returns whether its answers are results of nested instances, which are not compared with the properties.
     fn holds_others(&self) -> bool {
         matches!(self.subject.manifest.kind, Kind::Group | Kind::Importer)
     }
@@ -107,7 +107,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What only one of them reports is not a contradiction: `get` may look closer than the others do.
+    /// Compares two reports. A property that only one of them has is not a contradiction: `get` may look closer than
+    /// the others do.
     fn same(&mut self, what: &str, one: &State, other: &State) {
         let (one, other) = (bare(one), bare(other));
         let mut names = unequal(&one, &other);
@@ -134,7 +135,7 @@ impl Checker<'_> {
         differing(&Value::from(desired), &Value::from(bare(actual)), &rules)
     }
 
-    /// What a what-if foretells.
+    /// Returns the state that a what-if foretells.
     fn what_if(&mut self, before: &State) -> Option<State> {
         let reply = self.subject.provider.set(&self.cx, &self.desired, Execution::WhatIf);
         let reply = reply.map_err(|failure| self.failed("what-if", &failure)).ok();
@@ -161,7 +162,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What was predicted of the desired properties must be what the set reaches.
+    /// Checks that the prediction of the desired properties is what the set reaches.
     fn comes_about(&mut self, predicted: &State, actual: &State) {
         let (predicted, actual, desired) = (bare(predicted), bare(actual), bare(&self.desired));
         let mut names = unequal(&predicted, &actual);

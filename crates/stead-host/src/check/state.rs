@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::provider::State;
 
-/// What of a state is about the instance, and not for the engine.
+/// Returns the part of a state that is about the instance, and not for the engine.
 pub(super) fn bare(state: &State) -> Json {
     let mut state = state.to_json();
     match &mut state {
@@ -55,7 +55,7 @@ pub(super) fn is_wrapped(value: &Json) -> bool {
     members.is_some_and(|members| members.keys().any(|key| key == "secureString" || key == "secureObject"))
 }
 
-/// Whether anything in a state is in such a wrapping.
+/// Returns whether anything in a state is in such a wrapping.
 pub(super) fn holds_wrapped(state: &Json) -> bool {
     is_wrapped(state)
         || match state {

@@ -11,7 +11,7 @@ use stead_core::value::pointer;
 use super::secrets::Secrets;
 use stead_system::process::LONGEST_ARGUMENT;
 
-/// What a program is called about, for the arguments that say so.
+/// The subject that a program is called about, for the arguments that name it.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) type_name: String,
@@ -20,7 +20,7 @@ pub(super) struct Subject {
     pub(super) content: Option<Json>,
 }
 
-/// What a program is started with.
+/// The arguments, input and environment that a program is started with.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) arguments: Vec<OsString>,
@@ -106,7 +106,7 @@ fn render(argument: &Argument, subject: &Subject, wanted: &Json, execution: Exec
     }
 }
 
-/// What of an argument may name a file for the program to run.
+/// Returns the parts of an argument that may name a file for the program to run.
 fn stated(argument: &Argument, rendered: &[String], subject: &Subject) -> Vec<String> {
     match argument {
         Argument::Literal(_) | Argument::WhatIf(_) => rendered.to_vec(),

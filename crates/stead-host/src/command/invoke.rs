@@ -17,21 +17,21 @@ use crate::provider::Context;
 use stead_system::fs::Trust;
 use stead_system::process::{self, Environment, Executable, Exit, Limits, ProcessError, Program};
 
-/// What the programs of resources are run with, besides what each call says.
+/// The settings that the programs of resources are run with, besides those of each call.
 #[derive(Clone)]
 pub struct Settings {
-    /// What they are given of the environment; its `PATH` is where they are looked for.
+    /// The environment that they are given; its `PATH` is where they are looked for.
     pub environment: Environment,
     /// How long they may take to end once they were asked to.
     pub grace: Duration,
     /// How long processes that they left behind may take to end by themselves.
     pub settle: Duration,
-    /// Whether they run as root.
+    /// True if they run as root.
     pub elevated: bool,
 }
 
 impl Settings {
-    /// What may be handed on of the environment of this process, and the usual patience.
+    /// Returns the environment of this process that may be handed on, and the usual patience.
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
         let elevated = stead_system::user::is_root();

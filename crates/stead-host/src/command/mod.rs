@@ -345,7 +345,7 @@ struct Request<'a> {
     expected: Option<Expected>,
 }
 
-/// What a program answered.
+/// The answer of a program.
 #[derive(Default)]
 struct Answer {
     state: Option<Json>,
@@ -471,7 +471,7 @@ impl Provider for CommandProvider {
         is_own.then(|| self.methods.claims_of(input.expose())).flatten()
     }
 
-    /// What resources that are programs are used to.
+    /// Returns true: resources that are programs are used to it.
     fn wants_wrapped_secrets(&self) -> bool {
         true
     }

@@ -44,7 +44,8 @@ pub(super) fn judge(arguments: &[String], directory: &Path) -> Result<(), (Strin
         .try_for_each(|path| opened.judge(Path::new(&path)).map_err(|untrusted| (path, untrusted)))
 }
 
-/// What may be a path in an argument: all of it, what an option has attached, and each relative word of code.
+/// Returns the paths that may be in an argument: all of it, what an option has attached, and each relative word of
+/// code.
 fn paths_in(argument: &str) -> Vec<String> {
     let attached = argument.split_once('=').map(|(_, value)| value);
     let behind_option =

@@ -1,4 +1,4 @@
-//! What programs print, read as the protocol has it: one JSON value a line.
+//! The output of programs, read as the protocol has it: one JSON value a line.
 //!
 //! Pure, and total: any bytes give values or a typed error with the place.
 
@@ -22,11 +22,11 @@ pub enum Expected {
 pub struct Garbage {
     /// Where, counted in bytes from the start of the output.
     pub offset: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with an output.
+/// A problem with an output.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
     /// There is nothing.
@@ -136,7 +136,7 @@ fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     places.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// What bounds the values of an output, and why one was refused by it.
+/// The limits of the values of an output, and why one was refused by them.
 struct Limits {
     room: Cell<usize>,
     refused: Cell<Option<Problem>>,
@@ -168,7 +168,8 @@ fn value(text: &str, start: usize, limits: &Limits) -> Result<Json, Garbage> {
     Ok(read)
 }
 
-/// What is wrong by the rules of JSON. Too deep a value differs from other faults only in the text of the library.
+/// Returns the violation of the rules of JSON. Too deep a value differs from other faults only in the text of the
+/// library.
 fn problem(error: &serde_json::Error) -> Problem {
     match () {
         () if error.to_string().starts_with("recursion limit exceeded") => Problem::Depth,

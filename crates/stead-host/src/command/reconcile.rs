@@ -19,17 +19,17 @@ use stead_system::process::{Conversation, ConversationError, Executable, Process
 /// How long a program may take to answer, unless programs of resources have less time.
 const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 
-/// What a program decides.
+/// The decision that a program makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionRole {
-    /// Whether and when an instance is run again.
+    /// The policy by which an instance is run again.
     Reconciler,
-    /// Whether an instance is pending.
+    /// The rule by which an instance is pending.
     PendingRule,
 }
 
 impl DecisionRole {
-    /// What the names of its programs begin with.
+    /// Returns the prefix of the names of its programs.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Reconciler => "stead-reconciler-",
@@ -37,7 +37,7 @@ impl DecisionRole {
         }
     }
 
-    /// What it is called in messages.
+    /// Returns the word for it in messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Reconciler => "reconciler",
@@ -60,9 +60,9 @@ pub enum FindError {
     Refused {
         /// The program.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
-        /// What to do about it.
+        /// The advice about it.
         help: Option<String>,
     },
 }
@@ -121,13 +121,13 @@ impl DecisionProgram {
         Ok(Self { role, executable, settings, context, pace, state })
     }
 
-    /// Whether an instance is pending; `None` if it does not say.
+    /// Returns whether an instance is pending; `None` if it does not say.
     fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> Option<bool> {
         let answer: PendingAnswer = self.ask(&Question::new(attempt, wait))?;
         Some(answer.pending)
     }
 
-    /// What follows from an attempt; `None` if it does not say.
+    /// Returns the consequence of an attempt; `None` if it does not say.
     fn verdict(&self, attempt: &Attempt<'_>, wait: Duration) -> Option<Verdict> {
         let answer: VerdictAnswer = self.ask(&Question::new(attempt, wait))?;
         Some(answer.0)
@@ -313,7 +313,7 @@ enum AskError {
     Answer(#[source] serde_json::Error),
 }
 
-/// What a program is asked: an instance that is not in its desired state.
+/// The question to a program: an instance that is not in its desired state.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Question {
@@ -377,7 +377,7 @@ impl TryFrom<WrittenVerdict> for VerdictAnswer {
     }
 }
 
-/// What a reconciler says first.
+/// The first message of a reconciler.
 #[derive(Deserialize)]
 #[serde(try_from = "WrittenGreeting")]
 struct Greeting(Pace);

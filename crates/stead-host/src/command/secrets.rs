@@ -31,7 +31,7 @@ impl Secrets {
         secrets
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         !self.any
     }

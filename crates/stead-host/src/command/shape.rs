@@ -5,7 +5,7 @@ use stead_core::call::Exported;
 use stead_core::id::TypeName;
 use stead_core::value::Value;
 
-/// What the properties of an instance are wrapped in.
+/// The form that the properties of an instance are wrapped in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shape {
     /// Nothing.
@@ -13,13 +13,13 @@ pub(super) enum Shape {
     /// A document with the one instance: `{"resources":[{"name":..,"type":..,"properties":..}]}`, answered by
     /// `{"result":[..]}` of the same form.
     Document {
-        /// Whether it says that the instance is part of a configuration.
+        /// True if it says that the instance is part of a configuration.
         in_configuration: bool,
     },
 }
 
 impl Shape {
-    /// What a program is given for these properties.
+    /// Returns the input of a program for these properties.
     pub(super) fn wrap(self, type_name: &str, properties: &Json) -> Json {
         let Self::Document { in_configuration } = self else { return properties.clone() };
         let mut instance = json!({"name": type_name, "type": type_name});

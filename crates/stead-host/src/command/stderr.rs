@@ -1,4 +1,4 @@
-//! What programs say besides their result: standard error, line by line.
+//! The messages of programs besides their result: standard error, line by line.
 
 use serde_json::Value as Json;
 
@@ -16,9 +16,9 @@ const KEPT: usize = 16 << 10;
 pub struct Message {
     /// How much it matters.
     pub level: TraceLevel,
-    /// What it says.
+    /// The text of the message.
     pub text: String,
-    /// Whether it is text that follows no protocol.
+    /// True if it is text that follows no protocol.
     pub plain: bool,
 }
 

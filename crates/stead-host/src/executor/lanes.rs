@@ -34,7 +34,7 @@ pub(super) struct Lanes {
     context: Context,
 }
 
-/// What the threads of both lanes share.
+/// The state that the threads of both lanes share.
 #[derive(Clone)]
 struct Context {
     calls: Arc<dyn Calls>,
@@ -43,7 +43,7 @@ struct Context {
     sender: Sender<Signal>,
 }
 
-/// What wakes the executor.
+/// The event that wakes the executor.
 enum Signal {
     /// Short calls have ended.
     Short,
@@ -89,7 +89,7 @@ impl Lanes {
         }
     }
 
-    /// What has ended, as soon as something has.
+    /// Returns the calls that have ended, as soon as one has.
     pub(super) fn finished(&mut self, longest: Duration) -> Result<Vec<Finished>, RecvTimeoutError> {
         let mut finished = Vec::new();
         let first = self.signals.recv_timeout(longest);

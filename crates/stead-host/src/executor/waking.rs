@@ -16,7 +16,7 @@ pub(super) const POLL: Duration = Duration::from_millis(10);
 /// How long an instance is left alone after it was woken: a file that is written to changes many times.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is known of the instances that can be woken.
+/// The knowledge about the instances that can be woken.
 pub(super) struct Waking {
     watch: Option<Box<dyn Watch>>,
     /// Something of these changed, and they were not woken since.
@@ -46,7 +46,7 @@ impl Waking {
         }
     }
 
-    /// Whether anything is watched.
+    /// Returns whether anything is watched.
     pub(super) fn is_watching(&self) -> bool {
         self.watch.as_ref().is_some_and(|watch| watch.is_watching())
     }

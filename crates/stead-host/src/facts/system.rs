@@ -1,7 +1,7 @@
-//! What `facts()` returns, under the names that Facter gives it; but `timezone` is the name of the zone.
+//! The values of `facts()`, under the names that Facter gives them; but `timezone` is the name of the zone.
 //!
-//! Facts stay the same as long as the machine does: there is no uptime and no free memory among them, so that a document
-//! that uses them is not different each time. What cannot be found out is left out.
+//! Facts stay the same as long as the machine does: there is no uptime and no free memory among them, so that a
+//! document that uses them is not different each time. A fact that cannot be found out is left out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,7 +57,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("ubuntu", "Debian"),
 ];
 
-/// What package managers are recognized by.
+/// The files that package managers are recognized by.
 const PACKAGE_PROVIDERS: &[(&str, &str)] = &[
     ("apt", "usr/bin/apt-get"),
     ("dnf", "usr/bin/dnf"),
@@ -214,7 +214,7 @@ impl System<'_> {
     }
 }
 
-/// What Debian calls an architecture that the kernel calls otherwise.
+/// Returns Debian's name of an architecture that the kernel calls otherwise.
 fn debian_architecture(hardware: &str) -> &str {
     match hardware {
         "x86_64" => "amd64",

@@ -23,7 +23,7 @@ pub struct FileJournal {
     chain: Chain,
 }
 
-/// What a journal survives the end of.
+/// The event that a journal survives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outlives {
     Process,
@@ -39,23 +39,23 @@ pub enum OpenJournalError {
     /// The system refused it.
     #[error("cannot {doing} the journal '{}'", path.display())]
     System {
-        /// What was tried, as in "cannot …".
+        /// The action that was tried, as in "cannot …".
         doing: &'static str,
         /// The journal.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// Another process writes to it.
     #[error("another run is using the journal '{}'", .0.display())]
     InUse(PathBuf),
-    /// What it holds cannot be resumed.
+    /// Its records cannot be resumed.
     #[error("cannot read the journal '{}'", path.display())]
     Read {
         /// The journal.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         #[source]
         source: ReadError,
     },
@@ -72,7 +72,7 @@ impl FileJournal {
         Ok(Self::empty(path, file, Outlives::Power))
     }
 
-    /// The same, for what was appended to survive the end of the process alone: nothing is flushed.
+    /// Creates a journal whose records survive the end of the process alone: nothing is flushed.
     pub fn create_unflushed(path: &Path) -> Result<Self, OpenJournalError> {
         created(path).map(|(file, _)| Self::empty(path, file, Outlives::Process))
     }

@@ -27,7 +27,7 @@ pub enum ReadError {
     /// It was written by another version of stead.
     #[error("the journal has version {found}; this program reads version {VERSION}")]
     Version {
-        /// What it says.
+        /// The version that it names.
         found: u32,
     },
     /// The last record is incomplete, as after a power failure. None of what it announces was done.
@@ -47,7 +47,7 @@ pub enum ReadError {
     Unreadable {
         /// Counted from 0.
         record: usize,
-        /// What is wrong with it.
+        /// The mistake in it.
         #[source]
         source: serde_json::Error,
     },
@@ -64,10 +64,10 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Event>, ReadError> {
     Ok(events)
 }
 
-/// What the complete records of a journal hold.
+/// The content of the complete records of a journal.
 pub(super) struct Contents {
     pub(super) events: Vec<Event>,
-    /// What the next record is chained to.
+    /// The chain that the next record continues.
     pub(super) chain: Chain,
     /// How many bytes they take; what follows is an incomplete record.
     pub(super) length: usize,
@@ -93,7 +93,7 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     Ok(Contents { events, chain, length })
 }
 
-/// Whether bytes are the beginning of a record, as far as they reach.
+/// Returns whether bytes are the beginning of a record, as far as they reach.
 fn may_begin_record(bytes: &[u8]) -> bool {
     bytes.iter().take(CHECKSUM + 2).enumerate().all(|(at, byte)| match at.cmp(&CHECKSUM) {
         std::cmp::Ordering::Less => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),

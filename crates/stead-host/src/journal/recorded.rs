@@ -56,12 +56,12 @@ pub struct RecordedRuns {
     directory: TrustedDirectory,
 }
 
-/// What is recorded of a run.
+/// The records of a run.
 #[derive(Debug)]
 pub struct RecordedRun {
     /// Its events. The last ones are missing if it is running, or was interrupted.
     pub events: Vec<Event>,
-    /// Whether a process is recording it at this moment.
+    /// True if a process is recording it at this moment.
     pub is_running: bool,
 }
 
@@ -101,7 +101,7 @@ impl RecordedRuns {
         Ok(names.iter().filter_map(|name| RunId::parse(name.to_str()?)).collect())
     }
 
-    /// What is recorded of a run.
+    /// Reads the records of a run.
     pub fn read(&self, id: &RunId) -> Result<RecordedRun, OpenJournalError> {
         let path = self.path_of(id);
         let (file, mut bytes) = (self.file(id)?, Vec::new());
@@ -146,7 +146,8 @@ impl RecordedRuns {
     }
 }
 
-/// Whether a process writes to a journal. The directory is locked meanwhile: whoever creates a journal is not disturbed.
+/// Returns whether a process writes to a journal. The directory is locked meanwhile: whoever creates a journal is not
+/// disturbed.
 fn is_locked(file: &File, _directory: &File) -> io::Result<bool> {
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| false),

@@ -30,7 +30,7 @@ pub(super) struct Attempt<'a> {
     pub(super) cx: Cow<'a, Context>,
 }
 
-/// Whether a key of metadata belongs to the engine.
+/// Returns whether a key of metadata belongs to the engine.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.starts_with("Microsoft.DSC")
 }
@@ -149,7 +149,7 @@ impl Attempt<'_> {
         found.into_iter().map(|each| self.sealed(each)).collect::<Result<_, _>>().map(Reply::Exported)
     }
 
-    /// What came from the resource is in the clear, whatever its type says.
+    /// Seals an exported instance: a value that came from the resource is in the clear, whatever its type says.
     fn sealed(&self, found: Exported) -> Result<Exported, Failure> {
         let Exported { type_name, name, properties, depends_on, metadata } = found;
         let reading = match type_name {
@@ -193,7 +193,7 @@ impl Attempt<'_> {
         Ok(Reading { state, metadata })
     }
 
-    /// What is secret by its property is sealed in what the machine has as well.
+    /// Seals the properties that are secret in the actual state as well.
     fn sealing_secrets(&self, state: Arc<Value>) -> Arc<Value> {
         let manifest = &self.call.manifest;
         if !manifest.states_secrets(&state) {

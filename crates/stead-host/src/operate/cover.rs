@@ -1,4 +1,4 @@
-//! What a call covers in everything that is said of it.
+//! The cover over the secrets of a call in everything that is said of it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,12 +16,12 @@ impl Cover {
         Self { own, session }
     }
 
-    /// Whether there is nothing to cover, so far.
+    /// Returns whether there is nothing to cover, so far.
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.of_session(Redactor::is_empty)
     }
 
-    /// Whether a number, as text, is a secret of the call or holds one of another instance.
+    /// Returns whether a number, as text, is a secret of the call or holds one of another instance.
     pub(super) fn has(&self, number: &str) -> bool {
         self.own.has(number) || self.of_session(|session| session.scrub(number) != number)
     }
@@ -47,7 +47,7 @@ impl Cover {
     }
 }
 
-/// What a text became, if it was changed.
+/// Returns the covered text, if it was changed.
 fn changed(text: Cow<'_, str>) -> Option<String> {
     match text {
         Cow::Borrowed(_) => None,

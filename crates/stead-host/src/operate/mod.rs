@@ -107,7 +107,7 @@ fn complete(call: &Call, attempt: &Attempt<'_>, response: Response) -> Response 
     }
 }
 
-/// What the engine does in place of a method that the resource does not have, for traces.
+/// Returns the actions of the engine in place of a method that the resource does not have, for traces.
 fn substitutes(call: &Call, attempt: &Attempt<'_>) -> Vec<String> {
     let (of, capabilities) = (&call.manifest.type_name, call.manifest.capabilities);
     let predicts = match (call.operation, call.execution) {
@@ -170,7 +170,7 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-/// What resources that promise nothing write may hold what others have sealed while they run.
+/// Covers the trace of resources that promise nothing: it may hold what others have sealed while they run.
 fn with_scrubbed_trace<'a>(call: &Call, cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
     if secrets.is_empty() && call.manifest.promises.covers_secrets {
         return Cow::Borrowed(cx);

@@ -1,4 +1,4 @@
-//! What a resource answered, with its secrets sealed again.
+//! The answer of a resource, with its secrets sealed again.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub(super) struct Resealer<'v> {
     pub(super) seal: &'v dyn Seal,
     /// The desired state.
     pub(super) desired: Arc<Value>,
-    /// The same with its secrets in the clear; `None` when it has none.
+    /// The value with its secrets in the clear; `None` when it has none.
     pub(super) plain: Option<Arc<Sensitive<Value>>>,
     /// All secrets that there are.
     pub(super) secrets: Arc<Cover>,
 }
 
-/// What is desired at a place: as the document has it, and in the clear.
+/// The desired value at a place: as the document has it, and in the clear.
 type Wanted<'a> = Option<(&'a Value, &'a Value)>;
 
 impl Resealer<'_> {
@@ -37,12 +37,12 @@ impl Resealer<'_> {
         if self.is_plain(&actual) { actual } else { self.value(Some((&self.desired, self.plain())), actual) }
     }
 
-    /// The same of a state that others may hold as well.
+    /// Reseals a state that others may hold as well.
     pub(super) fn shared(&self, actual: Arc<Value>) -> Arc<Value> {
         if self.is_plain(&actual) { actual } else { Arc::new(self.state(Arc::unwrap_or_clone(actual))) }
     }
 
-    /// Whether there is nothing to seal in a state.
+    /// Returns whether there is nothing to seal in a state.
     fn is_plain(&self, actual: &Value) -> bool {
         self.secrets.is_empty() && !self.desired.has_sealed() && !holds_wrapped(actual)
     }
@@ -163,7 +163,7 @@ fn agrees(actual: &Value, plain: &Value) -> bool {
     }
 }
 
-/// Whether any part of a value says by its form that it is secret.
+/// Returns whether any part of a value says by its form that it is secret.
 fn holds_wrapped(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_wrapped),
@@ -172,7 +172,7 @@ fn holds_wrapped(value: &Value) -> bool {
     }
 }
 
-/// Whether a part of the desired state is that text in the clear.
+/// Returns whether a part of the desired state is that text in the clear.
 fn states(desired: &Value, text: &str) -> bool {
     match desired {
         Value::String(stated) => stated == text,
@@ -182,7 +182,7 @@ fn states(desired: &Value, text: &str) -> bool {
     }
 }
 
-/// Whether a value says by its form that it is secret.
+/// Returns whether a value says by its form that it is secret.
 fn is_wrapped(value: &Value) -> bool {
     let members = value.as_object().filter(|members| members.len() == 1);
     members.is_some_and(|members| {

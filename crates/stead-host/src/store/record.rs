@@ -8,7 +8,7 @@ use stead_core::digest::sha256;
 use super::StoreError;
 use stead_system::folder::Folder;
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Found {
     /// The JSON, with a checksum that fits.

@@ -24,7 +24,7 @@ use stead_system::fs::{TrustedFile, User};
 
 const KEY: &str = "key";
 
-/// What is taken from the random numbers of the system, and the least that a credential must have.
+/// The bytes that are taken from the random numbers of the system, and the least that a credential must have.
 pub(super) const KEY_LENGTH: usize = 32;
 
 const CREDENTIAL: &str = "stead-agent-key";
@@ -108,7 +108,7 @@ impl Keys {
         Ok((name, [&purpose.line(), nonce.as_slice(), &text, tag.as_ref()].concat()))
     }
 
-    /// What was sealed under a name; `None` when it was not, or not with these keys.
+    /// Returns the value that was sealed under a name; `None` when it was not, or not with these keys.
     pub fn unseal<T: DeserializeOwned>(&self, purpose: Purpose, name: &str, sealed: &[u8]) -> Option<T> {
         let (nonce, text) = sealed.strip_prefix(purpose.line().as_slice())?.split_first_chunk()?;
         [Some(&self.first), self.other.as_ref()].into_iter().flatten().find_map(|key| {

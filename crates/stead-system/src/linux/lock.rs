@@ -55,7 +55,7 @@ pub enum LockError {
     System {
         /// The file of the lock.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -80,7 +80,7 @@ pub struct Lock {
     end: End,
 }
 
-/// What becomes of the file of a lock before the lock is released.
+/// The fate of the file of a lock before the lock is released.
 enum End {
     /// It says nothing that must go.
     Stays,
@@ -259,7 +259,7 @@ impl Acquire<'_> {
         opened.map(File::from).map_err(|errno| self.failed(errno))
     }
 
-    /// Whether the file that is locked is the one that others will find.
+    /// Returns whether the file that is locked is the one that others will find.
     fn is_named(&self, file: &File) -> Result<bool, LockError> {
         let own = fstat(file).map_err(|errno| self.failed(errno))?;
         match statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -302,7 +302,7 @@ fn read_owner(file: &mut File) -> Option<Owner> {
     Some(Owner { pid, since, command })
 }
 
-/// What the file of a lock says; nothing where it cannot be read.
+/// Returns the lines of the file of a lock; none where it cannot be read.
 fn read_lines(file: &mut File) -> Vec<String> {
     // Nobody's command needs more.
     const MOST: u64 = 64 << 10;

@@ -64,7 +64,7 @@ pub fn product() -> Option<String> {
     dmi("product_name")
 }
 
-/// What the vendor or the product of a virtual machine is called, and what that is.
+/// The names of vendors or products of virtual machines, and their hypervisors.
 const HYPERVISORS: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm"),
     ("Google Compute Engine", "gce"),

@@ -21,7 +21,7 @@ use stead_core::claims::{Claim, Claims, Extent};
 pub struct Watched {
     /// Its path.
     pub instance: String,
-    /// What it reads and manages.
+    /// The paths that it reads and manages.
     pub claims: Claims,
 }
 
@@ -33,7 +33,7 @@ pub struct Watch {
     pub newly: BTreeSet<String>,
 }
 
-/// What changed.
+/// The kind of change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Drift {
     /// Something that these instances read or manage, by their paths.
@@ -154,7 +154,7 @@ impl Watcher {
         }
     }
 
-    /// What has changed, waiting at most so long for something to; without a limit, as long as it takes.
+    /// Returns the changes, waiting at most so long for one; without a limit, as long as it takes.
     ///
     /// Errors: changes cannot be read any more.
     pub fn changed(&self, longest: Option<Duration>) -> io::Result<Option<Drift>> {

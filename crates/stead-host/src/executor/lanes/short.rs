@@ -141,7 +141,7 @@ struct State {
     /// The call that is under way, and since when. Whoever takes it out answers it.
     current: Option<(Arc<Call>, Instant)>,
     finished: Vec<Finished>,
-    /// Whether a thread works on what waits, or is about to.
+    /// True if a thread works on the calls that wait, or is about to.
     has_worker: bool,
 }
 
@@ -171,7 +171,7 @@ impl Queue {
     }
 }
 
-/// What a worker does after a call.
+/// The action of a worker after a call.
 enum Following {
     /// This call, which begins at this instant.
     Call(Arc<Call>, Instant),

@@ -27,7 +27,7 @@ pub fn remove_abandoned(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Whether a name is one of those of temporary files.
+/// Returns whether a name is one of those of temporary files.
 fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes()
         .strip_prefix(TEMPORARY_PREFIX.as_bytes())
@@ -58,7 +58,7 @@ fn hold(directory: BorrowedFd<'_>, name: &OsStr) -> (Lock, Option<OwnedFd>) {
     }
 }
 
-/// Whether it has been there for longer than any run takes.
+/// Returns whether it has been there for longer than any run takes.
 fn is_old(found: &Status) -> bool {
     const LONG: Duration = Duration::from_hours(24);
     found.identity.is_older_than(LONG, clock_gettime(ClockId::Realtime).tv_sec)

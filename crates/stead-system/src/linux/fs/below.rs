@@ -45,7 +45,7 @@ fn push_names(rest: &mut Vec<OsString>, path: &Path) {
     rest.extend(names.rev().map(|part| part.as_os_str().to_owned()));
 }
 
-/// What a link leads to that nobody else can have placed.
+/// Returns the target of a link that nobody else can have placed.
 fn trusted_link(directory: &Path, name: &OsStr) -> Option<PathBuf> {
     let path = directory.join(name);
     let link = Status::from(lstat(&path).ok()?);

@@ -13,7 +13,7 @@ use super::status::Status;
 use crate::error::FsError;
 use crate::linux::places::Locks;
 
-/// What a power failure may take away.
+/// The loss that a power failure may cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Durability {
     /// Nothing that a writer returned from: each file is flushed before it gets its name, and its directory after it.
@@ -21,11 +21,11 @@ pub enum Durability {
     /// Nothing that was written before [`Writes::flush`] succeeded: one flush for each file system.
     #[default]
     PerRun,
-    /// What the system did not write by itself yet, which it does within half a minute or so.
+    /// Data that the system did not write by itself yet, which it does within half a minute or so.
     Never,
 }
 
-/// What is flushed.
+/// The thing that is flushed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FlushTarget {
     /// The content and attributes of one file.
@@ -41,7 +41,8 @@ pub enum FlushTarget {
 /// Asks the system to flush.
 type Flush = dyn Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + Sync;
 
-/// What a run writes: how durable it is to be, and which file systems and directories it reached. Clones share it.
+/// The writes of a run: how durable they are to be, and which file systems and directories they reached. Clones share
+/// it.
 #[derive(Clone)]
 pub struct Writes {
     recorder: Option<Arc<Recorder>>,
@@ -83,7 +84,7 @@ impl Writes {
         Self::with_flush(durability, flush)
     }
 
-    /// The same with another way to flush, for tests.
+    /// Returns it with another way to flush, for tests.
     pub fn with_flush(
         durability: Durability,
         flush: impl Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + Sync + 'static,
@@ -99,7 +100,7 @@ impl Writes {
         Self { flushed: FlushedBy::Another, ..self.clone() }
     }
 
-    /// The same, locked against other processes while a file is read, changed and replaced.
+    /// Returns it locked against other processes while a file is read, changed and replaced.
     #[must_use]
     pub fn with_locks(self, locks: Locks) -> Self {
         Self { locks: Some(Arc::new(locks)), ..self }
@@ -209,7 +210,7 @@ fn open_for_reading(directory: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     Ok(openat(directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// The same for a file or a directory.
+/// Opens a file or a directory again.
 fn reopen(fd: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     let itself = format!("/proc/self/fd/{}", fd.as_raw_fd());
     open_for_reading(fd).or_else(|_| {

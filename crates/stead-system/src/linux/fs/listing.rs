@@ -15,12 +15,12 @@ use super::handle::Handle;
 use crate::error::FsError;
 use crate::kind::Kind;
 
-/// What is in a directory, in the order of the names' bytes.
+/// Returns the names in a directory, in the order of their bytes.
 pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {
     entries_up_to(directory, path, usize::MAX).map(|(found, _)| found)
 }
 
-/// Whether all that there is was read.
+/// The part of a directory that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coverage {
     /// It was.

@@ -19,18 +19,18 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Whether there is anything to change.
+    /// Returns whether there is nothing to change.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
 
-    /// The same, with what it leaves as it is from another one.
+    /// Returns it with the parts that it leaves as they are taken from another one.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { uid: self.uid.or(other.uid), gid: self.gid.or(other.gid) }
     }
 
-    /// Whether this process may make what it creates at a path belong so: root may, others only what they are.
+    /// Checks that this process may make what it creates at a path belong so: root may, others only what they are.
     pub fn check_allowed(self, path: &Path) -> Result<(), FsError> {
         let is_own = |gid: u32| {
             gid == getegid().as_raw() || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
@@ -40,7 +40,7 @@ impl Ownership {
         if allowed { Ok(()) } else { Err(FsError::system("change the owner of", path, Errno::PERM)) }
     }
 
-    /// Whether it takes a file away from a user who may still have it open, and could write to it afterwards.
+    /// Returns whether it takes a file away from a user who may still have it open, and could write to it afterwards.
     ///
     /// Then the file must not change hands in place: its new owner gets a new one with the same content.
     pub fn takes_over(self, file: &Status) -> bool {
@@ -48,7 +48,7 @@ impl Ownership {
         !trusted && self.uid.is_some_and(|uid| uid != file.uid)
     }
 
-    /// What of it differs from a status.
+    /// Returns the part of it that differs from a status.
     #[must_use]
     pub fn beyond(self, status: &Status) -> Self {
         Self { uid: self.uid.filter(|uid| *uid != status.uid), gid: self.gid.filter(|gid| *gid != status.gid) }

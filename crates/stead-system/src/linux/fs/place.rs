@@ -76,7 +76,7 @@ impl Place {
         Self::within(&self.directory, name, self.path.with_file_name(name), &self.writes)
     }
 
-    /// What is written there is recorded in these.
+    /// Returns the record of the writes there.
     pub fn writes(&self) -> &Writes {
         &self.writes
     }
@@ -86,7 +86,7 @@ impl Place {
         fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
     }
 
-    /// Whether this name may be given and taken away by this process.
+    /// Checks that this name may be given and taken away by this process.
     pub fn check_writable(&self) -> Result<(), FsError> {
         if self.is_mount_point() {
             return Err(FsError::MountPoint(self.path.clone()));
@@ -111,7 +111,7 @@ impl Place {
         own.zip(mount(OsStr::new(""), AtFlags::EMPTY_PATH)).is_some_and(|(own, around)| own != around)
     }
 
-    /// What is there, without following it.
+    /// Returns the status of the node there, without following it.
     pub fn status(&self) -> Result<Option<Status>, FsError> {
         match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat.into())),
@@ -120,7 +120,7 @@ impl Place {
         }
     }
 
-    /// Whether a file that was opened here is still what has the name, and unchanged.
+    /// Returns whether a file that was opened here still has the name, and is unchanged.
     pub(super) fn is_still(&self, former: &Status) -> Result<bool, FsError> {
         Ok(self.status()?.is_some_and(|now| now.identity == former.identity))
     }

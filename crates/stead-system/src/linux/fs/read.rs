@@ -28,7 +28,7 @@ pub fn read(path: &SystemPath, max: u64) -> Result<Option<Content>, FsError> {
     open(path, How::Read)?.map(|file| read_open(file, path, max)).transpose()
 }
 
-/// The same for what was opened; `path` is for messages.
+/// Reads a file that was opened; `path` is for messages.
 pub fn read_open(file: OwnedFd, path: &Path, max: u64) -> Result<Content, FsError> {
     let status = status_of(&file, path)?;
     if status.kind != Kind::File {

@@ -17,7 +17,7 @@ use super::status::Status;
 use super::temporary::{self, ATTEMPTS, Temporary};
 use crate::error::FsError;
 
-/// What new content may take the place of.
+/// The node that new content may take the place of.
 #[derive(Clone, Copy, Debug)]
 pub enum Former<'s> {
     /// Nothing: whatever appears meanwhile stays.
@@ -122,7 +122,7 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// The same content with a temporary name, written anew.
+    /// Copies the content to a new temporary name.
     fn copied(mut self, mode: u32, ownership: Ownership) -> Result<Self, FsError> {
         let (temporary, fd) = Temporary::file(self.place)?;
         let mut file = File::from(fd);

@@ -19,10 +19,10 @@ impl From<FileType> for Kind {
     }
 }
 
-/// What `fstat` says.
+/// The result of `fstat`.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
-    /// What it is.
+    /// The kind of node.
     pub kind: Kind,
     /// The twelve bits of the mode.
     pub mode: u32,
@@ -60,18 +60,18 @@ impl Identity {
         (self.modified, self.changed)
     }
 
-    /// Whether it is the same content of the same file, whatever else was changed of it, such as its names.
+    /// Returns whether it is the same content of the same file, whatever else was changed of it, such as its names.
     pub fn has_content_of(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
     }
 
-    /// Whether nothing of it has changed for so long, not even its names, given the present in seconds.
+    /// Returns whether nothing of it has changed for so long, not even its names, given the present in seconds.
     pub(super) fn is_older_than(&self, time: Duration, now: i64) -> bool {
         let age = now.saturating_sub(self.changed.0);
         u64::try_from(age).is_ok_and(|age| age > time.as_secs())
     }
 
-    /// Whether a change since could have left it as it is, given the present in seconds and nanoseconds.
+    /// Returns whether a change since could have left it as it is, given the present in seconds and nanoseconds.
     ///
     /// File systems count time in ticks of up to ten milliseconds; two changes within one are not distinguished.
     pub fn is_fresh(&self, now: (i64, i64)) -> bool {

@@ -1,4 +1,4 @@
-//! What is below the root of an operating system: the only access to it.
+//! The tree below the root of an operating system: the only access to it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

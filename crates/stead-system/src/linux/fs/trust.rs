@@ -21,7 +21,7 @@ pub(super) fn distrust(directory: &Status, link: &Status) -> Option<&'static str
     }
 }
 
-/// Whether the owner or mode of a file may be changed without making a new file of it.
+/// Returns whether the owner or mode of a file may be changed without making a new file of it.
 ///
 /// Whoever may write to a directory may put a second name of somebody else's file there, and take it away again once
 /// it is open. So a file is changed in place only if nobody but its owner could have placed it.

@@ -110,7 +110,7 @@ impl fmt::Display for Untrusted {
 }
 
 impl Untrusted {
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> String {
         let component = self.component.display();
         match self.reason {
@@ -137,7 +137,7 @@ pub enum OpenError {
     System {
         /// The component.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -157,7 +157,7 @@ impl OpenError {
         matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
     }
 
-    /// Whether nothing is there.
+    /// Returns whether nothing is there.
     pub fn is_not_found(&self) -> bool {
         let Self::System { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -201,7 +201,7 @@ impl TrustedDirectory {
         }
     }
 
-    /// The same, after creating what is missing of it, for its owner alone.
+    /// Opens it after creating the missing part of it, for its owner alone.
     pub fn create(path: &Path, trust: Trust) -> Result<Self, OpenError> {
         match Self::open(path, trust) {
             Err(error) if error.is_not_found() => {}
@@ -365,7 +365,7 @@ impl TrustedDirectory {
         Ok(openat(&*self.file, ".", LIST, Mode::empty())?)
     }
 
-    /// What the system knew of it when it was judged.
+    /// Returns its metadata as it was judged.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -396,7 +396,7 @@ impl TrustedFile {
         }
     }
 
-    /// What the system knew of it when it was judged.
+    /// Returns its metadata as it was judged.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -454,7 +454,7 @@ fn find(path: &Path, trust: Trust) -> Result<Found, OpenError> {
 /// One component after the other.
 struct Walk {
     at: TrustedDirectory,
-    /// What is still to be walked, last first.
+    /// The names that are still to be walked, last first.
     rest: Vec<OsString>,
     links: usize,
 }

@@ -97,7 +97,7 @@ struct Walk<'a> {
     above: Option<Vec<OwnedFd>>,
     /// Where that is, for messages.
     place: PathBuf,
-    /// What is still to be walked, last first.
+    /// The names that are still to be walked, last first.
     rest: Vec<OsString>,
     links: usize,
 }

@@ -27,7 +27,7 @@ pub struct Conversation {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// What was read and not returned.
+    /// The bytes that were read and not returned.
     unread: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl Conversation {
 
     /// The line that answers `question`, without its end. An empty question waits for what the program says first.
     ///
-    /// What the program writes to its standard error meanwhile is handed to `errors`. Returns within the deadline.
+    /// The standard error that the program writes meanwhile is handed to `errors`. Returns within the deadline.
     pub fn ask(
         &mut self,
         question: &[u8],
@@ -200,9 +200,9 @@ impl Drop for Conversation {
     }
 }
 
-/// What goes to and comes from a program for one answer.
+/// The exchange with a program for one answer.
 struct Exchange<'q, 'e> {
-    /// What is still to be written.
+    /// The bytes that are still to be written.
     rest: &'q [u8],
     errors: &'e mut dyn FnMut(&[u8]),
     error_bytes: usize,

@@ -1,4 +1,4 @@
-//! What a program is given of the environment of this process, and how programs are found.
+//! The environment of this process that a program is given, and how programs are found.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -212,7 +212,7 @@ fn fits(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether there is a file that this process may run.
+/// Returns whether there is a file that this process may run.
 pub fn is_program(path: &Path) -> bool {
     use rustix::fs::{Access, access};
     path.is_file() && access(path, Access::EXEC_OK).is_ok()

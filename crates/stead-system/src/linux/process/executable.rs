@@ -32,7 +32,7 @@ pub enum Refused {
     Read {
         /// The program.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -73,7 +73,7 @@ impl Refused {
         }
     }
 
-    /// What to do about it.
+    /// Returns the advice about it.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Open(OpenError::Untrusted(untrusted)) => Some(untrusted.help()),
@@ -329,7 +329,7 @@ mod tests {
         (count(1), count(0))
     }
 
-    /// The same with exchanges at any moment. Returns how many attempts ran the wrong one.
+    /// Runs attempts with exchanges at any moment. Returns how many of them ran the wrong one.
     fn storm(strategy: &Strategy, nest: &Path) -> usize {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -45,7 +45,7 @@ impl Leader {
         self.exit
     }
 
-    /// What becomes readable when it ends; `None` once it has.
+    /// Returns the descriptor that becomes readable when it ends; `None` once it has.
     pub(super) fn awaited(&self) -> Option<BorrowedFd<'_>> {
         if self.exit.is_none() { Some(self.ends.as_fd()) } else { None }
     }

@@ -33,24 +33,24 @@ pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};
 pub use tree::{MARKER, Resident};
 
-/// What is run.
+/// A program to run.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
     /// The program, judged.
     pub executable: &'a Executable,
-    /// What it is called with, without its own name.
+    /// The arguments, without its own name.
     pub arguments: &'a [OsString],
     /// The directory that it is started in.
     pub directory: &'a Path,
-    /// What it is given of the environment.
+    /// The environment that it is given.
     pub environment: &'a Environment,
     /// Variables besides, which win.
     pub variables: &'a [(OsString, OsString)],
-    /// What it can read from its standard input; nothing at all when absent.
+    /// The bytes that it can read from its standard input; nothing at all when absent.
     pub input: Option<&'a [u8]>,
 }
 
-/// What a program may take.
+/// The limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How long it may run.
@@ -153,16 +153,16 @@ pub enum ProcessError {
     Start {
         /// The program.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// It took longer than allowed.
     #[error("it did not end within {after:?}; ended by force: {processes}")]
     Deadline {
-        /// What was allowed.
+        /// The time that was allowed.
         after: Duration,
-        /// What was running.
+        /// The processes that were running.
         processes: Processes,
     },
     /// It wrote more than allowed.
@@ -170,7 +170,7 @@ pub enum ProcessError {
     OutputLimit {
         /// Where.
         stream: Stream,
-        /// What was allowed.
+        /// The bytes that were allowed.
         limit: usize,
     },
     /// The run was cancelled.
@@ -197,9 +197,9 @@ pub enum ProcessError {
     /// The system failed.
     #[error("cannot {doing}")]
     System {
-        /// What was attempted.
+        /// The action that was attempted.
         doing: &'static str,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },

@@ -15,9 +15,9 @@ pub(super) struct Pump<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// What is still to be written.
+    /// The bytes that are still to be written.
     input: &'a [u8],
-    /// What was read from standard output.
+    /// The bytes that were read from standard output.
     pub(super) output: Vec<u8>,
     /// How many bytes were read from standard error.
     pub(super) error_bytes: usize,
@@ -43,7 +43,7 @@ impl<'a> Pump<'a> {
         Ok(pump)
     }
 
-    /// Whether both outputs are closed by everybody.
+    /// Returns whether both outputs are closed by everybody.
     pub(super) fn is_closed(&self) -> bool {
         self.stdout.is_none() && self.stderr.is_none()
     }

@@ -22,13 +22,13 @@ pub struct Session {
     leader: Leader,
     channel: socket::Stream,
     printed: Printed,
-    /// What was read and is not a whole line yet.
+    /// The bytes that were read and are not a whole line yet.
     unread: Vec<u8>,
     /// The longest line that is taken.
     limit: usize,
 }
 
-/// What a program does while it is waited for.
+/// An event of a program while it is waited for.
 pub enum Heard<'a> {
     /// It sent a line, here without its end.
     Line(&'a [u8]),
@@ -134,7 +134,7 @@ impl Session {
         line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
     }
 
-    /// Whether it has not ended.
+    /// Returns whether it has not ended.
     pub fn is_running(&mut self) -> bool {
         self.leader.note_end().is_ok() && self.leader.exit().is_none()
     }
@@ -188,7 +188,7 @@ impl Drop for Session {
     }
 }
 
-/// What a program prints.
+/// The output of a program.
 struct Printed {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,

@@ -63,7 +63,8 @@ impl Tree {
         Self::of_process(&token(), BTreeSet::new(), now_in_ticks())
     }
 
-    /// What another process left behind: its [`process_token`], the groups that it had under way, and since when.
+    /// Returns the remains of another process: its [`process_token`], the groups that it had under way, and since
+    /// when.
     pub(super) fn of_process(token: &str, leaders: BTreeSet<i32>, born: u64) -> Self {
         IN_FLIGHT.fetch_add(1, Ordering::SeqCst);
         Self { token: token.to_owned(), born, leaders, known: BTreeSet::new() }
@@ -82,8 +83,8 @@ impl Tree {
         self.leaders.extend(i32::try_from(pid));
     }
 
-    /// Whether something of the call seems to be there after its leader was waited for. Costs two small system calls
-    /// and a small file, however many processes there are.
+    /// Returns whether something of the call seems to be there after its leader was waited for. Costs two small
+    /// system calls and a small file, however many processes there are.
     pub(super) fn has_survivors(&self) -> bool {
         let adopted: Vec<Stat> = procfs::adopted().into_iter().filter_map(procfs::stat).collect();
         adopted.iter().filter(|each| each.ended && is_adopted(each)).for_each(|each| os::reap(each.pid));
@@ -139,8 +140,8 @@ impl Tree {
             || self.is_stray(process)
     }
 
-    /// Whether it was given to this process as an orphan without a mark. It is from this call for certain only when
-    /// there is no other one; it stays when there is, rather than ending the work of somebody else.
+    /// Returns whether it was given to this process as an orphan without a mark. It is from this call for certain
+    /// only when there is no other one; it stays when there is, rather than ending the work of somebody else.
     fn is_stray(&self, process: &Stat) -> bool {
         process.start >= self.born
             && IN_FLIGHT.load(Ordering::SeqCst) == 1
@@ -157,8 +158,8 @@ impl Drop for Tree {
     }
 }
 
-/// Whether a process was given to this one as an orphan, and not started by it: what it starts is either in its group,
-/// or leads a group in its session.
+/// Returns whether a process was given to this one as an orphan, and not started by it: a process that it starts is
+/// either in its group, or leads a group in its session.
 fn is_adopted(process: &Stat) -> bool {
     // From the same source as what it is compared with, and not by a system call: in the namespace of a container the
     // group and the session can be those of a process outside, which has the number 0 here.
@@ -168,14 +169,14 @@ fn is_adopted(process: &Stat) -> bool {
     })
 }
 
-/// Whether it belongs to a child that lasts longer than a call.
+/// Returns whether it belongs to a child that lasts longer than a call.
 pub(super) fn is_resident(process: &Stat) -> bool {
     let residents = residents();
     [process.pid, process.group, process.session].iter().any(|id| residents.contains(id))
 }
 
-/// Whether this is the first process of the machine or of a container: every orphan comes to it then, whoever started
-/// it.
+/// Returns whether this is the first process of the machine or of a container: every orphan comes to it then, whoever
+/// started it.
 fn is_init() -> bool {
     rustix::process::getpid().is_init()
 }
@@ -186,14 +187,14 @@ fn token() -> String {
     format!("{}{};", process_token(), CALLS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What the tokens of all calls of this process begin with.
+/// Returns the prefix of the tokens of all calls of this process.
 pub(super) fn process_token() -> String {
     static SEED: OnceLock<u64> = OnceLock::new();
     let seed = SEED.get_or_init(|| RandomState::new().build_hasher().finish());
     format!("{seed:016x}-")
 }
 
-/// Whether a text could be one of [`process_token`].
+/// Returns whether a text could be one of [`process_token`].
 pub(super) fn is_process_token(text: &str) -> bool {
     text.len() == 17 && text.strip_suffix('-').is_some_and(|seed| seed.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -1,4 +1,4 @@
-//! What a process hands to the programs that it starts, besides what they are called with.
+//! The conditions that a process hands to the programs that it starts, besides their arguments.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What the runner asks of the operating system, and nothing else does. Written for Linux: another system needs these
-//! functions and [`procfs`] in its own words.
+//! The calls of the runner to the operating system, and nothing else makes them. Written for Linux: another system
+//! needs these functions and [`procfs`] in its own words.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -80,7 +80,7 @@ pub(super) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(pipe, true)?)
 }
 
-/// What can go on without waiting.
+/// The descriptors that can go on without waiting.
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each of five independent descriptors")]
 pub(super) struct Ready {
@@ -129,7 +129,7 @@ pub(super) fn wait(awaited: &Awaited<'_>, timeout: Duration) -> io::Result<Ready
     })
 }
 
-/// What one read or write on a pipe came to.
+/// The result of one read or write on a pipe.
 pub(super) enum Moved {
     /// So many bytes.
     Bytes(usize),
@@ -189,7 +189,7 @@ pub(super) fn end_group(child: &Child, how: End) {
     let _ = rustix::process::kill_process_group(Pid::from_child(child), how.signal());
 }
 
-/// Whether anyone is left in the group of a child that was waited for.
+/// Returns whether anyone is left in the group of a child that was waited for.
 pub(super) fn group_lives(leader: i32) -> bool {
     Pid::from_raw(leader).is_some_and(|group| rustix::process::test_kill_process_group(group) != Err(Errno::SRCH))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 
-/// What is known of a process.
+/// The status of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::linux::process) struct Stat {
     pub(in crate::linux::process) pid: i32,
@@ -21,12 +21,12 @@ pub(in crate::linux::process) fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// What is known of this process; `None` when there is no `/proc`.
+/// Returns the status of this process; `None` when there is no `/proc`.
 pub(in crate::linux::process) fn own() -> Option<Stat> {
     stat(rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// Whether a process started this one, or one that did.
+/// Returns whether a process started this one, or one that did.
 pub fn is_ancestor(pid: u32) -> bool {
     let parents = std::iter::successors(own(), |process| stat(process.parent));
     // A chain is as long as processes are nested; one that is not sound must not hold up anybody.
@@ -70,7 +70,8 @@ pub(in crate::linux::process) fn all() -> Vec<Stat> {
     entries.filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Whether the environment of a process, as it was given at its start, has a variable with this text in its value.
+/// Returns whether the environment of a process, as it was given at its start, has a variable with this text in its
+/// value.
 ///
 /// Also false when the environment may not be read: the process ended, or runs as another user.
 pub(in crate::linux::process) fn environment_has(pid: i32, variable: &str, text: &str) -> bool {
