@@ -130,7 +130,7 @@ impl Reader {
     }
 
     fn run(&self, command: &str) -> String {
-        let command = command.replace("cargo run --release -- ", "stead ");
+        let command = command.replace("cargo run -- ", "stead ");
         let output = self.shell(&command).output().unwrap();
         if ["export ", "cd "].iter().any(|keeps| command.starts_with(keeps)) {
             self.kept.borrow_mut().extend([&command, "; "]);
