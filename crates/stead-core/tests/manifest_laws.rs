@@ -177,8 +177,8 @@ fn what_is_not_found_says_what_there_is() {
     let wanted = |text: &str| TypeName::parse(text).unwrap();
     let near = |text: &str| catalog.find(&wanted(text), None).unwrap_err().help();
     assert_eq!(near("Contoso.Web/Sites").as_deref(), Some("did you mean 'Contoso.Web/Site'?"));
-    assert_eq!(near("Other/Site").as_deref(), Some("did you mean 'Contoso.Web/Site'?"));
-    assert_eq!(near("Other/Thing"), None);
+    // A type of somebody else is another one, however it is called.
+    assert_eq!((near("Other/Site"), near("Other/Thing")), (None, None));
     let requirement = VersionRequirement::parse(">=2").unwrap();
     let error = catalog.find(&wanted("Contoso.Web/Site"), Some(&requirement)).unwrap_err();
     let there = "no version of 'Contoso.Web/Site' satisfies '>=2'; available: 2.1.0-rc.1, 1.1.0, 1.0.0";
