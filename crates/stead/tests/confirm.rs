@@ -21,6 +21,14 @@ const CREATES: &str = "resources:
 - {name: new, type: Stead/File, properties: {path: new.txt, content: x}}
 ";
 
+/// What is removed is known once the command has run.
+const MAY_REMOVE: &str = "resources:
+- {name: new, type: Stead/Command, properties: {set: touch new.txt, creates: new.txt, get: test -e new.txt && echo gone.txt}}
+- name: gone
+  type: Stead/File
+  properties: {path: \"[reference(resourceId('Stead/Command', 'new')).output]\", _exist: false}
+";
+
 const QUESTION: &str = "[y/N] ";
 
 /// A folder with a document and a file that it may remove.
@@ -116,4 +124,17 @@ fn nothing_is_asked_without_a_terminal() {
     let output = command(&folder, &[]).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!is_there(&folder, "gone.txt"));
+}
+
+#[test]
+fn what_may_be_removed_is_asked_for_too() {
+    for (answer, is_kept) in [("n\n", true), ("y\n", false)] {
+        let folder = folder(MAY_REMOVE);
+        let (screen, _) = apply(&folder, &[]).types(answer).ends();
+        assert!(
+            screen.contains("may remove or replace what is there in 1 instance, unknown until then. [y/N]"),
+            "{screen}"
+        );
+        assert_eq!((is_there(&folder, "gone.txt"), is_there(&folder, "new.txt")), (is_kept, !is_kept), "{screen}");
+    }
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use stead_core::destruction::{Effect, ItemKind};
 use stead_core::diag::counted;
-use stead_core::event::Mode;
+use stead_core::event::{Mode, Status};
+use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
+use stead_core::text::Node;
+use stead_core::value::Value;
 use stead_engine::{Execution, Planned, SavedPlan, Session};
 
 use super::ready::Ready;
@@ -17,7 +20,7 @@ use crate::input;
 use crate::request::View;
 use crate::terminal::{self, complain, complain_text, written_soon};
 
-/// Plans and, where the plan removes or replaces something, shows it and asks. Without a terminal nothing is asked. What was
+/// Plans and, where the plan removes or replaces something, or may do so where it is unknown, shows it and asks. Without a terminal nothing is asked. What was
 /// consented to binds the run as a saved plan does.
 ///
 /// Not guaranteed: that nothing else is removed. What the plan calls unknown, and what commands do, cannot be predicted.
@@ -34,23 +37,28 @@ fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let plan = super::executed(ready, view, plan, |run, event| printer.event(run, event))?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
-    if destructive == 0 {
+    let uncertain = plan.graph().iter().filter(|(id, _)| may_destroy_later(&plan, *id)).count();
+    if destructive + uncertain == 0 {
         printer.clear();
         return Ok(Planned::default());
     }
     let shown = SavedPlan::new(&ready.session, &ready.prepared, &plan, ready.parts.clone());
     printer.instances(&plan);
-    ask(&plan, destructive, &ready.session)?;
+    ask(&plan, destructive, uncertain, &ready.session)?;
     saved::confirm((&shown, Source::Shown), ready)
 }
 
-fn ask(plan: &Run, destructive: usize, session: &Session) -> Result<(), Exit> {
+fn ask(plan: &Run, destructive: usize, uncertain: usize, session: &Session) -> Result<(), Exit> {
     let unknown = match plan.totals().unknown {
         0 => String::new(),
         unknown => format!(" ({unknown} more unknown until then)"),
     };
-    let instances = counted(destructive, "instance");
-    complain_text(&format!("Apply this plan? It removes or replaces what is there in {instances}{unknown}. [y/N] "));
+    let removes = if destructive == 0 {
+        format!("may remove or replace what is there in {}, unknown until then", counted(uncertain, "instance"))
+    } else {
+        format!("removes or replaces what is there in {}{unknown}", counted(destructive, "instance"))
+    };
+    complain_text(&format!("Apply this plan? It {removes}. [y/N] "));
     match input::answer(session.cancel()) {
         Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
         _ => {
@@ -66,4 +74,24 @@ fn destroys(record: &Record) -> bool {
     let listing = record.changed().map(|changed| &changed.effects.destroys);
     let is_whole = |kind: &ItemKind| !matches!(kind, ItemKind::Content { .. } | ItemKind::Line { .. });
     removes || listing.is_some_and(|listing| listing.items().iter().any(|item| is_whole(&item.kind)))
+}
+
+/// Returns whether an instance of which the plan does not know what becomes of it may remove what is there.
+fn may_destroy_later(plan: &Run, id: NodeId) -> bool {
+    let record = plan.report().record(id);
+    let stated = || plan.graph().declaration(id).properties.as_ref().map(Node::literal);
+    matches!(record.status(), Some(Status::Unknown(_)))
+        && record.desired.as_deref().map_or_else(|| stated().as_ref().is_some_and(may_destroy), may_destroy)
+}
+
+/// Returns whether properties, as they are stated, allow that something is removed which is there: the instance is to be absent,
+/// or to make room for itself. An expression may come to anything.
+fn may_destroy(stated: &Value) -> bool {
+    const MAKES_ROOM: [&str; 6] = ["force", "recurse", "purge", "_purge", "removeHome", "_exist"];
+    let allows = |name: &&str| match stated.get(name) {
+        None => false,
+        Some(Value::Bool(stated)) => *stated == (*name != "_exist"),
+        Some(_) => true,
+    };
+    MAKES_ROOM.iter().any(allows)
 }
