@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::diag::counted;
+use crate::value::Value;
 
 /// The effects of a set on things, or in what-if the predicted ones.
 ///
@@ -111,6 +112,41 @@ impl Effects {
         removals.extend((self.destroys.more() > 0).then(|| format!("remove {} more", self.destroys.more())));
         removals
     }
+}
+
+impl Effects {
+    /// Returns whether the instance itself goes, or something else than content and lines.
+    pub fn is_destructive(&self) -> bool {
+        let removes = matches!(self.effect, Some(Effect::Remove | Effect::Replace));
+        removes || self.destroys.items().iter().any(|item| item.kind.is_whole())
+    }
+
+    /// Says what it destroys beyond what `shown` does: the first such thing. Contents, lines and packages are not compared, nor
+    /// sizes of files; what is there no more needs no consent.
+    pub fn unshown(&self, shown: &Self) -> Option<String> {
+        if self.is_destructive() && !shown.is_destructive() && self.destroys.total() == 0 {
+            return Some("it would be removed, which the plan has not shown".to_owned());
+        }
+        let is_compared = |item: &&Item| item.kind.is_whole() && !matches!(item.kind, ItemKind::Package { .. });
+        let items =
+            |effects: &'_ Self| effects.destroys.items().iter().filter(is_compared).cloned().collect::<Vec<_>>();
+        let planned = items(shown);
+        let first = items(self).into_iter().find_map(|item| item.unshown(&planned));
+        let more = self.destroys.more().saturating_sub(shown.destroys.more());
+        first.or_else(|| (more > 0).then(|| format!("it would remove {more} more than the plan has shown")))
+    }
+}
+
+/// Returns whether properties, as they are stated, allow that something is removed which is there: the instance is to be absent,
+/// or to make room for itself. An expression may come to anything.
+pub fn may_destroy(stated: &Value) -> bool {
+    const MAKES_ROOM: [&str; 6] = ["force", "recurse", "purge", "_purge", "removeHome", "_exist"];
+    let allows = |name: &&str| match stated.get(name) {
+        None => false,
+        Some(Value::Bool(stated)) => *stated == (*name != "_exist"),
+        Some(_) => true,
+    };
+    MAKES_ROOM.iter().any(allows)
 }
 
 /// Items up to a limit, and how many there are besides.
@@ -352,6 +388,33 @@ impl ItemKind {
             }
             _ => None,
         }
+    }
+}
+
+impl Item {
+    /// Says what goes with it that is not among what was shown.
+    fn unshown(&self, shown: &[Self]) -> Option<String> {
+        let is_same = |other: &&Self| {
+            other.path == self.path && std::mem::discriminant(&other.kind) == std::mem::discriminant(&self.kind)
+        };
+        let Some(shown) = shown.iter().find(is_same) else {
+            return Some(format!("it would remove {self}, which the plan has not shown"));
+        };
+        let (now, then) = (self.kind.entries(), shown.kind.entries());
+        if now.total() > then.total() {
+            let is = if now.total() == 1 { "entry" } else { "entries" };
+            let was = if then.total() == 1 { "was" } else { "were" };
+            return Some(format!("'{}' has {} {is} now, {} {was} shown", self.path, now.total(), then.total()));
+        }
+        let other = now.names.iter().find(|name| then.more == 0 && !then.names.contains(name))?;
+        Some(format!("it would remove {}/{other}, which the plan has not shown", self.path))
+    }
+}
+
+impl ItemKind {
+    /// Returns whether a thing of its own is gone, and not content or a line of one that stays.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self, Self::Content { .. } | Self::Line { .. })
     }
 }
 

@@ -229,6 +229,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("set", "nothing") => thing.set = Set::Nothing,
         ("set", "partly") => thing.set = Set::Partly,
         ("failures", number) => thing.failures = number.parse().ok()?,
+        ("lacking", number) => thing.lacking = number.parse().ok()?,
         ("job", length) => thing.job = Some(Job::new(length.parse().ok()?, false)),
         ("counting", length) => thing.job = Some(Job::new(length.parse().ok()?, false).counting(true)),
         ("detached", length) => thing.job = Some(Job::new(length.parse().ok()?, true)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
 use stead_core::claims::{Claim, Claims, Extent};
+use stead_core::destruction::{Effects, may_destroy};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
@@ -19,7 +20,7 @@ use stead_core::value::Value;
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Review};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review};
 use stead_host::vault::MemoryVault;
 use stead_system::Cancel;
 use stead_system::fs::SystemPath;
@@ -134,6 +135,18 @@ impl SessionCalls {
         Some(Failure::new(FailureKind::Refused, message))
     }
 
+    /// Why a set would destroy something that the plan has not shown: what it would do is asked right before.
+    fn unshown(&self, call: &Call, provider: &dyn Provider, cx: &Context) -> Option<Failure> {
+        let shown = self.planned.destroyed_with(call.instance.node())?;
+        if !shown.is_destructive() && !may_destroy(&call.desired) {
+            return None;
+        }
+        let what_if = Call { execution: Execution::WhatIf, ..call.clone() };
+        let Outcome::Changed(now) = carry_out(&what_if, provider, &*self.vault, cx).outcome else { return None };
+        let now = Effects { effect: Some(now.effect()), ..now.effects };
+        now.unshown(&shown).map(|why| Failure::new(FailureKind::Refused, why))
+    }
+
     /// Tests again an instance of which something was changed after it was answered, and says why it is not in its desired state
     /// any more.
     fn undone(
@@ -209,6 +222,9 @@ impl Calls for SessionCalls {
             return stale.into();
         }
         let provider = self.providers.of(&call.manifest);
+        if changes && let Some(unshown) = self.unshown(call, &*provider, &cx) {
+            return unshown.into();
+        }
         let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
         let disturbance = (changes && is_loose())
             .then(|| self.second_look.disturb(&call.instance, |id, of| self.written_by(id, &of)));

@@ -1,15 +1,16 @@
 //! What a plan has shown, for the run that is held to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use stead_core::call::Changed;
+use stead_core::destruction::Effects;
 use stead_core::event::Status;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_host::provider::Binding;
 
-/// The predictions that a plan has shown, which a run of it is held to.
+/// What a plan has shown, and what a run of it is held to.
 #[derive(Default)]
 pub struct Planned {
     /// The predictions by instance: the change, or `None` for an instance in its desired state. An instance without a prediction is
@@ -17,9 +18,50 @@ pub struct Planned {
     shown: HashMap<NodeId, Option<Arc<Changed>>>,
     /// The digests of the files and directories that the instances read, by path.
     reads: BTreeMap<String, Option<String>>,
+    /// What the plan has shown to be destroyed, if there is a plan.
+    removals: Option<Removals>,
+}
+
+/// What a plan has shown to be destroyed.
+#[derive(Default)]
+struct Removals {
+    /// By instance; those that destroy nothing are not included.
+    shown: HashMap<NodeId, Effects>,
+    /// The instances that the plan calls unknown.
+    unknown: BTreeSet<NodeId>,
+}
+
+impl Removals {
+    fn of(plan: &Run) -> Self {
+        let mut removals = Self::default();
+        for (id, _) in plan.graph().iter() {
+            let record = plan.report().record(id);
+            match (record.status(), record.changed()) {
+                (Some(Status::Unknown(_)), _) => drop(removals.unknown.insert(id)),
+                (Some(Status::Changed), Some(changed)) => {
+                    let effects = Effects { effect: Some(changed.effect()), ..changed.effects.clone() };
+                    removals.shown.extend(effects.is_destructive().then_some((id, effects)));
+                }
+                _ => {}
+            }
+        }
+        removals
+    }
 }
 
 impl Planned {
+    /// Takes from a what-if run what it destroys, for a run of the same document that is held to nothing else.
+    pub fn removals(plan: &Run) -> Self {
+        Self { removals: Some(Removals::of(plan)), ..Self::default() }
+    }
+
+    /// Returns what the plan has shown to be destroyed with an instance; `None` where it binds nobody: without a plan, and where
+    /// the instance was unknown.
+    pub(crate) fn destroyed_with(&self, id: NodeId) -> Option<Effects> {
+        let removals = self.removals.as_ref().filter(|removals| !removals.unknown.contains(&id))?;
+        Some(removals.shown.get(&id).cloned().unwrap_or_default())
+    }
+
     /// Takes the predictions of a what-if run, for a run of the same document, with the digests of what its instances read.
     pub(crate) fn by(plan: &Run, reads: BTreeMap<String, Option<String>>) -> Self {
         let shown = |id| {
@@ -30,7 +72,8 @@ impl Planned {
                 _ => None,
             }
         };
-        Self { shown: plan.graph().iter().filter_map(|(id, _)| shown(id)).collect(), reads }
+        let shown = plan.graph().iter().filter_map(|(id, _)| shown(id)).collect();
+        Self { shown, reads, removals: Some(Removals::of(plan)) }
     }
 
     /// Returns whether anything is read.

@@ -27,7 +27,7 @@ use stead_core::digest::sha256;
 use stead_core::event::Mode;
 use stead_core::run::Run;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Parts, Prepared, SavedPlan, Session, Summary, json};
+use stead_engine::{Execution, Host, HostOptions, Parts, Planned, Prepared, SavedPlan, Session, Summary, json};
 use stead_testkit::times;
 use support::World;
 
@@ -127,6 +127,43 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
     }
     println!("{applied} plans were applied, {refused} refused");
     assert!(applied * 10 > wanted && refused * 10 > wanted, "{applied} were applied, {refused} refused");
+}
+
+#[test]
+fn nothing_is_removed_that_the_plan_has_not_shown() {
+    const DOCUMENT: &str = r#"{"resources": [
+        {"name": "d", "type": "Stead/Directory", "properties": {"path": "d", "_exist": false, "recurse": true}},
+        {"name": "f", "type": "Stead/File", "properties": {"path": "f", "_exist": false}}
+    ]}"#;
+    type Change = fn(&Path) -> std::io::Result<()>;
+    let cases: [(Change, Option<&str>); 5] = [
+        (|_| Ok(()), None),
+        (|root| fs::remove_file(root.join("d/one")), None),
+        (|root| fs::write(root.join("d/two"), ""), Some("'d' has 2 entries now, 1 was shown")),
+        (
+            |root| fs::rename(root.join("d/one"), root.join("d/two")),
+            Some("it would remove d/two, which the plan has not shown"),
+        ),
+        (|root| fs::write(root.join("f"), ""), Some("which the plan has not shown")),
+    ];
+    let host = Host::new(HostOptions::default());
+    for (change, why) in cases {
+        let world = World::build("");
+        let root = world.root.path();
+        fs::create_dir(root.join("d")).unwrap();
+        fs::write(root.join("d/one"), "").unwrap();
+        let stage = Stage::new(&host, root, DOCUMENT);
+        let planned = Planned::removals(&stage.run(Mode::PLAN));
+        change(root).unwrap();
+        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+        let run = stage.session.run(&stage.prepared, execution).unwrap();
+        let failures: Vec<&str> =
+            run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();
+        match why {
+            None => assert!(failures.is_empty() && !root.join("d").exists(), "{failures:?}"),
+            Some(why) => assert!(failures.len() == 1 && failures[0].contains(why), "{why}: {failures:?}"),
+        }
+    }
 }
 
 /// Whatever bit of the file is another one: it is not a plan, or it is refused.

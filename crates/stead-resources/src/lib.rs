@@ -119,7 +119,6 @@ fn make_all() -> Vec<BuiltIn> {
         block::built_in(&locks),
         apt_repository::built_in(),
         archive::built_in(),
-        command::built_in(),
         cron::built_in(&locks),
         directory::built_in(),
         download::built_in(),
@@ -136,14 +135,9 @@ fn make_all() -> Vec<BuiltIn> {
         mount::built_in(&locks),
         locale::built_in(&locks),
         osinfo::built_in(),
-        package::built_in(),
-        process::built_in(),
-        run_command_on_set::built_in(),
         ssh_key::built_in(&locks),
         sudoers::built_in(),
-        service::built_in(),
         symlink::built_in(),
-        timer::built_in(),
         template::built_in(),
         user::built_in(&accounts),
         sysctl::built_in(&locks),
@@ -152,10 +146,28 @@ fn make_all() -> Vec<BuiltIn> {
     .into_iter()
     .chain(keys::built_ins(&locks))
     .chain(engine::built_ins())
+    .chain(open_ended())
     .flatten()
     .collect();
     all.sort_by(|left, right| left.manifest.type_name.cmp(&right.manifest.type_name));
     all
+}
+
+/// The resources whose sets run or start what may change anything, also once the set is over.
+fn open_ended() -> impl Iterator<Item = Option<BuiltIn>> {
+    let all = [
+        command::built_in(),
+        package::built_in(),
+        process::built_in(),
+        run_command_on_set::built_in(),
+        service::built_in(),
+        timer::built_in(),
+    ];
+    all.into_iter().map(|built_in| {
+        let built_in = built_in?;
+        let promises = Promises { bounded: false, ..built_in.manifest.promises };
+        Some(BuiltIn { manifest: Arc::new(Manifest { promises, ..(*built_in.manifest).clone() }), ..built_in })
+    })
 }
 
 /// What the manifests of built-in resources differ in.

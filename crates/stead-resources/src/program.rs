@@ -149,7 +149,7 @@ impl Invocation {
 /// That a program is not run as root. An earlier instance may give it to root.
 fn not_run(program: &str, refused: &Refused) -> Presumed {
     let message = format!("the program '{program}' {}", refused.reason());
-    Presumed { failure: Failure::new(FailureKind::Start, message), paths: vec![refused.path().to_owned()] }
+    Presumed { failure: Failure::new(refused.kind(), message), paths: vec![refused.path().to_owned()] }
 }
 
 /// Runs a program to its end. Each line of its standard error becomes a message.

@@ -92,11 +92,14 @@ pub struct Promises {
     pub verdict_in_state: bool,
     /// True if its messages hold no secret but those that it was given.
     pub covers_secrets: bool,
+    /// A set of it changes nothing but what it claims, and starts nothing that may change more once the set is over.
+    pub bounded: bool,
 }
 
 impl Promises {
     /// All of them.
-    pub const ALL: Self = Self { claims: true, cheap_test: true, verdict_in_state: true, covers_secrets: true };
+    pub const ALL: Self =
+        Self { claims: true, cheap_test: true, verdict_in_state: true, covers_secrets: true, bounded: true };
 }
 
 /// A resource as the engine knows it, and `I`, how it is carried out.

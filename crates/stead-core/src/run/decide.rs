@@ -258,20 +258,21 @@ impl Run {
             return Verdict::RetryAfter(left);
         }
         if self.is_blocked(id) {
-            if self.changes_before.get(&id).is_some_and(|before| *before < self.changes) {
+            if self.has_changed_since(id) {
                 // What it lacks may be there now.
                 return Verdict::RetryAfter(Duration::ZERO);
             }
-            if !self.may_others_change(id) {
+            if !self.is_stirred && !self.may_others_change(id) {
                 return Verdict::GiveUp;
             }
         }
+        let extra_tries = self.extra_tries.get(&id).copied().unwrap_or_default();
         let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
         let ask = || {
             self.policy.after(&Attempt {
                 instance: &node.path,
                 retries: record.retries,
-                repeats: record.repeats(),
+                repeats: record.repeats().saturating_sub(extra_tries),
                 re_runs: self.report.re_runs,
                 response,
                 stated_wait,
@@ -295,6 +296,27 @@ impl Run {
     /// Returns whether anything is under way, or can be begun or settled at once: it may change what others lack.
     pub(super) fn is_busy(&self) -> bool {
         !self.in_flight.is_empty() || !self.undecided.is_empty() || self.readiness.queues.is_any_ready()
+    }
+
+    /// Returns whether something was changed since an instance was last tried.
+    fn has_changed_since(&self, id: NodeId) -> bool {
+        self.changes_before.get(&id).is_some_and(|before| *before < self.changes)
+    }
+
+    /// A try that follows a change at once takes none of those that are made after a wait.
+    pub(super) fn note_extra_try(&mut self, id: NodeId) {
+        let before = self.extra_tries.remove(&id).filter(|_| self.report.record(id).repeats() > 0).unwrap_or_default();
+        let tries = before + u32::from(self.is_blocked(id) && self.has_changed_since(id));
+        if tries > 0 {
+            self.extra_tries.insert(id, tries);
+        }
+    }
+
+    /// Returns whether a response tells of a set that may go on changing what others lack: nothing began where it is blocked.
+    pub(super) fn stirs(&self, id: NodeId, response: &Response) -> bool {
+        let was_set = self.mode.execution == Execution::Actual && self.report.record(id).sets > 0;
+        let began = !matches!(&response.outcome, Outcome::Failed(failure) if failure.is_blocked());
+        was_set && began && !self.graph.node(id).manifest.promises.bounded
     }
 
     /// Returns whether another instance is run again that is not blocked itself.

@@ -261,6 +261,10 @@ pub struct Run {
     changes: u64,
     /// How many had when an instance was last tried, of those that are not settled.
     changes_before: BTreeMap<NodeId, u64>,
+    /// True once something was set that may go on changing what nobody claims.
+    is_stirred: bool,
+    /// How many of the latest tries of an instance that is blocked were made because something had changed.
+    extra_tries: BTreeMap<NodeId, u32>,
     /// True if events of a former process were applied, and it was not recorded that another took over.
     taken_over: bool,
     forecast: Forecast,
@@ -289,6 +293,8 @@ impl Run {
             in_flight: BTreeSet::new(),
             changes: 0,
             changes_before: BTreeMap::new(),
+            is_stirred: false,
+            extra_tries: BTreeMap::new(),
             taken_over: false,
             forecast: Forecast::default(),
             footprints: HashMap::new(),
@@ -487,6 +493,9 @@ impl Run {
         {
             self.readiness.queues.remove_backing_off(id, until);
         }
+        if let EventKind::RetryScheduled { instance, .. } = &event.kind {
+            self.note_extra_try(instance.node());
+        }
         let replaced = self.held_of(event);
         self.report.apply(event);
         self.held = self.held.saturating_sub(replaced).saturating_add(self.held_of(event));
@@ -571,6 +580,7 @@ impl Run {
     fn ended(&mut self, id: NodeId, response: &Response, footprint: Option<&Arc<Footprint>>) {
         self.in_flight.remove(&id);
         self.changes += u64::from(matches!(response.outcome, Outcome::Changed(_) | Outcome::Deleted(_)));
+        self.is_stirred |= self.stirs(id, response);
         if let Some(footprint) = footprint {
             self.footprints.insert(id, Arc::clone(footprint));
         }
@@ -590,6 +600,7 @@ impl Run {
         self.decided(id);
         self.predictions.remove(&self.ranked(id));
         self.changes_before.remove(&id);
+        self.extra_tries.remove(&id);
         self.unsettled -= 1;
         if *status == Status::InState && self.is_dispensable(id) {
             self.held = self.held.saturating_sub(self.held_by(id));

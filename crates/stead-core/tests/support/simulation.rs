@@ -39,6 +39,8 @@ pub(crate) struct Thing {
     pub(crate) set: Set,
     /// How many calls fail before one succeeds.
     pub(crate) failures: u32,
+    /// How many calls, behind those, find that something is missing.
+    pub(crate) lacking: u32,
     /// The restarts that a set asks for.
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
@@ -108,6 +110,7 @@ impl Default for Thing {
             actual: None,
             set: Set::Works,
             failures: 0,
+            lacking: 0,
             restarts: Vec::new(),
             touches: Some(Vec::new()),
             extent: Extent::Directory,
@@ -131,6 +134,10 @@ impl World {
         if thing.failures > 0 {
             thing.failures -= 1;
             return Failure::new(FailureKind::Exit(1), "it is out of order").into();
+        }
+        if thing.lacking > 0 {
+            thing.lacking -= 1;
+            return Failure::new(FailureKind::Blocked, "something is missing").into();
         }
         let desired = match &*call.desired {
             Value::Null => Value::Object(Object::new()),

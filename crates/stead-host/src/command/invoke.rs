@@ -58,7 +58,7 @@ impl Origin<'_> {
         let path = self.find(executable, operation)?;
         Executable::open(path, &self.settings.environment).map_err(|refused| {
             let message = format!("the program '{executable}' of operation '{operation}' {}", refused.reason());
-            Failure::new(FailureKind::Start, message)
+            Failure::new(refused.kind(), message)
         })
     }
 
@@ -212,7 +212,7 @@ impl Invocation<'_> {
     fn not_run(&self, error: &ProcessError, said: &str) -> Failure {
         let why = with_causes(error);
         let mut message = format!("operation '{}' of '{}' failed: {why}", self.operation, self.executable);
-        if let ProcessError::Start { .. } = error {
+        if error.kind() == FailureKind::Start {
             message.push_str(". The file must be a program for this machine, or a script whose interpreter exists");
         }
         Failure::new(error.kind(), with_words(message, said))

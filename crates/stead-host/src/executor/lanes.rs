@@ -138,9 +138,9 @@ fn internal_error() -> Response {
     Failure::new(FailureKind::System, "internal error: the call panicked; please report this bug").into()
 }
 
-/// Where the system gives no thread, a call fails as if its program could not be started.
+/// Where the system gives no thread, a call fails; later there may be one.
 fn no_thread(call: Arc<Call>, error: &std::io::Error) -> Finished {
-    let response = Failure::new(FailureKind::Start, format!("cannot start a thread: {error}")).into();
+    let response = Failure::new(FailureKind::System, format!("cannot start a thread: {error}")).into();
     Finished { call, response, elapsed: Duration::ZERO, footprint: None }
 }
 

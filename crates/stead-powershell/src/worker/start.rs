@@ -83,7 +83,8 @@ impl StartError {
             Self::Program { source: ConversationError::Process(error), .. } => error.kind(),
             Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
             Self::Socket { .. } => FailureKind::System,
-            Self::Refused(_) | Self::Untrusted(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
+            Self::Refused(refused) => refused.kind(),
+            Self::Untrusted(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use stead_core::destruction::{Effect, ItemKind};
+use stead_core::destruction::{Effect, may_destroy};
 use stead_core::diag::counted;
 use stead_core::event::{Mode, Status};
 use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Node;
-use stead_core::value::Value;
 use stead_engine::{Execution, Planned, SavedPlan, Session};
 
 use super::ready::Ready;
@@ -20,10 +19,11 @@ use crate::input;
 use crate::request::View;
 use crate::terminal::{self, complain, complain_text, written_soon};
 
-/// Plans and, where the plan removes or replaces something, or may do so where it is unknown, shows it and asks. Without a terminal nothing is asked. What was
-/// consented to binds the run as a saved plan does.
+/// Plans and, where the plan removes or replaces something, or may do so where it is unknown, shows it and asks. Without a
+/// terminal nothing is asked. What was consented to binds the run as a saved plan does; where nothing was asked, nothing is
+/// removed that the plan does not remove.
 ///
-/// Not guaranteed: that nothing else is removed. What the plan calls unknown, and what commands do, cannot be predicted.
+/// Not guaranteed: that nothing else is removed where the plan calls an instance unknown, and by commands.
 pub(super) fn confirm(view: View, ready: &Ready) -> Result<Planned, Exit> {
     written_soon(|| confirmed(view, ready))
 }
@@ -40,7 +40,7 @@ fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
     let uncertain = plan.graph().iter().filter(|(id, _)| may_destroy_later(&plan, *id)).count();
     if destructive + uncertain == 0 {
         printer.clear();
-        return Ok(Planned::default());
+        return Ok(Planned::removals(&plan));
     }
     let shown = SavedPlan::new(&ready.session, &ready.prepared, &plan, ready.parts.clone());
     printer.instances(&plan);
@@ -71,9 +71,7 @@ fn ask(plan: &Run, destructive: usize, uncertain: usize, session: &Session) -> R
 /// Whether files, lines or other things are gone afterwards. That content is changed is what applying is for.
 fn destroys(record: &Record) -> bool {
     let removes = matches!(record.effect(), Some(Effect::Remove | Effect::Replace));
-    let listing = record.changed().map(|changed| &changed.effects.destroys);
-    let is_whole = |kind: &ItemKind| !matches!(kind, ItemKind::Content { .. } | ItemKind::Line { .. });
-    removes || listing.is_some_and(|listing| listing.items().iter().any(|item| is_whole(&item.kind)))
+    removes || record.changed().is_some_and(|changed| changed.effects.is_destructive())
 }
 
 /// Returns whether an instance of which the plan does not know what becomes of it may remove what is there.
@@ -82,16 +80,4 @@ fn may_destroy_later(plan: &Run, id: NodeId) -> bool {
     let stated = || plan.graph().declaration(id).properties.as_ref().map(Node::literal);
     matches!(record.status(), Some(Status::Unknown(_)))
         && record.desired.as_deref().map_or_else(|| stated().as_ref().is_some_and(may_destroy), may_destroy)
-}
-
-/// Returns whether properties, as they are stated, allow that something is removed which is there: the instance is to be absent,
-/// or to make room for itself. An expression may come to anything.
-fn may_destroy(stated: &Value) -> bool {
-    const MAKES_ROOM: [&str; 6] = ["force", "recurse", "purge", "_purge", "removeHome", "_exist"];
-    let allows = |name: &&str| match stated.get(name) {
-        None => false,
-        Some(Value::Bool(stated)) => *stated == (*name != "_exist"),
-        Some(_) => true,
-    };
-    MAKES_ROOM.iter().any(allows)
 }

@@ -95,7 +95,11 @@ impl Parser<'_> {
         Some(Manifest {
             kind,
             capabilities,
-            promises: Promises { claims: !command.claims.is_empty(), ..Promises::default() },
+            promises: Promises {
+                claims: !command.claims.is_empty(),
+                bounded: !command.claims.is_empty(),
+                ..Promises::default()
+            },
             description,
             deprecation,
             tags,

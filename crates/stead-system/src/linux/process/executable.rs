@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stead_core::call::FailureKind;
+
 use super::Environment;
 use crate::linux::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 
@@ -59,6 +61,14 @@ impl Refused {
         let why = causes.fold(self.to_string(), |line, cause| format!("{line}: {cause}"));
         let help = self.help().map(|help| format!("; {help}")).unwrap_or_default();
         format!("is not run as root: {why}{help}")
+    }
+
+    /// The kind of failure that it is for callers.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Open(OpenError::System { source, .. }) | Self::Read { source, .. } => super::start_kind(source),
+            _ => FailureKind::Start,
+        }
     }
 
     /// The path that was refused: the file or folder that is not trusted, or the program.

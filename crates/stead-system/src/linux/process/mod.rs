@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use stead_core::call::FailureKind;
 
 use crate::cancel::Cancel;
@@ -209,7 +210,7 @@ impl ProcessError {
     /// The kind of failure that it is for callers.
     pub fn kind(&self) -> FailureKind {
         match self {
-            Self::Start { .. } => FailureKind::Start,
+            Self::Start { source, .. } => start_kind(source),
             Self::Deadline { .. } => FailureKind::Deadline,
             Self::OutputLimit { .. } => FailureKind::OutputLimit,
             Self::Cancelled => FailureKind::Cancelled,
@@ -217,6 +218,16 @@ impl ProcessError {
             Self::System { .. } => FailureKind::System,
         }
     }
+}
+
+/// The kind of failure that keeps a program from starting: one of the system where it passes by itself, since the program is
+/// being written or too much runs.
+fn start_kind(error: &io::Error) -> FailureKind {
+    use io::ErrorKind::{ExecutableFileBusy, Interrupted, OutOfMemory, ResourceBusy, WouldBlock};
+    let is_passing = matches!(error.kind(), ExecutableFileBusy | Interrupted | OutOfMemory | ResourceBusy | WouldBlock);
+    let exhausted = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    let is_momentary = is_passing || exhausted.contains(&error.raw_os_error());
+    if is_momentary { FailureKind::System } else { FailureKind::Start }
 }
 
 /// Runs a program to its end. What it writes to its standard error is handed to `errors` as it comes.
