@@ -1,4 +1,4 @@
-//! What is specific to an operating system is named in one crate: the others go by what that gives them.
+//! One crate names what is specific to an operating system; the others go by what that gives them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned as _;

@@ -1,4 +1,4 @@
-//! What calls are carried out with.
+//! The contexts that calls are carried out in.
 
 use std::collections::HashMap;
 use std::sync::Arc;

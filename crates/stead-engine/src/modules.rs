@@ -18,7 +18,7 @@ use stead_powershell::index::Inventory;
 
 use crate::host::Host;
 
-/// What discovery has done by this program.
+/// The part of discovery that this program does itself.
 pub(crate) struct OnMachine {
     /// Without secrets: extensions that open them are what is being discovered.
     pub(crate) machine: Machine,
@@ -80,7 +80,7 @@ impl Modules {
         Self { host: host.clone(), inventory: Mutex::default() }
     }
 
-    /// What PowerShell tells by them; `None` where there is none.
+    /// Asks PowerShell about them; `None` where there is no PowerShell.
     pub(crate) fn with<T>(&self, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
         let powershell = self.host.powershell()?;
         let mut inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a plan has shown, for the run that is held to it.
+//! The contents of a plan that bind the run of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_host::provider::Binding;
 
-/// What a plan has shown, and what a run of it is held to.
+/// The contents of a plan that a run of it is held to.
 #[derive(Default)]
 pub struct Planned {
     /// The predictions by instance: the change, or `None` for an instance in its desired state. An instance without a prediction is
@@ -18,11 +18,11 @@ pub struct Planned {
     shown: HashMap<NodeId, Option<Arc<Changed>>>,
     /// The digests of the files and directories that the instances read, by path.
     reads: BTreeMap<String, Option<String>>,
-    /// What the plan has shown to be destroyed, if there is a plan.
+    /// The removals that the plan has shown, if there is a plan.
     removals: Option<Removals>,
 }
 
-/// What a plan has shown to be destroyed.
+/// The removals that a plan has shown.
 #[derive(Default)]
 struct Removals {
     /// By instance; those that destroy nothing are not included.

@@ -1,4 +1,4 @@
-//! What else of a run can have changed after an instance was brought to its desired state.
+//! Finds what others in a run have changed after an instance was brought to its desired state.
 //!
 //! An instance that says what it manages has an effect on nothing else. So files are only looked at when something runs that does
 //! not say so, such as a package or a command: once before it, and once at the end of the run.

@@ -48,7 +48,7 @@ impl Host {
         self.session_with(root, SessionOptions::default())
     }
 
-    /// The same, done as the options say.
+    /// Begins a piece of work with these options.
     pub fn session_with(&self, root: impl Into<PathBuf>, options: SessionOptions) -> Session {
         let mut machine = Machine::of_this_process(root.into());
         machine.elevated = self.options.elevated;
@@ -90,7 +90,7 @@ impl Session {
         Self { writes: self.writes.flushed_elsewhere(), ..self.beside(cancel) }
     }
 
-    /// The same piece of work from now on under other options.
+    /// Goes on with this piece of work under other options.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut SessionOptions)) -> Self {
         let former = self.options.system_root.clone();
@@ -147,7 +147,7 @@ impl Session {
         &self.shared.extensions
     }
 
-    /// What programs of resources are given.
+    /// The settings that programs of resources are given.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }

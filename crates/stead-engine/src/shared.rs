@@ -1,4 +1,4 @@
-//! What pieces of work share that begin beside each other.
+//! The state that sessions which begin beside each other share.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Shared {
         }
     }
 
-    /// The same for programs that are given these variables of the environment. What was found stays found.
+    /// Returns this state for programs that are given these variables of the environment. Resources that were found stay found.
     pub(crate) fn with_environment(&self, inherited: Vec<String>, cancel: &Cancel) -> Self {
         let mut settings = command_settings(&self.root, &self.host.options);
         settings.environment.add_of_this_process(&inherited);

@@ -1,4 +1,4 @@
-//! What there is in a file system, and modes as users write them.
+//! The kinds of things in a file system, and modes as users write them.
 
 /// The kind of node that a name leads to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -26,7 +26,7 @@
 //!
 //! # Changes
 //!
-//! What is below a root is changed by these functions, one for each kind of change, and nobody has a descriptor that he changes by
+//! Things below a root are changed by these functions, one for each kind of change, and nobody has a descriptor that he changes by
 //! himself. Whoever keeps what was there, to put it back, does it in them.
 //!
 //! | change | function |
@@ -42,7 +42,7 @@
 //!
 //! # Errors
 //!
-//! What the system says stays a [`std::io::Error`], and is distinguished by its kind, or by a predicate of [`fs`].
+//! An error of the system stays a [`std::io::Error`], and is distinguished by its kind, or by a predicate of [`fs`].
 
 mod cancel;
 mod error;

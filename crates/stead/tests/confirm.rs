@@ -21,7 +21,7 @@ const CREATES: &str = "resources:
 - {name: new, type: Stead/File, properties: {path: new.txt, content: x}}
 ";
 
-/// What is removed is known once the command has run.
+/// A removal whose path is known once the command has run.
 const MAY_REMOVE: &str = "resources:
 - {name: new, type: Stead/Command, properties: {set: touch new.txt, creates: new.txt, get: test -e new.txt && echo gone.txt}}
 - name: gone

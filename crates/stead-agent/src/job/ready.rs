@@ -116,7 +116,7 @@ fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Not
 }
 
 impl ReadyDocument {
-    /// The same document for a run with other options.
+    /// Returns this document for a run with other options.
     pub(super) fn with(self, change: impl FnOnce(&mut SessionOptions)) -> Self {
         Self { session: self.session.with(change), ..self }
     }

@@ -1,4 +1,4 @@
-//! What was meant by a word that is none, and how certain that is.
+//! The word or name that was probably meant by an unknown one, and how certain that is.
 
 use std::fmt;
 

@@ -20,7 +20,7 @@ struct Runner {
     is_user_operand: bool,
 }
 
-/// What it splits into words is not read.
+/// An option whose text it splits into words is not read.
 const ENV: Runner = Runner {
     name: "env",
     user: &["-S", "--split-string"],

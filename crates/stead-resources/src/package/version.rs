@@ -18,7 +18,7 @@ pub(crate) enum Requirement<'a> {
     Range(Vec<(Relation, &'a str)>),
 }
 
-/// What is required of the version of a package.
+/// A requirement on the version of a package, as it is written.
 #[derive(Clone)]
 pub(super) struct PackageVersion<'a> {
     pub(super) text: &'a str,

@@ -49,7 +49,7 @@ pub(crate) trait Part: Send + Sync + 'static {
     /// contradicting each other.
     const KEYS: &'static [&'static str] = &[];
 
-    /// Whether the lines of a new part are the same in whatever file it is.
+    /// True if the lines of a new part do not depend on the file that it is in.
     const HAS_LINES: bool = true;
 
     /// What an instance manages, as far as it is known before anything is looked up.

@@ -162,7 +162,7 @@ pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
     (!fragment.is_own()).then_some(fragment.path)
 }
 
-/// What is removed from the administrator's drop-ins of a unit, which can say otherwise than its file until then.
+/// The removals of the administrator's drop-ins of a unit, which can say otherwise than its file until then.
 pub(crate) fn drop_in_removals(name: &str) -> Provision {
     Provision::Removals(PathBuf::from(format!("/{ADMINISTRATOR}/{name}.d")).into())
 }

@@ -1,4 +1,4 @@
-//! What the rules of sudo come to when all of its files are read: the last one that fits counts.
+//! The effect of the rules of sudo when all of its files are read: the last one that fits counts.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ struct Grant {
     /// With its arguments.
     command: String,
     is_refused: bool,
-    /// Whether no password is required, where that is said.
+    /// True if no password is required, false if one is; `None` where that is not said.
     nopasswd: Option<bool>,
     noexec: Option<bool>,
 }
@@ -73,7 +73,7 @@ pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content:
     })
 }
 
-/// What sudo reads, one after the other.
+/// The texts that sudo reads, one after the other.
 struct Files<'r> {
     root: &'r SystemRoot,
     /// The file that is to be, which is not among the parts.
@@ -270,7 +270,7 @@ fn expanded(words: Vec<String>, kind: &str, aliases: &Aliases, depth: usize) -> 
     words.into_iter().flat_map(expand).collect()
 }
 
-/// What the rules of a text say, command by command, in the order of the text.
+/// Reads the rules of a text, command by command, in its order.
 fn grants(text: &str, aliases: &Aliases) -> Vec<Grant> {
     logical_lines(text).into_iter().flat_map(|(number, line)| of_line(number, &line, aliases)).collect()
 }

@@ -86,13 +86,13 @@ impl Settings {
         self.0.iter().map(shown).collect()
     }
 
-    /// What is stated of the timer, as settings of a unit file.
+    /// The settings of the timer's unit file that are stated.
     pub(super) fn timer_settings(&self) -> String {
         let unit = self.lines(&[("description", "Description")]);
         format!("[Unit]\n{unit}[Timer]\n{}{}", self.lines(&TIMER), self.lines(&[("unit", "Unit")]))
     }
 
-    /// What is stated of its service.
+    /// The settings of its service that are stated.
     pub(super) fn service_settings(&self) -> String {
         format!("[Service]\n{}", self.lines(&SERVICE))
     }

@@ -32,7 +32,7 @@ pub fn catch(cancel: &Cancel, code: i32) {
     }
 }
 
-/// What an agent was started by.
+/// The way in which an agent was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {
     /// The service manager of the system.
@@ -79,7 +79,7 @@ impl Notice {
         Ok(Self(noticed))
     }
 
-    /// The same notice, for another thread.
+    /// Returns this notice for another thread.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }

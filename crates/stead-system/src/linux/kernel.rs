@@ -1,4 +1,4 @@
-//! What the running kernel says of itself, and the name of the machine that it keeps.
+//! The names and versions of the running kernel, and the name of the machine that it keeps.
 
 use std::io;
 

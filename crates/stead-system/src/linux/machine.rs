@@ -16,7 +16,7 @@ pub fn id() -> Option<String> {
 pub struct Processors {
     /// How many there are.
     pub count: usize,
-    /// What they are called, each.
+    /// The name of each.
     pub models: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub fn vendor() -> Option<String> {
     dmi("sys_vendor")
 }
 
-/// What it is called by who made it.
+/// The name that its maker gave it.
 pub fn product() -> Option<String> {
     dmi("product_name")
 }
@@ -77,7 +77,7 @@ const HYPERVISORS: &[(&str, &str)] = &[
     ("Xen", "xen"),
 ];
 
-/// What the machine runs in: a container, a hypervisor, or `physical`.
+/// The environment of the machine: a container, a hypervisor, or `physical`.
 pub fn virtualization() -> String {
     const MAX_SIZE: u64 = 4096;
     let stated = SystemRoot::running().text("run/systemd/container", MAX_SIZE).map(|text| text.trim().to_owned());

@@ -12,7 +12,7 @@ use rustix::mount::{
 
 use super::fs::{AsHandle, path_by_handle};
 
-/// What a mount does otherwise than usual.
+/// The properties of a mount that are not the usual ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flags(MountFlags);
 
@@ -29,9 +29,9 @@ impl Flags {
     pub const NO_DEVICES: Self = Self(MountFlags::NODEV);
     /// Programs cannot be started.
     pub const NO_PROGRAMS: Self = Self(MountFlags::NOEXEC);
-    /// What is written is on the disk at once.
+    /// Writes are on the disk at once.
     pub const SYNCHRONOUS: Self = Self(MountFlags::SYNCHRONOUS);
-    /// The same for names.
+    /// Changes of names are on the disk at once.
     pub const SYNCHRONOUS_NAMES: Self = Self(MountFlags::DIRSYNC);
     /// Times of access are not kept.
     pub const NO_ACCESS_TIMES: Self = Self(MountFlags::NOATIME);
@@ -80,7 +80,7 @@ impl Propagation {
     /// Not at all, and it cannot be mounted at another place.
     pub const UNBINDABLE: Self = Self(MountPropagationFlags::UNBINDABLE);
 
-    /// The same for all mounts below.
+    /// As the former one, for all mounts below.
     #[must_use]
     pub fn recursive(self) -> Self {
         Self(self.0 | MountPropagationFlags::REC)

@@ -25,7 +25,7 @@ pub struct Scratch {
 pub struct ScratchError {
     /// The folder above it.
     pub above: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 

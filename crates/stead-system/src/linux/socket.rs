@@ -23,7 +23,7 @@ impl Stream {
         UnixStream::connect(directory.through_descriptor(name.as_ref())).map(Self)
     }
 
-    /// The same connection, for another thread.
+    /// Returns this connection for another thread.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -48,7 +48,7 @@ impl Stream {
         self.0.set_write_timeout(longest)
     }
 
-    /// Whether reading and writing answer at once that they would have to wait.
+    /// Sets whether reading and writing answer at once that they would have to wait.
     pub(super) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.0.set_nonblocking(nonblocking)
     }

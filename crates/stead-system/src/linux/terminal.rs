@@ -13,7 +13,7 @@ pub fn width(output: &impl AsHandle) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// What is known of an input after waiting for it.
+/// The state of an input after waiting for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     /// It can be read at once: there is something, or its end.

@@ -25,7 +25,7 @@ pub fn own_group() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// What the running system knows of a user.
+/// The account of a user in the running system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Account {
     /// The user.

@@ -1,4 +1,4 @@
-//! What words of a command line may become. Nothing is run for it: a document that the words name is parsed, and that is all
+//! The words that a command line may go on with. Nothing is run for it: a document that the words name is parsed, and that is all
 //! that is read of the machine.
 
 use std::env;
@@ -46,7 +46,7 @@ pub(crate) fn types() -> Vec<PossibleValue> {
     built_in.map(described).collect()
 }
 
-/// What can be explained, as far as that is known without looking for resources.
+/// The topics of `explain`, as far as they are known without looking for resources.
 pub(crate) fn subjects() -> Vec<PossibleValue> {
     let functions = stead_core::expr::functions().iter();
     let functions = functions.map(|function| PossibleValue::new(function.name).help(function.description));
@@ -54,7 +54,7 @@ pub(crate) fn subjects() -> Vec<PossibleValue> {
     codes.chain(functions).chain(types()).collect()
 }
 
-/// What `--only` and `--skip` can name in the document of the command line.
+/// The instances that `--only` and `--skip` can name in the document of the command line.
 pub(crate) fn parts() -> Vec<CompletionCandidate> {
     let instances = instances();
     let words = instances.iter().flat_map(|(name, instance)| {

@@ -119,7 +119,7 @@ impl Command {
         }
     }
 
-    /// Whether it is one of the commands that dsc does not have.
+    /// Returns whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
         !matches!(
             self,

@@ -68,7 +68,7 @@ const PARAMETERS_FILE: &str = "\
 Read parameters from a file; of several files, later ones override earlier ones, and all override environment variables \
 STEAD_PARAM_NAME";
 
-/// What a document is given.
+/// The options for a document.
 #[derive(Debug, Args)]
 pub(super) struct Supplied {
     /// Parameters as JSON or YAML: '{"name": value}'

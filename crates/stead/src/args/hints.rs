@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::Arguments;
 
-/// The same error, with a hint where an option is meant that the command has by another name, or another command has.
+/// Adds a hint to an error where an option is meant that the command has by another name, or another command has.
 pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     if let Some(hint) = error.get(ContextKind::InvalidSubcommand).and_then(known_elsewhere) {
         error.remove(ContextKind::SuggestedSubcommand);
@@ -49,7 +49,7 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
     error
 }
 
-/// What a command of other programs is here.
+/// The command that does here what one of other programs does.
 fn known_elsewhere(word: &ContextValue) -> Option<&'static str> {
     let ContextValue::String(word) = word else { return None };
     match word.as_str() {

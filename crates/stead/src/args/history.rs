@@ -10,7 +10,7 @@ use super::values::at_least_one;
 use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
 use crate::terminal::Output;
 
-/// Whether and where a run is recorded.
+/// The options for recording a run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct Recording {

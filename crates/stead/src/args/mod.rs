@@ -75,7 +75,7 @@ Other commands have the exit codes of dsc. For all commands:
   141  standard output was closed by its reader";
 
 impl Arguments {
-    /// What is decided for the whole process.
+    /// The options for the whole process.
     pub(crate) fn process(&self) -> ProcessRequest {
         ProcessRequest {
             trace_level: self
@@ -118,7 +118,7 @@ impl Arguments {
         nothing.checked().ok()
     }
 
-    /// What the types of the options do not say.
+    /// Checks what the types of the options do not say.
     pub(crate) fn checked(self) -> Result<Self, clap::Error> {
         let Some((document, file)) = self.command.document().and_then(Document::ambiguous) else {
             return Ok(self);
@@ -131,7 +131,7 @@ impl Arguments {
     }
 }
 
-/// Whether a word is the name of a command.
+/// Returns whether a word is the name of a command.
 pub(crate) fn is_command(word: &str) -> bool {
     Arguments::command().find_subcommand(word).is_some()
 }
@@ -167,7 +167,7 @@ enum TraceFormat {
 mod tests {
     use super::*;
 
-    /// Whatever is read the short way is what the declaration of all commands says.
+    /// A command line that is read the short way gives what the declaration of all commands gives.
     #[test]
     fn frequent_commands_are_read_as_all_are() {
         let read_shortly = |line: &str| {

@@ -102,7 +102,7 @@ fn checked(request: &DocumentRequest, view: View, env: &ProcessEnv) -> Result<Ex
 /// What is done with a document.
 struct Task<'a> {
     mode: Mode,
-    /// What users have seen of it. It must come so.
+    /// The plan that users have seen, which must come true.
     planned: Planned,
     recorder: Option<&'a Recorder>,
     /// True if what is done is stored: nothing of it is left out then.

@@ -101,7 +101,7 @@ impl ToolCall {
         from.end().map(|()| request)
     }
 
-    /// What it is about: calls about the same have answers of about the same size.
+    /// Names the subject: calls about the same one have answers of about the same size.
     pub(super) fn subject(&self) -> String {
         match self {
             Self::Config { document, .. } => format!("a document of {} KiB", document.len() >> 10),

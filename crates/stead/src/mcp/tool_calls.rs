@@ -1,4 +1,4 @@
-//! What tools do. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of the one
+//! Carries out calls of tools. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of the one
 //! before; the index of the search makes that cheap.
 
 use std::path::Path;

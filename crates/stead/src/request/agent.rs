@@ -17,7 +17,7 @@ pub(crate) struct AgentRequest {
     pub(crate) task: AgentTask,
 }
 
-/// What is asked of an agent.
+/// A question to an agent.
 #[derive(Debug)]
 pub(crate) enum AgentTask {
     /// To run until it is stopped.

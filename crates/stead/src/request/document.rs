@@ -195,7 +195,7 @@ pub(crate) struct GraphRequest {
     pub(crate) output: Output,
 }
 
-/// What is shown of a graph.
+/// The part of a graph that is shown.
 #[derive(Debug)]
 pub(crate) enum GraphView {
     /// All of it.

@@ -23,11 +23,11 @@ pub(crate) struct ConfigRequest {
     pub(crate) width: Width,
     pub(crate) caller: Caller,
     pub(crate) progress: ProgressFormat,
-    /// What is printed when something failed, if that is stated.
+    /// The form of what is printed when something failed, if that is stated.
     pub(crate) compat: Option<Compat>,
 }
 
-/// What is done with a document.
+/// An operation on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConfigOperation {
     Get,
@@ -100,7 +100,7 @@ pub(crate) struct CheckRequest {
     pub(crate) states: Vec<Given>,
     /// Of an adapter, the resource that the states are of.
     pub(crate) adapted: Option<String>,
-    /// What is exported, as JSON or YAML.
+    /// The filter for what is exported, as JSON or YAML.
     pub(crate) filter: Option<Given>,
     pub(crate) depth: Depth,
     pub(crate) output: Output,
@@ -141,7 +141,7 @@ pub(crate) enum ProgressFormat {
     Json,
 }
 
-/// What `config` prints when something failed.
+/// The form of what `config` prints when something failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Compat {
     /// The results of what was done.

@@ -1,4 +1,4 @@
-//! What is asked of this program, as plain data: the command line is read into it once, and nothing below knows that there
+//! Requests to this program, as plain data: the command line is read into it once, and nothing below knows that there
 //! is one.
 
 mod agent;
@@ -23,7 +23,7 @@ pub(crate) use dsc::{
 };
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
-/// What is decided for the whole process.
+/// The decisions for the whole process.
 #[derive(Debug)]
 pub(crate) struct ProcessRequest {
     pub(crate) trace_level: Option<TraceLevel>,

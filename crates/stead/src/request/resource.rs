@@ -13,7 +13,7 @@ use crate::terminal::{Output, OutputFormat};
 #[derive(Debug)]
 pub(crate) struct GetRequest {
     pub(crate) resource: String,
-    /// What names one instance; all are meant without it.
+    /// The properties that name one instance; all are meant without them.
     pub(crate) words: Vec<String>,
     pub(crate) output: Output,
 }
@@ -22,7 +22,7 @@ pub(crate) struct GetRequest {
 #[derive(Debug)]
 pub(crate) struct SetRequest {
     pub(crate) resource: String,
-    /// What names the instance, and the properties that it should have.
+    /// The properties that name the instance, and those that it should have.
     pub(crate) words: Vec<String>,
     pub(crate) execution: Execution,
     /// True if users are asked before something is removed.

@@ -1,4 +1,4 @@
-//! What goes over the wire: requests and answers of JSON-RPC 2.0, one a line.
+//! Requests and answers of JSON-RPC 2.0 as they go over the wire, one a line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -92,7 +92,7 @@ impl Problem {
         Self { code, message: message.into(), data: Map::new() }
     }
 
-    /// The same, with a member of `data`.
+    /// Adds a member of `data`.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.data.insert(name.to_owned(), value.into());
         self

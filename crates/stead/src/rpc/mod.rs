@@ -83,7 +83,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// The id in the answer to a line without one.
     const WITHOUT_ID: Option<Json>;
 
-    /// Whether a request that was cancelled has an answer.
+    /// True if a request that was cancelled has an answer.
     const ANSWERS_CANCELLED: bool;
 
     /// How long what was cancelled at the end may take to end in order; `None` for as long as it needs.
@@ -100,10 +100,10 @@ pub(crate) enum Turn {
     Last,
 }
 
-/// What a request is about.
+/// The subject of a request, and how it is carried out.
 #[derive(Clone, Default)]
 pub(crate) struct About {
-    /// What messages call it; requests about the same have answers of about the same size.
+    /// The name for messages; requests about the same have answers of about the same size.
     pub(crate) subject: String,
     /// True if nothing else may be carried out meanwhile.
     pub(crate) alone: bool,
@@ -143,7 +143,7 @@ struct Waiting {
     request: Request,
 }
 
-/// What is known of a subject.
+/// The requests about a subject.
 #[derive(Default)]
 struct Known {
     /// How many requests about it are carried out.

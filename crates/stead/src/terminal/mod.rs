@@ -30,17 +30,17 @@ pub(crate) use untrusted::plain;
 
 static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 
-/// Whether users read standard output.
+/// Returns whether users read standard output.
 pub(crate) fn is_terminal() -> bool {
     *IS_TERMINAL
 }
 
-/// Whether users read standard error.
+/// Returns whether users read standard error.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether messages on standard error are coloured: for users, unless they asked for none.
+/// Returns whether messages on standard error are coloured: for users, unless they asked for none.
 pub(crate) fn is_coloured() -> bool {
     is_watched() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

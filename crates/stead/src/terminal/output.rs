@@ -17,7 +17,7 @@ use super::is_terminal;
 use super::untrusted::{coloured, for_users, is_plain};
 use crate::exit::Exit;
 
-/// What was printed and not written yet. Global as standard output itself is.
+/// The text that was printed and is not written yet. Global as standard output itself is.
 static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None, pace: Pace::AtEnd });
 
 static IS_ABANDONED: AtomicBool = AtomicBool::new(false);

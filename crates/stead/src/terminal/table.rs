@@ -19,7 +19,7 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>
     format!("{style}{heading}{rule}{style:#}\n") + &body.collect::<String>()
 }
 
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 /// Which columns are shown, and how wide. Where there is too little room, columns without any text are left out, the last

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use stead_core::visible::{is_obeyed, visible_but};
 
-/// Whether nothing of it is ever stripped.
+/// Returns whether nothing of it is ever stripped.
 pub(super) fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n')
 }

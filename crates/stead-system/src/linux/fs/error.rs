@@ -1,20 +1,20 @@
-//! What the system says, where its kind does not tell.
+//! Predicates for errors of the system that their kind does not tell apart.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// What the system says where nothing is.
+/// The error of the system where nothing is.
 pub fn not_found() -> io::Error {
     Errno::NOENT.into()
 }
 
-/// What the system says to a user who may not read or write something.
+/// The error of the system for a user who may not read or write something.
 pub fn access_denied() -> io::Error {
     Errno::ACCESS.into()
 }
 
-/// What the system says to a user who may not do something.
+/// The error of the system for a user who may not do something.
 pub fn not_permitted() -> io::Error {
     Errno::PERM.into()
 }

@@ -1,4 +1,4 @@
-//! What is open, and how it is opened.
+//! Open files and directories, and how they are opened.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::status::Status;
 use crate::error::FsError;
 
-/// What is open: a file, a directory or a look at something. It is closed when this is dropped.
+/// An open file, an open directory, or a look at something. It is closed when this is dropped.
 pub type Handle = OwnedFd;
 
 /// A [`Handle`] of somebody else, or whatever else is open.
@@ -70,7 +70,7 @@ pub fn look_at(directory: &impl AsHandle, name: &OsStr) -> io::Result<Handle> {
     Ok(openat(directory, name, How::Look.flags() | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
-/// The same directory, opened for reading the names in it and for being changed; `path` is for messages.
+/// Opens a directory again, for reading the names in it and for being changed; `path` is for messages.
 pub fn reopen_directory(directory: &impl AsHandle, path: &Path) -> Result<Handle, FsError> {
     let opened = openat(directory, ".", How::Directory.flags(), Mode::empty());
     opened.map_err(|errno| FsError::system("open", path, errno))

@@ -164,7 +164,7 @@ impl OpenError {
     }
 }
 
-/// Whether a file is there that is opened.
+/// The way to a file that may not be there when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     /// It is created.
