@@ -275,3 +275,56 @@ fn the_end_of_its_reader_ends_the_server() {
     while writeln!(requests.as_ref().unwrap(), "{line}").is_ok() {}
     child.wait().unwrap();
 }
+
+/// The end of the input comes when most requests have not been begun: they are answered all the same, as cancelled.
+#[test]
+fn every_request_is_answered_when_the_input_ends() {
+    let mut server = Server::start();
+    let count = 60;
+    for id in 1..=count {
+        server.send(id, "get", &json!({ "type": "Stead/Command", "properties": { "get": "echo x" } }));
+    }
+    let (rest, log, success) = server.end();
+    let mut ids: Vec<u64> = rest.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=count).collect::<Vec<_>>());
+    let is_answered = |answer: &Json| answer["result"].is_object() || answer["error"]["code"] == -32002;
+    assert!(rest.iter().all(is_answered) && log.is_empty() && success, "{rest:?} {log}");
+}
+
+/// Nothing of a server is left when whoever started it reads nothing more, whatever it would say.
+#[test]
+fn a_reader_that_stops_keeps_no_server() {
+    let long = "head -c 300000 /dev/zero | tr '\\0' a";
+    let noisy = r#"{"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Noisy",
+        "version": "1.0.0", "get": {"executable": "./noisy.sh"}, "schema": {"embedded": {}}}"#;
+    let script = "#!/bin/sh\ni=0\nwhile [ $i -lt 3000 ]; do i=$((i+1))\n\
+        echo '{\"info\": \"a message that is long enough to fill a pipe when it is written so often\"}' >&2\ndone\necho '{}'\n";
+    let last = json!({ "jsonrpc": "2.0", "id": 99, "method": "shutdown" }).to_string();
+    for (what, method, params, ends_with) in [
+        ("answers", "get", json!({ "type": "Stead/Command", "properties": { "get": long } }), None),
+        (
+            "answers before shutdown",
+            "get",
+            json!({ "type": "Stead/Command", "properties": { "get": long } }),
+            Some(&last),
+        ),
+        ("messages", "get", json!({ "type": "Test/Noisy" }), None),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("noisy.dsc.resource.json"), noisy).unwrap();
+        let program = folder.path().join("noisy.sh");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut server = Server::start_in(folder);
+        (1..=4).for_each(|id| server.send(id, method, &params));
+        if let Some(last) = ends_with {
+            writeln!(server.requests.as_mut().unwrap(), "{last}").unwrap();
+        }
+        drop(server.requests.take());
+        let asked = std::time::Instant::now();
+        let ended = stead_testkit::until(|| server.child.try_wait().unwrap());
+        assert!(ended.success(), "{what}: {ended}");
+        println!("{what}: ended after {} ms", asked.elapsed().as_millis());
+    }
+}

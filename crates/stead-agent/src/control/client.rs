@@ -38,6 +38,15 @@ pub enum CallError {
         /// How long was waited.
         after: Duration,
     },
+    /// Its answer has a form that this version does not know.
+    #[error("the agent in '{}' is of another version: it did what was asked, but its answer cannot be read; restart it", path.display())]
+    Form {
+        /// The directory of the agent.
+        path: PathBuf,
+        /// Where it differs.
+        #[source]
+        source: serde_json::Error,
+    },
     /// Its directory is not to be used.
     #[error("cannot use the directory of the agent")]
     Directory(#[source] OpenError),
@@ -96,7 +105,7 @@ pub fn call<Q: Ask>(directory: &Path, question: Q) -> Result<Result<Answered<Q::
         Response::Refused(refused) => Ok(Err(refused)),
         Response::Done(whole) => match Q::Answer::deserialize(&whole) {
             Ok(answer) => Ok(Ok(Answered { answer, whole })),
-            Err(source) => Err(CallError::Connection { path: directory.to_owned(), source: source.into() }),
+            Err(source) => Err(CallError::Form { path: directory.to_owned(), source }),
         },
     }
 }

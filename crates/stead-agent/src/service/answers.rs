@@ -436,10 +436,15 @@ impl Agent {
         };
         let found = found.map_err(failed)?;
         let next = found.iter().map(|stored| stored.number + 1).max().or(question.after);
-        let listed = found.into_iter().map(|Stored { at, job, report, .. }| {
-            Ok(ListedReport { at, job, report: Document::of(report).map_err(|error| unreadable(&error))? })
+        // One that another version wrote otherwise keeps nobody from the others.
+        let listed = found.into_iter().filter_map(|Stored { at, job, report, .. }| match Document::of(report) {
+            Ok(report) => Some(ListedReport { at, job, report }),
+            Err(error) => {
+                self.log.write("reportUnreadable", json!({ "job": job, "failure": error.to_string() }));
+                None
+            }
         });
-        Ok(Listing { reports: listed.collect::<Result<_, Refused>>()?, next })
+        Ok(Listing { reports: listed.collect(), next })
     }
 
     fn report(&self, job: &str) -> Result<Document<JobReport>, Refused> {

@@ -101,16 +101,17 @@ impl ToolCall {
         from.end().map(|()| request)
     }
 
-    /// Names the subject: calls about the same one have answers of about the same size.
-    pub(super) fn subject(&self) -> String {
+    /// Names what it is of: calls of one kind have answers of about the same size.
+    pub(super) fn kind(&self) -> String {
         match self {
-            Self::Config { document, .. } => format!("a document of {} KiB", document.len() >> 10),
-            Self::Resource { type_name, .. } => type_name.clone(),
+            Self::Config { operation, document, .. } => format!("{operation:?} of {} KiB", document.len() >> 10),
+            // A name that is not a type may be as long as a document.
+            Self::Resource { operation, type_name, .. } => format!("{operation:?} {type_name:.100}"),
             _ => String::new(),
         }
     }
 
-    /// Whether it may change the machine.
+    /// Returns whether it may change the machine.
     pub(super) fn changes(&self) -> bool {
         match self {
             Self::Config { operation, .. } | Self::Resource { operation, .. } => {

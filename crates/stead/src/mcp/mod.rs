@@ -20,7 +20,7 @@ use stead_system::Cancel;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::rpc::{About, Problem, Protocol, Request, Server, Turn, Work, object};
+use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work, object};
 use call::ToolCall;
 use tool_calls::Tools;
 
@@ -188,24 +188,29 @@ fn discovery() -> Json {
 }
 
 impl Protocol for ModelContext {
+    type Call = (Form, ToolCall);
+
     const WITHOUT_ID: Option<Json> = None;
     const ANSWERS_CANCELLED: bool = false;
     const GRACE: Option<Duration> = Some(Duration::from_secs(10));
 
-    fn turn(&self, request: &mut Request) -> Turn {
+    fn dispatch(&self, request: Request) -> Dispatch<Self::Call> {
         if request.method != "tools/call" {
-            return Turn::Now(self.answer_now(request));
+            return Dispatch::Now(self.answer_now(&request));
         }
-        match self.read_call(request) {
-            Ok((_, call)) => Turn::Beside(About { subject: call.subject(), alone: call.changes() }),
-            Err(problem) => Turn::Now(Err(problem)),
+        match self.read_call(&request) {
+            Ok((form, call)) => {
+                let about = About { subject: "a tool".to_owned(), kind: call.kind(), alone: call.changes() };
+                Dispatch::Beside(about, (form, call))
+            }
+            Err(problem) => Dispatch::Now(Err(problem)),
         }
     }
 
-    fn carry_out(&self, work: Work<'_>) -> Result<Json, Problem> {
-        let (form, call) = self.read_call(work.request)?;
+    fn carry_out(&self, work: Work<Self::Call>) -> Result<Json, Problem> {
+        let (form, call) = work.call;
         let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
-        let members = match self.tools.call(call, work.cancel) {
+        let members = match self.tools.call(call, work.cancel, work.watch) {
             // The text is for callers that cannot read structured content.
             Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
             Err(message) => object([content(message), ("isError", true.into())]),

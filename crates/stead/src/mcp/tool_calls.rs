@@ -1,7 +1,8 @@
-//! Carries out calls of tools. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of the one
-//! before; the index of the search makes that cheap.
+//! Carries out calls of tools. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of
+//! the one before; the index of the search makes that cheap.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
@@ -21,7 +22,7 @@ use crate::process_env::ProcessEnv;
 use crate::request;
 use crate::schemas;
 use stead_engine::{
-    Execution as Plan, Refusal, ResourceCall, Session, SessionOptions, error_chain, finding_line, set_mode,
+    Execution as Plan, Refusal, ResourceCall, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
 };
 
 /// Carries out calls of tools.
@@ -31,12 +32,12 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Carries out one call: an object, or in words why there is none.
-    pub(super) fn call(&self, call: ToolCall, cancel: Cancel) -> Result<Json, String> {
+    pub(super) fn call(&self, call: ToolCall, cancel: Cancel, watch: Arc<RunWatch>) -> Result<Json, String> {
         let session =
             self.env.host.session_with(input::current_folder(), SessionOptions { cancel, ..SessionOptions::default() });
         match call {
             ToolCall::Config { operation, document, parameters } => {
-                self.config(session, operation, &document, parameters.as_deref())
+                self.config(session, watch, operation, (&document, parameters.as_deref()))
             }
             ToolCall::Resource { operation, type_name, properties } => {
                 resource(session, operation, &type_name, properties)
@@ -57,9 +58,9 @@ impl Tools {
     fn config(
         &self,
         session: Session,
+        watch: Arc<RunWatch>,
         operation: Operation,
-        document: &str,
-        parameters: Option<&str>,
+        (document, parameters): (&str, Option<&str>),
     ) -> Result<Json, String> {
         let mut session = session.with(|options| {
             options.implicit_order = false;
@@ -84,9 +85,8 @@ impl Tools {
         if !wrong.is_empty() {
             return Err(lines(&wrong, &prepared.sources));
         }
-        let run = session
-            .run(&prepared, Plan::new(mode(operation), self.env.host.width()))
-            .map_err(|error| error_chain(&error))?;
+        let plan = Plan { watch: Some(watch), ..Plan::new(mode(operation), self.env.host.width()) };
+        let run = session.run(&prepared, plan).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
         Ok(json!({ "result": session.result_document(&run) }))
     }

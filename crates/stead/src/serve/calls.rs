@@ -22,7 +22,6 @@ use stead_system::Cancel;
 
 use super::protocol::{Initialize, ResourceParams, VERSION};
 use crate::rpc::{self, Problem, Request, Work, object};
-use crate::terminal::print_now;
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
 pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, Problem> {
@@ -43,8 +42,9 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
 /// Carries out a request. Messages of the resource are printed meanwhile.
 ///
 /// Calls of microseconds are made on this thread: whoever has the watch answers for a request that hangs.
-pub(super) fn carry_out(base: &Session, work: Work<'_>) -> Result<Json, Problem> {
-    let Work { id, request, cancel, watch } = work;
+pub(super) fn carry_out(base: &Session, work: Work<Request>) -> Result<Json, Problem> {
+    let Work { id, call: request, cancel, watch, say } = work;
+    let watch = &watch;
     let operation = match request.method.as_str() {
         "get" | "schema" => Operation::Get,
         "test" => Operation::Test,
@@ -54,7 +54,7 @@ pub(super) fn carry_out(base: &Session, work: Work<'_>) -> Result<Json, Problem>
     };
     let params: ResourceParams = request.params()?;
     let began = Instant::now();
-    let mut called = called(base, id, &params, cancel)?;
+    let mut called = called(base, id, &params, cancel, say)?;
     if request.method == "schema" {
         return schema(&called);
     }
@@ -80,13 +80,18 @@ fn needs_restart(record: &Record) -> bool {
     record.response.as_deref().is_some_and(|response| !response.restarts.is_empty())
 }
 
-fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) -> Result<ResourceCall, Problem> {
+fn called(
+    base: &Session,
+    id: Json,
+    params: &ResourceParams,
+    cancel: Cancel,
+    say: Arc<dyn Fn(String) + Send + Sync>,
+) -> Result<ResourceCall, Problem> {
     let in_time = |seconds: f64| {
         Duration::try_from_secs_f64(seconds)
             .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))
     };
     let deadline = params.deadline.map(in_time).transpose()?;
-    let id = id.clone();
     let trace: Trace = Arc::new(move |level, message: &str| {
         let level = match level {
             TraceLevel::Error => "error",
@@ -94,8 +99,7 @@ fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) ->
             TraceLevel::Info => "info",
             TraceLevel::Debug | TraceLevel::Trace => return,
         };
-        // That nobody reads it any more is seen with the answer.
-        print_now(&rpc::log(&id, level, message));
+        say(rpc::log(&id, level, message));
     });
     let session = base.beside_unflushed(cancel).with(|options| {
         (options.trace, options.deadline) = (trace, deadline.or(options.deadline));

@@ -18,7 +18,7 @@ use crate::input;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::ServeRequest;
-use crate::rpc::{About, Problem, Protocol, Request, Server, Turn, Work};
+use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work};
 use crate::terminal::complain;
 use protocol::{CancelParams, only_say, type_of};
 
@@ -79,30 +79,36 @@ impl Resources {
 }
 
 impl Protocol for Resources {
+    type Call = Request;
+
     const WITHOUT_ID: Option<Json> = Some(Json::Null);
     const ANSWERS_CANCELLED: bool = true;
     const GRACE: Option<Duration> = None;
 
-    fn turn(&self, request: &mut Request) -> Turn {
+    fn dispatch(&self, mut request: Request) -> Dispatch<Request> {
         if self.sets == Execution::WhatIf && request.method == "set" {
-            only_say(request);
+            only_say(&mut request);
             self.note_what_if();
         }
         match request.method.as_str() {
-            "shutdown" => Turn::Last,
+            "shutdown" => Dispatch::Last,
             "initialize" => {
-                let result = calls::initialize(&self.session, request);
+                let result = calls::initialize(&self.session, &request);
                 self.greeted.fetch_or(result.is_ok(), Ordering::Relaxed);
-                Turn::Now(result)
+                Dispatch::Now(result)
             }
             _ if !self.greeted.load(Ordering::Relaxed) => {
-                Turn::Now(Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'")))
+                Dispatch::Now(Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'")))
             }
-            _ => Turn::Beside(About { subject: type_of(request).to_owned(), alone: false }),
+            method => {
+                let subject = type_of(&request).to_owned();
+                let about = About { kind: format!("{method} {subject}"), subject, alone: false };
+                Dispatch::Beside(about, request)
+            }
         }
     }
 
-    fn carry_out(&self, work: Work<'_>) -> Result<Json, Problem> {
+    fn carry_out(&self, work: Work<Request>) -> Result<Json, Problem> {
         calls::carry_out(&self.session, work)
     }
 

@@ -88,14 +88,18 @@ pub(super) fn write(text: &str) {
     }
 }
 
-/// Prints a line of JSON on standard output, at once: a program waits for it. False when it cannot be written.
-pub(crate) fn print_now(line: &str) -> bool {
+/// Prints a line of JSON on standard output, at once: a program waits for it. False when it cannot be written. Calls `wrote` after
+/// each piece, so that a slow reader is known from one that has stopped.
+pub(crate) fn print_now(line: &str, mut wrote: impl FnMut()) -> bool {
     let line = if is_terminal() { visible_json(line) } else { Cow::Borrowed(line) };
-    let mut buffer = buffer();
-    buffer.text.extend_from_slice(line.as_bytes());
-    buffer.text.push(b'\n');
-    buffer.write();
-    buffer.failed.is_none()
+    let print_piece = |piece: &[u8]| {
+        let mut buffer = buffer();
+        buffer.text.extend_from_slice(piece);
+        buffer.write();
+        wrote();
+        buffer.failed.is_none()
+    };
+    line.as_bytes().chunks(Buffer::LARGEST).chain([b"\n".as_slice()]).all(print_piece)
 }
 
 fn write_again_and_again() {
