@@ -15,14 +15,14 @@ use super::message::Problem;
 const MOST_UNDER_WAY: usize = 256;
 
 /// How many bytes of requests may be under way at once, but for one that has more by itself. A request takes six times as much
-/// memory while it is carried out. As many bytes of answers may wait for their reader before nothing more is begun.
-pub(super) const MOST_BYTES: usize = 24 << 20;
+/// memory while it is carried out. As many bytes may wait to be written before whoever says more waits.
+const MOST_BYTES: usize = 24 << 20;
 
 /// How many requests of a kind are carried out at once before one of them has been answered with a result.
 const FIRST_AT_ONCE: usize = 2;
 
 /// How many bytes the answers of requests that are carried out at once may come to, as far as earlier ones tell. An answer takes six
-/// times as much memory before it is written.
+/// times as much memory before it is written. As many bytes may wait to be written before nothing more is begun.
 const MOST_EXPECTED: usize = 8 << 20;
 
 /// The subject of a request, and how it is carried out.
@@ -150,7 +150,7 @@ impl<C> Schedule<C> {
 
     /// Takes out the next request that may be begun. One that must be alone is not overtaken.
     pub(super) fn next(&mut self) -> Option<Begun<C>> {
-        if self.ends || self.is_alone || self.unwritten >= MOST_BYTES {
+        if self.ends || self.is_alone || self.unwritten >= MOST_EXPECTED {
             return None;
         }
         for at in 0..self.waiting.len() {
