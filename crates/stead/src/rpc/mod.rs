@@ -16,7 +16,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use stead_core::text::json_values;
@@ -46,8 +46,8 @@ const VALUE_BYTES: usize = 24;
 /// waited there would not be seen by who waits for input.
 const INPUT_BUFFER: usize = 64 << 10;
 
-/// How often requests are checked for one that hangs.
-const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// How often requests are checked for one that hangs, and for those that have waited long enough.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The requests of a protocol, and what they come to.
 pub(crate) trait Protocol: Send + Sync + 'static {
@@ -304,7 +304,7 @@ impl<P: Protocol> Server<P> {
 
     /// Begins with what may be begun, each on a thread of its own.
     fn begin(self: &Arc<Self>) {
-        while let Some(Begun { key, id, call, cancel, watch }) = self.change(Schedule::next) {
+        while let Some(Begun { key, id, call, cancel, watch }) = self.change(|schedule| schedule.next(Instant::now())) {
             let (server, saying) = (Arc::clone(self), Arc::clone(self));
             let (of, unstarted) = (key.clone(), Arc::clone(&watch));
             let say = Arc::new(move |line| {

@@ -4,6 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use stead_engine::RunWatch;
@@ -18,8 +19,10 @@ const MOST_UNDER_WAY: usize = 256;
 /// memory while it is carried out. As many bytes may wait to be written before whoever says more waits.
 const MOST_BYTES: usize = 24 << 20;
 
-/// How many requests of a kind are carried out at once before one of them has been answered with a result.
+/// How many requests of a kind are carried out at once before one of them has been answered with a result, and how long the others
+/// wait for that: requests that take long may need each other.
 const FIRST_AT_ONCE: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many bytes the answers of requests that are carried out at once may come to, as far as earlier ones tell. An answer takes six
 /// times as much memory before it is written. As many bytes may wait to be written before nothing more is begun.
@@ -71,11 +74,16 @@ struct Known {
     running: usize,
     /// The bytes of the longest result; `None` before the first one.
     longest: Option<usize>,
+    /// When the first of them was begun.
+    since: Option<Instant>,
 }
 
 impl Known {
-    fn has_room(&self) -> bool {
-        self.running < self.longest.map_or(FIRST_AT_ONCE, |longest| (MOST_EXPECTED / longest.max(1)).max(1))
+    fn has_room(&self, now: Instant) -> bool {
+        match self.longest {
+            Some(longest) => self.running < (MOST_EXPECTED / longest.max(1)).max(1),
+            None => self.running < FIRST_AT_ONCE || self.since.is_some_and(|since| now - since >= PATIENCE),
+        }
     }
 }
 
@@ -149,18 +157,21 @@ impl<C> Schedule<C> {
     }
 
     /// Takes out the next request that may be begun. One that must be alone is not overtaken.
-    pub(super) fn next(&mut self) -> Option<Begun<C>> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<Begun<C>> {
         if self.ends || self.is_alone || self.unwritten >= MOST_EXPECTED {
             return None;
         }
         for at in 0..self.waiting.len() {
             let one = self.under_way.get_mut(&self.waiting.get(at)?.0)?;
             let About { kind, alone, .. } = &one.about;
-            let may_begin = if *alone { self.running == 0 } else { self.known.get(kind).is_none_or(Known::has_room) };
+            let may_begin =
+                if *alone { self.running == 0 } else { self.known.get(kind).is_none_or(|known| known.has_room(now)) };
             if may_begin {
                 self.running += 1;
                 self.is_alone = *alone;
-                self.known.entry(kind.clone()).or_default().running += 1;
+                let known = self.known.entry(kind.clone()).or_default();
+                known.running += 1;
+                known.since.get_or_insert(now);
                 one.is_begun = true;
                 let (id, cancel, watch) = (one.id.clone(), one.cancel.clone(), Arc::clone(&one.watch));
                 let (key, call) = self.waiting.remove(at)?;
@@ -303,7 +314,11 @@ mod tests {
     }
 
     fn begun(schedule: &mut Schedule<()>) -> Vec<String> {
-        std::iter::from_fn(|| schedule.next()).map(|begun| begun.key).collect()
+        begun_at(schedule, Instant::now())
+    }
+
+    fn begun_at(schedule: &mut Schedule<()>, now: Instant) -> Vec<String> {
+        std::iter::from_fn(|| schedule.next(now)).map(|begun| begun.key).collect()
     }
 
     fn answer(schedule: &mut Schedule<()>, key: &str, bytes: usize) {
@@ -346,7 +361,7 @@ mod tests {
         let mut all = Schedule::default();
         admit(&mut all, 1, "", true);
         admit(&mut all, 2, "", false);
-        let hung = all.next().unwrap_or_else(|| panic!("it begins"));
+        let hung = all.next(Instant::now()).unwrap_or_else(|| panic!("it begins"));
         assert!(all.take_out_hanging(RunWatch::hangs).is_empty(), "none hangs");
         let taken = all.take_out_hanging(|_| true);
         let first = taken.iter().find(|one| one.id == 1).unwrap_or_else(|| panic!("it hangs"));
@@ -371,10 +386,20 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_take_long_do_not_wait_for_a_result_of_their_kind() {
+        let mut all = Schedule::default();
+        let now = Instant::now();
+        (0..4).for_each(|id| admit(&mut all, id, "", false));
+        assert_eq!(begun_at(&mut all, now), ["0", "1"]);
+        assert!(begun_at(&mut all, now + PATIENCE / 2).is_empty());
+        assert_eq!(begun_at(&mut all, now + PATIENCE), ["2", "3"]);
+    }
+
+    #[test]
     fn kinds_are_kept_only_of_results() {
         let mut all = Schedule::default();
         admit(&mut all, 1, "no such kind", false);
-        let begun = all.next().unwrap_or_else(|| panic!("it begins"));
+        let begun = all.next(Instant::now()).unwrap_or_else(|| panic!("it begins"));
         let request = all.take_out("1", &begun.watch).unwrap_or_else(|| panic!("it is under way"));
         all.answered(&request, Some("an error".to_owned()), false);
         assert!(all.known.is_empty());

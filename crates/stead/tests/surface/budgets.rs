@@ -421,6 +421,23 @@ fn a_request_costs_little_however_it_is_made() {
     assert!(output.stderr.contains("a request is too long"), "{} {}", output.exit, output.stderr);
 }
 
+/// Results that are long are made and written a few at a time, however many are asked for.
+#[test]
+fn long_answers_cost_little_however_many_there_are() {
+    let place = Place::new();
+    let mut served = Served::start(&place);
+    let call = r#"{"type":"Stead/Command","properties":{"get":"head -c 3000000 /dev/zero | tr '\\0' a"}}"#;
+    for id in 10..70 {
+        writeln!(served.input, r#"{{"id":{id},"method":"get","params":{call}}}"#).unwrap();
+    }
+    for _ in 10..70 {
+        let mut answer = String::new();
+        served.answers.read_line(&mut answer).unwrap();
+        assert!(answer.len() > 3_000_000, "{}", answer.get(..300).unwrap_or(&answer));
+    }
+    served.ends_small("long answers");
+}
+
 /// No memory is reserved for a length that an editor only announces.
 #[test]
 fn a_message_that_is_announced_costs_nothing() {
