@@ -13,6 +13,7 @@ use crate::roof;
 
 /// The crates that ship, from the bottom up: each may need those in front of it only.
 const LAYERS: &[&str] = &[
+    "stead-declare",
     "stead-core",
     "stead-system",
     "stead-host",

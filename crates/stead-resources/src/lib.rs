@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, SecretForm, SecretProperty, Version};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
@@ -17,6 +17,7 @@ mod checksum;
 pub mod command;
 mod credentials;
 mod cron;
+mod declared;
 pub mod directory;
 mod download;
 pub mod echo;
@@ -213,13 +214,6 @@ fn is_wanted() -> bool {
 /// A resource of DSC v3 keeps the version that it has there: documents may require it.
 fn with_version(built_in: BuiltIn, version: semver::Version) -> BuiltIn {
     let manifest = Manifest { version: Version::Semantic(version), ..(*built_in.manifest).clone() };
-    BuiltIn { manifest: Arc::new(manifest), ..built_in }
-}
-
-/// A resource with properties whose values are secret however they are stated.
-fn with_secrets(built_in: BuiltIn, secrets: &[(&'static str, SecretForm)]) -> BuiltIn {
-    let secrets = secrets.iter().map(|(name, form)| SecretProperty { name, form: *form }).collect();
-    let manifest = Manifest { secrets, ..(*built_in.manifest).clone() };
     BuiltIn { manifest: Arc::new(manifest), ..built_in }
 }
 

@@ -17,11 +17,6 @@ pub(crate) fn state(path: &str, exist: bool) -> Object {
     state
 }
 
-/// Properties that are texts.
-pub(crate) fn texts<const N: usize>(texts: [(&str, &str); N]) -> Object {
-    texts.map(|(name, text)| (name.to_owned(), Value::from(text))).into()
-}
-
 /// The properties that have a value.
 pub(crate) fn stated<'n>(properties: impl IntoIterator<Item = (&'n str, Option<Value>)>) -> Object {
     properties.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

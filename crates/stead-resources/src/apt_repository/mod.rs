@@ -8,15 +8,17 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::manifest::{Capabilities, SecretForm};
+use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, REDACTED, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath, Writes};
 
 use crate::accounts::path;
+use crate::declared::Declared as _;
 use crate::input::{blocked, impossible, read, read_each, required, transient};
 use crate::text::{RepositoryName, SigningKey, SourceWord};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema, with_secrets};
+use crate::{ALL_BUT_EXPORT, BuiltIn, pending, removal, reply};
 
 mod others;
 mod stanza;
@@ -24,49 +26,38 @@ mod stanza;
 use others::Source;
 use stanza::Stanza;
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/AptRepository",
-    description: "A repository that apt takes packages from.",
-    example: include_str!("example.yaml"),
-    tags: &["apt", "linux", "package"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A repository that apt takes packages from: the file NAME.sources in /etc/apt/sources.list.d, and its key as NAME.asc in
 /// /etc/apt/keyrings where the key itself is stated. Fields of the file that are not mentioned stay as they are. A
 /// Stead/Package that is installed later updates the package lists first.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/AptRepository")]
+#[resource(
+    "Stead/AptRepository",
+    about = "A repository that apt takes packages from.",
+    tags("apt", "linux", "package"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+)]
 struct Properties<'a> {
     /// The name of its file, without the ending.
-    #[serde(borrow)]
+    #[property(key)]
     name: RepositoryName<'a>,
     /// What is in it: packages (deb) or their sources (deb-src). A new repository has packages.
     types: Option<Vec<SourceType>>,
     /// Where it is. Credentials in an address are never shown, and the file can be read by root alone then. Required for a
     /// new repository.
-    #[serde(borrow)]
+    #[property(credentials)]
     uris: Option<Vec<SourceWord<'a>>>,
     /// Its suites, such as bookworm, or a directory that ends with '/'. Required for a new repository.
-    #[serde(borrow)]
     suites: Option<Vec<SourceWord<'a>>>,
     /// The components of the suites, such as main.
-    #[serde(borrow)]
     components: Option<Vec<SourceWord<'a>>>,
     /// The architectures that are taken from it. By default those of the system.
-    #[serde(borrow)]
     architectures: Option<Vec<SourceWord<'a>>>,
     /// What it is signed by: the path of a keyring, or an armored public key.
-    #[serde(borrow)]
     signed_by: Option<SigningKey<'a>>,
     /// Whether apt uses it.
     enabled: Option<bool>,
     /// Whether apt accepts what is not signed (true), or refuses it whatever else is configured (false).
     trusted: Option<bool>,
     /// Whether the repository exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -85,9 +76,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/AptRepository` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in =
-        with_secrets(PROFILE.built_in(Arc::new(Repositories::default()))?, &[("uris", SecretForm::Credentials)]);
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Repositories::default()))
 }
 
 /// Carries out `Stead/AptRepository`.

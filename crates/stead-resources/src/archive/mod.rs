@@ -7,24 +7,24 @@ use std::fs::File;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::clock;
 use stead_system::fs::{self, FsError, Handle, How, Identity, Kind, Ownership, Patience, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::checksum::Checksum;
+use crate::declared::Declared as _;
 use crate::directory::Drift;
 use crate::file::content::open_source;
 use crate::input::{ChecksumText, PathText, ReadOnly, blocked, impossible, invalid, read, required};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
+use crate::{BuiltIn, pending, reply};
 
 mod format;
 mod listing;
@@ -35,15 +35,6 @@ use listing::{Listing, Selection};
 use reading::Verified;
 use tree::{Comparison, Tree, changed_meanwhile};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Archive",
-    description: "The content of an archive, unpacked into a directory.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "archive", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// The content of an archive (tar, also compressed with gzip, xz or zstd, or zip), unpacked into a directory. Files that
 /// differ from the archive are replaced, each at once; what the archive does not have stays, and directories that exist keep
 /// their mode and owner. An archive with an absolute path, a path or link that leads out of the directory, a device, or a
@@ -51,51 +42,48 @@ const PROFILE: Profile = Profile {
 /// entries, 64 GiB of content, or 200 times its own size (256 MiB are always allowed). Owners, times, set-user-id,
 /// set-group-id and sticky bits are not taken from it. Files of a zip archive that was made on Windows get 0644, its
 /// directories 0755.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Archive")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Stead/Archive",
+    about = "The content of an archive, unpacked into a directory.",
+    tags("file", "archive", "linux")
+)]
 struct Properties<'a> {
     /// The directory that it is unpacked into. A relative path starts at the directory of the document, or at the system
     /// root that was given. It is created if its parent directory exists.
-    #[serde(borrow)]
+    #[property(key)]
     path: PathText<'a>,
     /// The archive, a file on this machine. Required. Its content tells the format, not its name. A relative path starts
     /// where that of 'path' does.
-    #[serde(borrow)]
+    #[property(key)]
     source: Option<PathText<'a>>,
     /// The digest that the archive must have: 'sha256:' or 'sha512:' and hexadecimal digits. Then nothing else is unpacked,
     /// even if the archive is changed meanwhile.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     checksum: Option<ChecksumText<'a>>,
     /// How many names at the beginning of each path in the archive are dropped. Paths with no more names are not unpacked.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(range(max = 255), extend("writeOnly" = true))]
+    #[schemars(range(max = 255))]
     strip_components: u32,
     /// Patterns of the paths that are unpacked, as they are after 'stripComponents'; all without them. '*' stands for any
     /// characters but '/', '**' for any directories. A directory that matches stands for what is in it.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
     include: Vec<&'a str>,
     /// Patterns of the paths that are not unpacked, as those of 'include'.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
     exclude: Vec<&'a str>,
     /// A path of the archive, relative to 'path'. Where something is there, nothing else is compared or changed.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     creates: Option<PathText<'a>>,
     /// The name or number of the user that files, links and new directories belong to; the user who runs stead without it.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that files, links and new directories belong to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether the archive is unpacked. With false the files and links that it lists are removed, also if they were changed,
     /// and its directories where nothing else is in them; 'path' itself stays. The archive must exist for that, unless 'path'
     /// is absent or empty.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// In what the directory differs from the archive: at most 100 lines such as 'missing: a/b' and 'different: c'.
     drift: Option<ReadOnly<Vec<String>>>,
@@ -116,8 +104,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 }
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Archives::default()))?;
-    Some(BuiltIn { keys: &["path", "source"], ..built_in })
+    Properties::built_in(Arc::new(Archives::default()))
 }
 
 #[derive(Default)]

@@ -4,66 +4,60 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::Context;
 
+use crate::BuiltIn;
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Match, Missing, Position, compile};
-use crate::input::{FilePath, blocked, exclusive, invalid, required};
+use crate::input::{FilePath, blocked, invalid};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{SingleLine, TextBlock};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Block",
-    description: "A marked block of lines in a text file.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "block", "text", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
 
 /// A block of lines in a text file, between a line 'BEGIN name' and a line 'END name', each behind the sign of a comment.
 /// Many instances may share a file. The rest of the file stays as it is; it is replaced at once and keeps its mode and owner.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Block", extend("not" = { "required": ["after", "before"] }))]
+#[resource(
+    "Stead/Block",
+    about = "A marked block of lines in a text file.",
+    tags("file", "block", "text", "linux"),
+    exclusive(after, before),
+    state
+)]
+#[schemars(extend("not" = { "required": ["after", "before"] }))]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// The name of the block in its two marks.
-    #[serde(borrow)]
+    #[property(key)]
     name: SingleLine<'a>,
     /// The lines of the block. They get the line endings of the file. Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     content: Option<TextBlock<'a>>,
     /// The sign that begins the marks, which makes them comments in the file.
-    #[serde(borrow, default = "hash")]
-    #[schemars(extend("writeOnly" = true, "default" = "#"))]
+    #[property(option)]
+    #[serde(default = "hash")]
+    #[schemars(extend("default" = "#"))]
     comment: SingleLine<'a>,
     /// Where a new block goes: after the last line that this regular expression matches, or at BOF (beginning of file) or EOF
     /// (end of file). At the end when no line matches.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     after: Option<&'a str>,
     /// Where a new block goes: before the last line that this regular expression matches, or at BOF or EOF. At the end
     /// when no line matches.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     before: Option<&'a str>,
     /// Whether 'after' and 'before' mean the first line that matches, in place of the last: such as the first section of a
     /// file, in front of which its general settings are.
-    #[serde(default, rename = "firstMatch")]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     first_match: bool,
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     create: bool,
     /// Whether the block exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -73,10 +67,8 @@ fn hash() -> SingleLine<'static> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
         self.stated_position()?;
         match self.content {
-            None if self.exist => Err(required(&["content"])),
             Some(content) if content.0.lines().any(|line| self.is_mark(line)) => {
                 Err(invalid("content", "'content' must not contain a mark of the block"))
             }
@@ -87,8 +79,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// `Stead/Block` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Block>::new(locks)))?;
-    Some(BuiltIn { keys: &["path", "name"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Block>::new(locks)))
 }
 
 struct Block;
@@ -100,24 +91,12 @@ impl Part for Block {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn has_position(&self) -> bool {
         true
     }
 
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(self.create)))
-    }
-
-    fn identity(&self) -> Object {
-        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
-    }
-
-    fn wanted(&self) -> Object {
-        self.content.map(|content| content_of(content.0)).into_iter().collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

@@ -14,71 +14,56 @@ use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::SystemPath;
 
-use crate::input::{NonEmpty, PathText, ReadOnly, read, required};
+use crate::declared::Declared as _;
+use crate::input::{NonEmpty, PathText, ReadOnly, read};
 use crate::program::{self, Ended, Invocation, SearchPath};
-use crate::{BuiltIn, NOTHING, Profile, schema};
+use crate::{BuiltIn, NOTHING};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let profile = Profile {
-        type_name: "Stead/Command",
-        description: "Something that commands read, test and set, for what no other resource manages.",
-        example: include_str!("example.yaml"),
-        tags: &["command", "script", "shell"],
-        capabilities: Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
-        schema: schema::of::<Properties<'_>>,
-    };
-    Some(BuiltIn { printed: Some("output"), ..profile.built_in(Arc::new(Command))? })
+    Properties::built_in(Arc::new(Command))
 }
 
 /// Something that commands read, test and set, for what no other resource manages. It is in the desired state when the path
 /// 'creates' exists and the command 'test' ends with exit code 0, as far as they are given. Where neither is given, 'set' is
 /// run by every set.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Command")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Stead/Command",
+    about = "Something that commands read, test and set, for what no other resource manages.",
+    tags("command", "script", "shell"),
+    capabilities = Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
+    always_any(get, test, set, creates),
+)]
 struct Properties<'a> {
     /// Reads the state; what it prints becomes 'output'. Text is run by '/bin/sh -c', an array is a program and its
     /// arguments. It must not change anything: it is run by every operation, in what-if too.
-    #[serde(borrow)]
     get: Option<Script<'a>>,
     /// Tests the state: exit code 0 says that it is the desired one, any other that it is not. 126 and 127 say that the
     /// command could not be run, which is a failure. It must not change anything: it is run in what-if too.
-    #[serde(borrow)]
     test: Option<Script<'a>>,
     /// Reaches the desired state. Any exit code but 0 is a failure.
-    #[serde(borrow)]
     set: Option<Script<'a>>,
     /// A path that exists in the desired state. A relative path starts at the working directory.
-    #[serde(borrow)]
     creates: Option<NonEmpty<'a>>,
     /// Variables for the commands. This is the way to hand them secrets: the arguments of a program can be read by every
     /// user of the machine.
-    #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, &'a str>>,
     /// Where the commands are started. A relative path starts at the directory of the document, or at the system root that
     /// was given, which is also the default.
-    #[serde(borrow)]
     working_directory: Option<PathText<'a>>,
     /// After how many seconds a command is ended, which is a failure.
     timeout: Option<Seconds>,
     /// What the command 'get' printed, or without it the last one, without the newlines at the end.
+    #[property(printed)]
     output: Option<ReadOnly<String>>,
     /// The exit code of the same command.
     exit_code: Option<ReadOnly<i64>>,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        if self.get.is_none() && self.test.is_none() && self.set.is_none() && self.creates.is_none() {
-            return Err(required(&["get", "test", "set", "creates"]));
-        }
-        Ok(())
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 impl<'a> Properties<'a> {
     /// The programs that are named by a path from the folder of the document.

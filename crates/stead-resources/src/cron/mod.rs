@@ -3,84 +3,79 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::Ownership;
 
 use crate::accounts::{Account, Databases, record_path};
+use crate::declared::{Declared as _, States as _, ToValue as _};
 use crate::edit::{FileLocks, Missing, files_in};
-use crate::input::{ReadOnly, blocked, invalid, required, required_if};
+use crate::input::{ReadOnly, blocked, invalid, required};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
-use crate::text::{CronCommand, CronValue, JobName, Schedule, Word};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::text::{CronCommand, CronValue, JobName, Schedule, Word, words};
+use crate::{ALL, BuiltIn, reply};
 
 mod table;
 
 use table::{Flaw, Job, Table, is_name};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Cron",
-    description: "A job of cron, in a file of its own in /etc/cron.d or in the crontab of a user.",
-    example: include_str!("example.yaml"),
-    tags: &["cron", "schedule", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A job of cron: in a file of its own in /etc/cron.d, which is created with mode 0644 and removed with the job, or in the
 /// crontab of a user, right below a comment with its name; only its variables may be between the two. Comments and other jobs
 /// stay as they are. In a crontab, jobs that Puppet or Ansible named are found by these names.
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Cron")]
+#[resource(
+    "Stead/Cron",
+    about = "A job of cron, in a file of its own in /etc/cron.d or in the crontab of a user.",
+    tags("cron", "schedule", "linux"),
+    capabilities = ALL,
+    state,
+)]
 struct Properties<'a> {
     /// The name of the job. In /etc/cron.d it is the name of the file: letters, digits, '-' and '_', since cron ignores files
     /// with other names.
-    #[serde(borrow)]
+    #[property(key)]
     name: JobName<'a>,
     /// system: the job is in a file in /etc/cron.d; user: it is in the crontab of the user, in /var/spool/cron/crontabs.
+    #[property(identity)]
     #[serde(default)]
     #[schemars(extend("default" = "system"))]
     table: TableKind,
     /// When the job runs: minute, hour, day of the month, month and day of the week, or a word such as '@daily' or '@reboot'.
     /// Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     schedule: Option<Schedule<'a>>,
     /// The user that it runs as. Required unless '_exist' is false, and always for the crontab of a user.
-    #[serde(borrow)]
+    #[property(required)]
     user: Option<Word<'a>>,
     /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input, and of two
     /// backslashes in a row cron hands on one. Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     command: Option<CronCommand<'a>>,
     /// Environment variables of the job, such as MAILTO; others are removed. If not stated, those in the file stay as they
     /// are. In a crontab they are right in front of the job, and apply to the jobs below it, too.
-    #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, CronValue<'a>>>,
     /// The mode of the file, where it is one for which cron ignores it: others may write to it.
+    #[property(shown)]
     mode: Option<ReadOnly<String>>,
     /// The owner of the file, where it is one for whom cron ignores it: root, or the user whose table it is, must own it.
+    #[property(shown)]
     owner: Option<ReadOnly<String>>,
     /// Whether the job exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
-/// Where a job is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-enum TableKind {
-    /// In a file of its own.
-    #[default]
-    System,
-    /// In the crontab of its user.
-    User,
+words! {
+    /// Where a job is.
+    #[derive(Default)]
+    enum TableKind {
+        /// In a file of its own.
+        #[default]
+        System = "system",
+        /// In the crontab of its user.
+        User = "user",
+    }
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
@@ -89,16 +84,13 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.environment.iter().flatten().any(|(name, _)| !is_name(name)) {
             return Err(invalid("environment", "the names in 'environment' must be letters, digits and '_'"));
         }
-        let stated =
-            [("schedule", self.schedule.is_some()), ("user", self.user.is_some()), ("command", self.command.is_some())];
-        required_if(self.exist, &stated)
+        Ok(())
     }
 }
 
 /// `Stead/Cron` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Cron>::new(locks)))?;
-    Some(BuiltIn { keys: &["name"], shown: &["mode", "owner"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Cron>::new(locks)))
 }
 
 struct Cron;
@@ -186,10 +178,6 @@ fn found(table: &Table<'_>, job: &Job<'_>) -> Object {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn owns_file(&self) -> bool {
         self.table == TableKind::System
     }
@@ -215,24 +203,19 @@ impl<'a> Stated<'a> for Properties<'a> {
         Ok(Location { shown: shown.into(), path, missing, directory: None, absent })
     }
 
+    /// In a crontab, its user identifies a job as well.
     fn identity(&self) -> Object {
         let user = self.user.filter(|_| self.table == TableKind::User);
-        let stated = [("name", Some(self.name.0)), ("table", user.map(|_| "user")), ("user", user.map(|user| user.0))];
-        stated.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
+        let table = user.and_then(|_| self.table.to_value());
+        reply::stated([(Self::NAME, self.name.to_value()), (Self::TABLE, table), (Self::USER, user.to_value())])
     }
 
     fn wanted(&self) -> Object {
-        let environment = self.environment.as_ref().map(|variables| {
-            let variable = |(name, value): (&&str, &CronValue<'_>)| ((*name).to_owned(), Value::from(value.0));
-            Value::Object(variables.iter().map(variable).collect())
-        });
-        let stated = [
-            ("schedule", self.schedule.map(|schedule| Value::from(schedule.0))),
-            ("user", self.user.filter(|_| self.table == TableKind::System).map(|user| Value::from(user.0))),
-            ("command", self.command.map(|command| Value::from(command.0))),
-            ("environment", environment),
-        ];
-        reply::stated(stated)
+        let mut wanted = self.stated();
+        if self.table == TableKind::User {
+            wanted.remove(Self::USER);
+        }
+        wanted
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

@@ -15,6 +15,7 @@ use stead_host::provider::{Context, Plain, TraceLevel};
 use stead_system::fs::{self, FsError, Handle, How, Kind, Patience, Place, Writes};
 use stead_system::user::Names;
 
+use crate::declared::Declared as _;
 use crate::file::content::read_all;
 use crate::input::{PathText, blocked, cannot, invalid, read_each};
 use crate::permissions::{report_accounts, report_all};
@@ -89,8 +90,10 @@ impl Export<'_> {
         });
         let name = shown.to_string_lossy().into_owned();
         let depth = self.containing.len();
-        self.containing
-            .extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name: name.into() }));
+        self.containing.extend(
+            TypeName::parse(super::Properties::PROFILE.type_name)
+                .map(|type_name| ResourceId { type_name, name: name.into() }),
+        );
         let done = self.below(directory, listed, path, shown);
         self.containing.truncate(depth);
         done

@@ -5,23 +5,23 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, FsError, Handle, How, Kind, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{EntryName, Mode, PathText, ReadOnly, blocked, exclusive, invalid, read};
+use crate::declared::Declared as _;
+use crate::input::{EntryName, Mode, PathText, ReadOnly, blocked, invalid, read};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
+use crate::{ALL_BUT_EXPORT, BuiltIn, pending, removal, reply};
 
 mod export;
 mod mirror;
@@ -29,64 +29,45 @@ mod mirror;
 use mirror::Mirror;
 pub(crate) use mirror::{Difference, Drift};
 
-/// The name of the type.
-const TYPE_NAME: &str = "Stead/Directory";
-
-const PROFILE: Profile = Profile {
-    type_name: TYPE_NAME,
-    description: "A directory with its mode and owner, or a copy of a whole tree.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "directory", "linux"],
-    capabilities: Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A directory with its mode and owner, and on request with the content of another. Export lists a whole tree: the filter
 /// takes 'path', 'relativeTo' and 'purge' (whether directories state their entries, so that others are removed), and yields
 /// Stead/Directory, Stead/File and Stead/Symlink.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Directory")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a property that is stated or not")]
+#[resource(
+    "Stead/Directory",
+    about = "A directory with its mode and owner, or a copy of a whole tree.",
+    tags("file", "directory", "linux"),
+    capabilities = Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT },
+    exclusive(source, entries),
+)]
 struct Properties<'a> {
     /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
     /// given. Its parent directory must exist, unless 'parents' is stated.
-    #[serde(borrow)]
+    #[property(key)]
     path: PathText<'a>,
     /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,
     /// when none are given.
-    #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the directory itself belongs to.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that the directory itself belongs to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether missing parent directories are created, with mode 0755. They stay when it is removed, and their mode and owner are
     /// not managed; use Stead/Directory for that.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     parents: bool,
     /// A directory on this machine whose files, directories and symbolic links are to be in this one, with their modes, and
     /// with their owners when run as root. FIFOs, sockets and devices are left out.
-    #[serde(borrow)]
     source: Option<PathText<'a>>,
     /// The names that belong into the directory. They are not created; with '_purge' everything else in it is removed.
-    #[serde(borrow)]
     entries: Option<Vec<EntryName<'a>>>,
     /// Whether what 'source' or 'entries' does not have is removed. Takes one of them. Never follows symbolic links and
     /// never crosses mount points.
-    #[serde(rename = "_purge", default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option, name = "_purge")]
     purge: bool,
     /// Whether the directory is removed with everything in it. Without it only an empty directory is removed.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     recurse: bool,
     /// Whether the directory exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// In what the content differs from 'source' or 'entries': at most 100 lines such as 'missing: a/b', 'different: c' and
     /// 'extra: d'.
@@ -98,7 +79,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.purge && self.source.is_none() && self.entries.is_none() {
             return Err(invalid("_purge", "'_purge' requires 'source' or 'entries'"));
         }
-        exclusive(("source", self.source.is_some()), ("entries", self.entries.is_some()))
+        Ok(())
     }
 }
 
@@ -107,8 +88,7 @@ const DEFAULT_MODE: u32 = 0o755;
 
 /// `Stead/Directory` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Directories::default()))?;
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Properties::built_in(Arc::new(Directories::default()))
 }
 
 /// Carries out `Stead/Directory`.

@@ -13,23 +13,24 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::Effects;
-use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Replacement, Status, SystemPath};
 use stead_system::user::NamesByRoot;
 use url::Url;
 
 use crate::checksum::Checksum;
+use crate::declared::Declared as _;
 use crate::file::content::{self, Shown, open_source};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
-    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, blocked, cannot, exclusive, invalid, read,
-    read_each, required, transient,
+    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, blocked, cannot, invalid, read, read_each,
+    required, transient,
 };
 use crate::permissions::Permissions;
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
+use crate::{BuiltIn, reply};
 
 mod fetch;
 mod pin;
@@ -37,71 +38,57 @@ mod pin;
 use fetch::Request;
 use pin::Pin;
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Download",
-    description: "A file that is downloaded from a URL.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "download", "http", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A file that is downloaded over HTTPS or HTTP, or copied from a file URL. It is in the desired state when it exists and
 /// has the digest; that takes no network. A transfer that breaks off is resumed. The file gets its name only when all of
 /// it has arrived and has the digest. Servers are checked by the certificates that the system trusts, redirects from HTTPS
 /// to HTTP are refused, and credentials and headers go to the host of the URL only.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(
-    title = "Stead/Download",
-    extend("dependentSchemas" = { "checksum": { "properties": { "pin": false } } })
+#[resource(
+    "Stead/Download",
+    about = "A file that is downloaded from a URL.",
+    tags("file", "download", "http", "linux"),
+    exclusive(checksum, pin),
+    any(checksum, pin)
 )]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[schemars(extend("dependentSchemas" = { "checksum": { "properties": { "pin": false } } }))]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// The URL: https, http or file. Required unless '_exist' is false. A user and a password in it are used and never shown;
     /// so is its query.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option, credentials, required)]
     url: Option<DownloadUrl<'a>>,
     /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. Either it or 'pin' is required, unless
     /// '_exist' is false.
-    #[serde(borrow)]
     checksum: Option<ChecksumText<'a>>,
     /// With 'firstUse' the digest of the first download counts from then on. It is kept beside the file as 'NAME.sha256', which
     /// only root or the user who runs stead may be able to write; remove that file to accept another content.
     pin: Option<PinPolicy>,
     /// Headers of the requests, by their names. They are sent to the host of the URL only, and never shown.
-    #[serde(borrow, default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option, secret)]
+    #[serde(default)]
     headers: BTreeMap<&'a str, &'a str>,
     /// The URL of an HTTP proxy: 'http://HOST:PORT' or 'https://HOST:PORT', with a user and a password if it needs them. SOCKS is
     /// not supported. Without it the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of stead's environment
     /// count.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option, credentials)]
     proxy: Option<ProxyUrl<'a>>,
     /// How many seconds the download may take, with all that is tried again. A server may be silent for a minute.
-    #[schemars(range(min = 1, max = 86400), extend("writeOnly" = true))]
+    #[property(option)]
+    #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
     /// The greatest number of bytes that is accepted.
+    #[property(option)]
     #[serde(default = "max_size")]
-    #[schemars(extend("writeOnly" = true))]
     max_size: u64,
     /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is.
-    #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the file belongs to.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that the file belongs to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether the file exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The number of bytes.
     size: Option<ReadOnly<u64>>,
@@ -131,26 +118,16 @@ const LONGEST: u32 = 86_400;
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        exclusive(("checksum", self.checksum.is_some()), ("pin", self.pin.is_some()))?;
         if self.timeout.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
             return Err(invalid("timeout", format!("'timeout' must be between 1 and {LONGEST}")));
         }
-        match (&self.url, &self.checksum, self.pin) {
-            _ if !self.exist => Ok(()),
-            (None, ..) => Err(required(&["url"])),
-            (_, None, None) => Err(required(&["checksum", "pin"])),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
 /// `Stead/Download` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = with_secrets(
-        PROFILE.built_in(Arc::new(Downloads::default()))?,
-        &[("url", SecretForm::Credentials), ("headers", SecretForm::Whole), ("proxy", SecretForm::Credentials)],
-    );
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Properties::built_in(Arc::new(Downloads::default()))
 }
 
 #[derive(Default)]

@@ -14,21 +14,15 @@ use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, REDACTED, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
+use crate::declared::Declared as _;
 use crate::input::{has_fraction, invalid, read};
-use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
+use crate::{BuiltIn, NOTHING, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let profile = Profile {
-        type_name: "Microsoft.DSC.Debug/Echo",
-        description: "Echo resource for testing and debugging purposes",
-        example: include_str!("example.yaml"),
-        tags: &[],
-        capabilities: Capabilities { get: true, set: true, test: true, export: true, export_filters: true, ..NOTHING },
-        schema: schema_of_dsc,
-    };
-    let built_in = profile.built_in(Arc::new(Echo))?;
+    let built_in = Properties::built_in(Arc::new(Echo))?;
     Some(with_version(built_in, semver::Version::new(1, 0, 0)))
 }
 
@@ -43,10 +37,14 @@ fn schema_of_dsc() -> Json {
 }
 
 /// What is given back.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(
+#[resource(
+    "Microsoft.DSC.Debug/Echo",
+    about = "Echo resource for testing and debugging purposes",
+    capabilities = Capabilities { get: true, set: true, test: true, export: true, export_filters: true, ..NOTHING },
     title = "Echo",
+    schema = schema_of_dsc,
+)]
+#[schemars(
     extend("$defs" = {
         "Output": {
             "anyOf": [

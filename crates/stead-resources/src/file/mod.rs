@@ -7,53 +7,46 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, Former, FsError, Handle, How, Kind, Ownership, Place, Replacement, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, exclusive, read};
+use crate::declared::Declared as _;
+use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, read};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
+use crate::{BuiltIn, pending, reply};
 
 pub(crate) mod content;
 
 pub(crate) use content::FileContent;
 use content::{Content, Shown};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/File",
-    description: "A file with its content, mode and owner.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "content", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so
 /// other hard links keep the former content. What is not mentioned stays as it is.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[resource(
+    "Stead/File",
+    about = "A file with its content, mode and owner.",
+    tags("file", "content", "linux"),
+    exclusive(content, content_base64, source)
+)]
 #[schemars(
-    title = "Stead/File",
     extend("dependentSchemas" = {
         "content": { "properties": { "contentBase64": false, "source": false } },
         "contentBase64": { "properties": { "source": false } },
     })
 )]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused; links before it are followed when only root could have placed them.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// The whole content, as UTF-8 text. Only one of content, contentBase64 and source can be given.
     content: Option<&'a str>,
@@ -61,30 +54,25 @@ struct Properties<'a> {
     content_base64: Option<Base64>,
     /// A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts
     /// where that of 'path' does.
-    #[serde(borrow)]
     source: Option<PathText<'a>>,
     /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is;
     /// 0600 where its properties hold a secret.
-    #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the file belongs to.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that the file belongs to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether missing parent directories are created, with mode 0755. They stay when it is removed, and their mode and owner are
     /// not managed; use Stead/Directory for that.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     parents: bool,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
     /// 'NAME.backup-' and the beginning of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
-    #[serde(borrow, default)]
-    #[schemars(extend("writeOnly" = true, "default" = false))]
+    #[property(option)]
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
     backup: Backup<'a>,
     /// Whether the file exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The number of bytes.
     size: Option<ReadOnly<u64>>,
@@ -96,17 +84,7 @@ struct Properties<'a> {
     modified: Option<ReadOnly<String>>,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        let stated = [
-            ("content", self.content.is_some()),
-            ("contentBase64", self.content_base64.is_some()),
-            ("source", self.source.is_some()),
-        ];
-        let [content, binary, source] = stated;
-        exclusive(content, binary).and_then(|()| exclusive(content, source)).and_then(|()| exclusive(binary, source))
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// The mode of a new file when none is asked for, whatever the umask is: a run must give the same result everywhere.
 const DEFAULT_MODE: u32 = 0o644;
@@ -116,8 +94,7 @@ const SECRET_MODE: u32 = 0o600;
 
 /// `Stead/File` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Files::default()))?;
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Properties::built_in(Arc::new(Files::default()))
 }
 
 /// Carries out `Stead/File`.

@@ -4,19 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
-use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Binding, Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, How, Kind, Place, SystemPath};
 
-use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, blocked, read, read_each, required, transient};
+use crate::declared::Declared as _;
+use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, blocked, invalid, read, read_each, transient};
 use crate::text::NewAccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, credentials, is_wanted, pending, removal, reply, schema, with_secrets};
+use crate::{BuiltIn, credentials, pending, removal, reply};
 
 mod checkout;
 mod losses;
@@ -30,60 +29,50 @@ use program::{Git, Remote};
 use repository::{Repository, is_commit, record_of};
 use user::AsUser;
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Git",
-    description: "A working tree of a Git repository, at a revision.",
-    example: include_str!("example.yaml"),
-    tags: &["git", "repository", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A working tree of a Git repository, at a revision. What is checked out is read from the files of the repository; to
 /// change it, the program git is called, which asks nobody, ignores the settings of the user and the system, and runs no
 /// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. If git runs as root,
 /// nobody else may be able to write to the repository or to a directory above it; state 'user' for a repository of another user.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Git")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Stead/Git",
+    about = "A working tree of a Git repository, at a revision.",
+    tags("git", "repository", "linux")
+)]
 struct Properties<'a> {
     /// The directory of the working tree. A relative path starts at the directory of the document, or at the system root
     /// that was given. Its parent directory must exist, and it must be empty unless it is a repository already. It is not a
     /// symbolic link.
-    #[serde(borrow)]
+    #[property(key)]
     path: PathText<'a>,
     /// Where it is cloned from: a URL with https, http, ssh, git or file, an address such as 'git@host:path', or a path.
     /// Required unless '_exist' is false. A user and a password in a URL with https or http are handed to git, not stored and
     /// never shown; redirects are refused then.
-    #[serde(borrow)]
+    #[property(credentials, required)]
     repository: Option<RepositoryAddress<'a>>,
     /// A branch, a tag, or a commit by all of its digits. Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     revision: Option<Revision<'a>>,
     /// Whether the remote repository is asked each time where a branch or tag is. Without it, the commit that it was at when
     /// it was checked out counts.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     update: bool,
     /// Whether changes of tracked files, files in the way that git does not track, and commits that are on no branch are
     /// discarded. Without it they keep a set from checking anything out.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     force: bool,
     /// The user that git runs as, with the SSH keys in the home directory of that user. The working tree must belong to this
     /// user; a new one does. By default git runs as the user who runs stead. Only root can state another user.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     user: Option<NewAccountName<'a>>,
     /// How many commits of the history are fetched; all without it.
-    #[schemars(range(min = 1), extend("writeOnly" = true))]
+    #[property(option)]
+    #[schemars(range(min = 1))]
     depth: Option<u32>,
     /// Whether the working tree exists. With false it is removed with everything in it; changed files, submodules, and commits
     /// that were not pushed only with 'force'.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The commit that is checked out.
+    #[property(shown)]
     commit: Option<ReadOnly<String>>,
     /// The tracked files that differ from that commit.
     modified: Option<ReadOnly<Vec<String>>>,
@@ -91,21 +80,12 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.depth == Some(0) {
-            return Err(crate::input::invalid("depth", "'depth' must be at least 1"));
-        }
-        match (&self.repository, &self.revision) {
-            _ if !self.exist => Ok(()),
-            (None, _) => Err(required(&["repository"])),
-            (_, None) => Err(required(&["revision"])),
-            _ => Ok(()),
-        }
+        if self.depth == Some(0) { Err(invalid("depth", "'depth' must be at least 1")) } else { Ok(()) }
     }
 }
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = with_secrets(PROFILE.built_in(Arc::new(WorkingTrees))?, &[("repository", SecretForm::Credentials)]);
-    Some(BuiltIn { keys: &["path"], shown: &["commit"], ..built_in })
+    Properties::built_in(Arc::new(WorkingTrees))
 }
 
 struct WorkingTrees;

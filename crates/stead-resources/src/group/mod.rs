@@ -3,53 +3,45 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
+use crate::declared::Declared as _;
 use crate::input::{blocked, read, read_each};
 use crate::text::NewAccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Group",
-    description: "A group of users.",
-    example: include_str!("example.yaml"),
-    tags: &["account", "group", "linux"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 /// A group of the system's own databases. It is changed under the lock that groupadd takes.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Group")]
+#[resource(
+    "Stead/Group",
+    about = "A group of users.",
+    tags("account", "group", "linux"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+)]
 struct Properties<'a> {
     /// The name of the group.
-    #[serde(borrow)]
+    #[property(key)]
     name: NewAccountName<'a>,
     /// The gid. By default the next free one. The gid of a group is not changed, since files belong to it.
     gid: Option<u32>,
     /// The users in it, besides those whose primary group it is.
-    #[serde(borrow)]
     members: Option<Vec<NewAccountName<'a>>>,
     /// minimum: other members stay; exact: they are removed.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true, "default" = "minimum"))]
+    #[schemars(extend("default" = "minimum"))]
     membership: Membership,
     /// Whether a new group gets a gid of the system range.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     system: bool,
     /// Whether the group exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -57,8 +49,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Group` as it is registered.
 pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Groups { lock: lock.clone() }))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Groups { lock: lock.clone() }))
 }
 
 /// Carries out `Stead/Group`.

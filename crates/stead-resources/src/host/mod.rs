@@ -4,53 +4,46 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, impossible, required_if};
+use crate::input::{FilePath, PathText, impossible};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{Address, SingleLine, Word};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Host",
-    description: "A host name with its address, in /etc/hosts.",
-    example: include_str!("example.yaml"),
-    tags: &["host", "network", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{ALL, BuiltIn, reply};
 
 /// An entry of the table of host names. A name may have one entry with an IPv4 address and one with an IPv6 address. Where a
 /// name has several of one kind the first one counts, and is changed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Host")]
+#[resource(
+    "Stead/Host",
+    about = "A host name with its address, in /etc/hosts.",
+    tags("host", "network", "linux"),
+    capabilities = ALL,
+    state,
+)]
 struct Properties<'a> {
     /// Where the table is.
-    #[serde(borrow, default = "hosts")]
+    #[property(identity)]
+    #[serde(default = "hosts")]
     #[schemars(extend("default" = HOSTS))]
     path: FilePath<'a>,
     /// The host name: the first one behind the address.
-    #[serde(borrow)]
+    #[property(key)]
     name: Word<'a>,
     /// The address. Required unless '_exist' is false; without it the entries of both kinds are removed.
-    #[serde(borrow)]
+    #[property(required)]
     ip: Option<Address<'a>>,
     /// Other names of the host, in this order. Without it they stay as they are.
-    #[serde(borrow)]
     aliases: Option<Vec<Word<'a>>>,
     /// The comment behind the entry; none if empty. Without it the comment stays as it is.
-    #[serde(borrow)]
     comment: Option<SingleLine<'a>>,
     /// Whether the entry exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -60,16 +53,11 @@ fn hosts() -> FilePath<'static> {
     FilePath(PathText(HOSTS))
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist, &[("ip", self.ip.is_some())])
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Host` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Host>::new(locks)))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Host>::new(locks)))
 }
 
 struct Host;
@@ -105,16 +93,8 @@ impl Part for Host {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
-    }
-
-    fn identity(&self) -> Object {
-        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
     }
 
     fn wanted(&self) -> Object {

@@ -2,37 +2,31 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
 use crate::part::lines::{InForce, put_entry};
 use crate::part::{Live, Location, Part, Parts, Setting, Stated};
 use crate::text::HostName;
-use crate::{ALL, BuiltIn, Profile, reply, schema};
+use crate::{ALL, BuiltIn, reply};
 use stead_core::manifest::Capabilities;
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Hostname",
-    description: "The name of the machine.",
-    example: include_str!("example.yaml"),
-    tags: &["hostname", "network", "linux"],
-    capabilities: Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
-    schema: schema::of::<Properties<'_>>,
-};
 
 /// The name of the machine, in /etc/hostname and in the running kernel, which gets it first. Where another root than '/' is
 /// managed, only the file is.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Hostname")]
+#[resource(
+    "Stead/Hostname",
+    about = "The name of the machine.",
+    tags("hostname", "network", "linux"),
+    capabilities = Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
+    state,
+)]
 struct Properties<'a> {
     /// The host name.
-    #[serde(borrow)]
     name: HostName<'a>,
 }
 
@@ -45,7 +39,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Hostname` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Parts::<Hostname>::new(locks)))
+    Properties::built_in(Arc::new(Parts::<Hostname>::new(locks)))
 }
 
 struct Hostname;
@@ -67,10 +61,6 @@ impl Part for Hostname {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        true
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, FILE, Missing::create_if(true)))
     }
@@ -78,14 +68,6 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn live(&self, cx: &Context) -> Option<Live> {
         let value = self.name.0.to_owned();
         cx.manages_running_system().then_some(Live { property: "name", setting: Setting::HostName, value })
-    }
-
-    fn identity(&self) -> Object {
-        Object::new()
-    }
-
-    fn wanted(&self) -> Object {
-        [named(self.name.0)].into()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

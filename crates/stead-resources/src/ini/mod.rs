@@ -3,61 +3,46 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::Context;
 
+use crate::BuiltIn;
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
 use crate::input::{FilePath, blocked, required_if};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::text::{IniKey, IniSection, IniValue, is_blank};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Ini",
-    description: "A key of a section in an INI file.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "ini", "text", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
 
 /// One key of a file of lines 'key = value' or 'key: value' in sections '[name]', such as those of systemd, Git or Samba.
 /// Comments, order and spacing of the file stay as they are. Where a key is set several times the last one counts, and is
 /// changed. A value that goes on in more lines, which are indented deeper than its key, is not changed. What other files say
 /// of the same setting, such as those of a folder ending in '.d', is not looked at.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Ini")]
+#[resource("Stead/Ini", about = "A key of a section in an INI file.", tags("file", "ini", "text", "linux"), state)]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[serde(borrow)]
+    #[property(identity)]
     path: FilePath<'a>,
     /// The name of the section, without brackets. Without it the key is before the first section.
-    #[serde(borrow)]
+    #[property(identity)]
     section: Option<IniSection<'a>>,
     /// The key.
-    #[serde(borrow)]
+    #[property(identity)]
     key: IniKey<'a>,
     /// The value as it is written in the file, with its quotes: everything behind the '=', up to the end of the line. A note
     /// behind '#' or ';' is part of the value, as systemd, Puppet and Ansible read it. Required unless '_exist' is false.
-    #[serde(borrow)]
     value: Option<IniValue<'a>>,
     /// Whether the key has several values of which this is one: the line with this value is added or removed, and lines with
     /// other values stay.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     multiple: bool,
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     create: bool,
     /// Whether the key exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -69,7 +54,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// `Stead/Ini` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Parts::<Ini>::new(locks)))
+    Properties::built_in(Arc::new(Parts::<Ini>::new(locks)))
 }
 
 struct Ini;
@@ -89,17 +74,8 @@ impl Part for Ini {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(self.create)))
-    }
-
-    fn identity(&self) -> Object {
-        let stated = [("path", Some(self.path.0.0)), ("section", self.section_name()), ("key", Some(self.key.0))];
-        stated.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
     }
 
     fn wanted(&self) -> Object {

@@ -12,6 +12,8 @@ use stead_core::schema::Reason;
 use stead_core::value::pointer;
 use stead_host::provider::Plain;
 
+use crate::declared::Declared;
+
 mod de;
 mod types;
 
@@ -23,8 +25,8 @@ pub(crate) use types::{
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON
 /// Schema is generated as well.
-pub(crate) trait Properties<'a>: Deserialize<'a> {
-    /// What must hold between properties.
+pub(crate) trait Properties<'a>: Deserialize<'a> + Declared {
+    /// What must hold besides what is declared.
     fn check(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -34,6 +36,7 @@ pub(crate) trait Properties<'a>: Deserialize<'a> {
 pub(crate) fn read<'a, T: Properties<'a>>(input: &'a Plain) -> Result<T, Failure> {
     let properties: T = read_each(input)?;
     properties.check()?;
+    properties.related()?;
     Ok(properties)
 }
 

@@ -16,6 +16,7 @@ use url::Url;
 
 use super::de::EXACT;
 use crate::checksum::Checksum;
+use crate::declared::ToValue;
 use crate::text::{Text, TextVisitor, text_type};
 
 /// A path.
@@ -73,6 +74,18 @@ impl<'a> Text<'a> for FilePath<'a> {
             return Err("ends with '/', which only the path of a directory may");
         }
         PathText::check(text).map(Self)
+    }
+}
+
+impl ToValue for Pointer<'_> {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::from(self.0))
+    }
+}
+
+impl ToValue for FilePath<'_> {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::from(self.0.0))
     }
 }
 
@@ -327,6 +340,12 @@ impl JsonSchema for AnyValue {
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({})
+    }
+}
+
+impl ToValue for AnyValue {
+    fn to_value(&self) -> Option<Value> {
+        Some(self.0.clone())
     }
 }
 

@@ -3,71 +3,56 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{blocked, read, read_each, required};
+use crate::input::{blocked, read, read_each};
 use crate::part::lines::{InForce, put_entry};
 use crate::text::{ModuleName, ModuleOptions};
-use crate::{ALL, BuiltIn, Profile, reply, schema};
+use crate::{ALL, BuiltIn, reply};
 
 mod files;
 mod live;
 
 use files::{BOOT, ConfigFile, SETTINGS, blacklists, loads, options, with_only};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/KernelModule",
-    description: "A module of the kernel: whether it is loaded, and with which options.",
-    example: include_str!("example.yaml"),
-    tags: &["kernel", "linux", "module"],
-    capabilities: Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A module of the kernel. New settings go to the file stead-NAME.conf in /etc/modules-load.d and /etc/modprobe.d; those that
 /// are there are changed where they are. Options take effect when the module is loaded the next time. Files of packages are
 /// read, and neither changed nor masked. At least one of 'loaded', 'boot', 'options' and 'blacklisted' is required.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/KernelModule")]
+#[resource(
+    "Stead/KernelModule",
+    about = "A module of the kernel: whether it is loaded, and with which options.",
+    tags("kernel", "linux", "module"),
+    capabilities = Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
+    always_any(loaded, boot, options, blacklisted),
+)]
 struct Properties<'a> {
     /// The name of the module; '-' and '_' are the same.
-    #[serde(borrow)]
+    #[property(key)]
     name: ModuleName<'a>,
     /// Whether the module is loaded now. Ignored where another root than '/' is managed.
     loaded: Option<bool>,
     /// Whether the module is loaded at boot.
     boot: Option<bool>,
     /// The options of the module, such as `max_loop=8`; none if empty.
-    #[serde(borrow)]
     options: Option<ModuleOptions<'a>>,
     /// Whether the module is blacklisted: not loaded by its aliases, such as those of devices.
     blacklisted: Option<bool>,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        let any = self.loaded.or(self.boot).or(self.blacklisted).is_some() || self.options.is_some();
-        if !any {
-            return Err(required(&["loaded", "boot", "options", "blacklisted"]));
-        }
-        Ok(())
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/KernelModule` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Modules { files: Files::new(locks) }))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Modules { files: Files::new(locks) }))
 }
 
 /// Carries out `Stead/KernelModule`.

@@ -11,6 +11,7 @@ use super::index;
 pub(super) struct Format;
 
 impl super::Format for Format {
+    const PROFILE: super::Profile = super::JSON;
     const NAME: &'static str = "JSON";
 
     fn parse(text: &str) -> Result<Value, String> {

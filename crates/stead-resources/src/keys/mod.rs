@@ -4,18 +4,20 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use stead_core::call::Failure;
 use stead_core::claims::{Claims, Extent};
+use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value, pointer};
+use stead_declare::resource;
 use stead_host::provider::Context;
 
+use crate::declared::{Declared, States};
 use crate::edit::{FileLocks, Missing};
-use crate::input::{AnyValue, FilePath, Pointer, blocked, invalid, required};
+use crate::input::{AnyValue, FilePath, Pointer, blocked, invalid};
 use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::{BuiltIn, Profile, schema};
 
 mod json;
 mod toml;
@@ -23,6 +25,9 @@ mod yaml;
 
 /// A format of files: read into a value, and edited in the text.
 trait Format: Send + Sync + 'static {
+    /// The resource for it.
+    const PROFILE: Profile;
+
     /// How messages call it.
     const NAME: &'static str;
 
@@ -50,61 +55,59 @@ trait Format: Send + Sync + 'static {
 
 /// One value of a structured file. Many instances may share a file. Comments, order and spacing of the rest stay as they are; what cannot be edited without
 /// another value changing as well is refused.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Json")]
+#[resource(
+    "Stead/Json",
+    about = "A value in a JSON file, with comments or without.",
+    tags("file", "json", "text", "linux"),
+    example = "json.yaml",
+    state
+)]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// Which value, as a JSON Pointer: '/a/0' is the first element of the array 'a'. '~1' stands for '/' in a name, and '~0'
     /// for '~'. Objects on the way that do not exist are created.
-    #[serde(borrow)]
+    #[property(key)]
     pointer: Pointer<'a>,
     /// The value. Required unless '_exist' is false.
+    #[property(required)]
     value: Option<AnyValue>,
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     create: bool,
     /// Whether the value exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
 /// `Stead/Json`, `Stead/Toml` and `Stead/Yaml` as they are registered.
 pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
-    let json = Profile {
-        type_name: "Stead/Json",
-        description: "A value in a JSON file, with comments or without.",
-        example: include_str!("json.yaml"),
-        tags: &["file", "json", "text", "linux"],
-        capabilities: ALL_BUT_EXPORT,
-        schema: || titled("Stead/Json"),
-    };
-    let toml = Profile {
-        type_name: "Stead/Toml",
-        description: "A value in a TOML file.",
-        example: include_str!("toml.yaml"),
-        tags: &["file", "toml", "text", "linux"],
-        schema: || titled("Stead/Toml"),
-        ..json
-    };
-    let yaml = Profile {
-        type_name: "Stead/Yaml",
-        description: "A value in a YAML file.",
-        example: include_str!("yaml.yaml"),
-        tags: &["file", "yaml", "text", "linux"],
-        schema: || titled("Stead/Yaml"),
-        ..json
-    };
-    [
-        json.built_in(Arc::new(Parts::<Key<json::Format>>::new(locks))),
-        toml.built_in(Arc::new(Parts::<Key<toml::Format>>::new(locks))),
-        yaml.built_in(Arc::new(Parts::<Key<yaml::Format>>::new(locks))),
-    ]
-    .map(|built_in| Some(BuiltIn { keys: &["path", "pointer"], ..built_in? }))
+    [built_in::<json::Format>(locks), built_in::<toml::Format>(locks), built_in::<yaml::Format>(locks)]
 }
+
+fn built_in<F: Format>(locks: &FileLocks) -> Option<BuiltIn> {
+    Of::<'_, F>::built_in(Arc::new(Parts::<Key<F>>::new(locks)))
+}
+
+const JSON: Profile = Properties::PROFILE;
+
+const TOML: Profile = Profile {
+    type_name: "Stead/Toml",
+    description: "A value in a TOML file.",
+    example: include_str!("toml.yaml"),
+    tags: &["file", "toml", "text", "linux"],
+    schema: || titled("Stead/Toml"),
+    ..JSON
+};
+
+const YAML: Profile = Profile {
+    type_name: "Stead/Yaml",
+    description: "A value in a YAML file.",
+    example: include_str!("yaml.yaml"),
+    tags: &["file", "yaml", "text", "linux"],
+    schema: || titled("Stead/Yaml"),
+    ..JSON
+};
 
 fn titled(type_name: &str) -> Json {
     let mut schema = schema::of::<Properties<'_>>();
@@ -157,32 +160,42 @@ struct Of<'a, F> {
     format: PhantomData<fn() -> F>,
 }
 
+impl<F: Format> Declared for Of<'_, F> {
+    const PROFILE: Profile = F::PROFILE;
+    const KEYS: &'static [&'static str] = Properties::KEYS;
+    const PRINTED: Option<&'static str> = Properties::PRINTED;
+    const SHOWN: &'static [&'static str] = Properties::SHOWN;
+    const SECRETS: &'static [(&'static str, SecretForm)] = Properties::SECRETS;
+
+    fn exists(&self) -> bool {
+        self.stated.exists()
+    }
+
+    fn related(&self) -> Result<(), Failure> {
+        self.stated.related()
+    }
+}
+
+impl<F: Format> States for Of<'_, F> {
+    fn identified(&self) -> Object {
+        self.stated.identified()
+    }
+
+    fn stated(&self) -> Object {
+        self.stated.stated()
+    }
+}
+
 impl<'a, F: Format> crate::input::Properties<'a> for Of<'a, F> {
     fn check(&self) -> Result<(), Failure> {
-        match &self.stated.value {
-            None if self.stated.exist => Err(required(&["value"])),
-            None => Ok(()),
-            Some(AnyValue(value)) => F::check(value).map_err(|what| invalid("value", format!("'value' {what}"))),
-        }
+        let Some(AnyValue(value)) = &self.stated.value else { return Ok(()) };
+        F::check(value).map_err(|what| invalid(Properties::VALUE, format!("'value' {what}")))
     }
 }
 
 impl<'a, F: Format> Stated<'a> for Of<'a, F> {
-    fn exist(&self) -> bool {
-        self.stated.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.stated.path.0.0, Missing::create_if(self.stated.create)))
-    }
-
-    fn identity(&self) -> Object {
-        let Properties { path, pointer, .. } = &self.stated;
-        reply::texts([("path", path.0.0), ("pointer", pointer.0)])
-    }
-
-    fn wanted(&self) -> Object {
-        self.stated.value.iter().map(|AnyValue(value)| ("value".to_owned(), value.clone())).collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

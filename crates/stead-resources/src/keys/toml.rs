@@ -12,6 +12,7 @@ use crate::part::lines::with_endings;
 pub(super) struct Format;
 
 impl super::Format for Format {
+    const PROFILE: super::Profile = super::TOML;
     const NAME: &'static str = "TOML";
     const NUMBERS_HAVE_TYPES: bool = true;
 

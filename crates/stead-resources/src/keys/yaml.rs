@@ -14,6 +14,7 @@ use crate::part::lines::{ending, replaced};
 pub(super) struct Format;
 
 impl super::Format for Format {
+    const PROFILE: super::Profile = super::YAML;
     const NAME: &'static str = "YAML";
     const NULL_IS_EMPTY: bool = true;
 

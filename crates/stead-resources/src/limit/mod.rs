@@ -2,53 +2,49 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, required_if};
+use crate::input::{FilePath, PathText};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Override, Part, Parts, Stated, overridden, overridden_within, set_in};
-use crate::text::{LimitValue, Word};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Limits",
-    description: "A resource limit of a user or a group, set by PAM.",
-    example: include_str!("example.yaml"),
-    tags: &["limits", "security", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::text::{LimitValue, Word, words};
+use crate::{ALL, BuiltIn, reply};
 
 /// A limit that PAM sets when a session begins: a line in a file in /etc/security/limits.d. If a file has several lines for the
 /// same domain, type and item, the last one is in force, and is the one that is changed. It fails where a file that is read
 /// later sets another limit, naming it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Limits")]
+#[resource(
+    "Stead/Limits",
+    about = "A resource limit of a user or a group, set by PAM.",
+    tags("limits", "security", "linux"),
+    capabilities = ALL,
+    state,
+)]
 struct Properties<'a> {
     /// The file.
-    #[serde(borrow, default = "limits")]
+    #[property(identity)]
+    #[serde(default = "limits")]
     #[schemars(extend("default" = LIMITS))]
     path: FilePath<'a>,
     /// Whom it limits: a user, a group as '@group', or '*' for everybody.
-    #[serde(borrow)]
+    #[property(key)]
     domain: Word<'a>,
     /// soft: users may raise it up to the hard limit; hard: they may not; '-': both limits are set.
-    #[serde(rename = "type")]
+    #[property(key, name = "type")]
     kind: Kind,
     /// The limited resource, such as nofile, the number of open files.
+    #[property(key)]
     item: Item,
     /// The limit: a number, or 'unlimited'. Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     value: Option<LimitValue<'a>>,
     /// Whether the limit exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -65,80 +61,52 @@ fn limits() -> FilePath<'static> {
     FilePath(PathText(LIMITS))
 }
 
-/// What the second column says.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-enum Kind {
-    Soft,
-    Hard,
-    #[serde(rename = "-")]
-    Both,
+words! {
+    /// What the second column says.
+    enum Kind {
+        Soft = "soft",
+        Hard = "hard",
+        Both = "-",
+    }
 }
 
 impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Soft => "soft",
-            Self::Hard => "hard",
-            Self::Both => "-",
-        }
-    }
-
     /// The kinds of limit that a line is about.
     fn each(self) -> impl Iterator<Item = Self> {
         [Self::Soft, Self::Hard].into_iter().filter(move |kind| matches!(self, Self::Both) || *kind == self)
     }
 }
 
-/// Declares what can be limited once: for reading, for the schema and for writing.
-macro_rules! items {
-    ($($name:ident = $word:literal),* $(,)?) => {
-        /// What can be limited.
-        #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-        #[schemars(inline)]
-        enum Item { $(#[serde(rename = $word)] $name),* }
-
-        impl Item {
-            fn word(self) -> &'static str {
-                match self { $(Self::$name => $word),* }
-            }
-        }
-    };
-}
-
-items! {
-    Core = "core",
-    Data = "data",
-    FileSize = "fsize",
-    Memlock = "memlock",
-    Nofile = "nofile",
-    Rss = "rss",
-    Stack = "stack",
-    Cpu = "cpu",
-    Nproc = "nproc",
-    As = "as",
-    Maxlogins = "maxlogins",
-    Maxsyslogins = "maxsyslogins",
-    Nonewprivs = "nonewprivs",
-    Priority = "priority",
-    Locks = "locks",
-    Sigpending = "sigpending",
-    Msgqueue = "msgqueue",
-    Nice = "nice",
-    Rtprio = "rtprio",
-}
-
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist, &[("value", self.value.is_some())])
+words! {
+    /// What can be limited.
+    enum Item {
+        Core = "core",
+        Data = "data",
+        FileSize = "fsize",
+        Memlock = "memlock",
+        Nofile = "nofile",
+        Rss = "rss",
+        Stack = "stack",
+        Cpu = "cpu",
+        Nproc = "nproc",
+        As = "as",
+        Maxlogins = "maxlogins",
+        Maxsyslogins = "maxsyslogins",
+        Nonewprivs = "nonewprivs",
+        Priority = "priority",
+        Locks = "locks",
+        Sigpending = "sigpending",
+        Msgqueue = "msgqueue",
+        Nice = "nice",
+        Rtprio = "rtprio",
     }
 }
 
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
 /// `Stead/Limits` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Limits>::new(locks)))?;
-    Some(BuiltIn { keys: &["domain", "type", "item"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Limits>::new(locks)))
 }
 
 struct Limits;
@@ -178,10 +146,6 @@ impl Part for Limits {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
     }
@@ -207,16 +171,6 @@ impl<'a> Stated<'a> for Properties<'a> {
             }
         }
         self.capped(cx)
-    }
-
-    fn identity(&self) -> Object {
-        let (kind, item) = (self.kind.word(), self.item.word());
-        let stated = [("path", self.path.0.0), ("domain", self.domain.0), ("type", kind), ("item", item)];
-        reply::texts(stated)
-    }
-
-    fn wanted(&self) -> Object {
-        self.value.map(|value| ("value".to_owned(), Value::from(value.0))).into_iter().collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

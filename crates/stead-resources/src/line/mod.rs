@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, LineTest, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
+use crate::declared::Declared as _;
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
-use crate::input::{FilePath, blocked, exclusive, read, required};
+use crate::input::{FilePath, blocked, read};
 use crate::text::SingleLine;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
+use crate::{BuiltIn, pending, reply};
 
 mod lines;
 
@@ -23,70 +23,52 @@ use lines::{Ambiguous, Lines, Step, Wanted};
 
 type Text = edit::Text<Lines>;
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Line",
-    description: "A line of a text file.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "line", "text", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// One line of a text file. Many instances may share a file. The rest of the file stays as it is, with its line endings
 /// and with or without a newline at its end; it is replaced at once and keeps its mode and owner.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[resource(
+    "Stead/Line",
+    about = "A line of a text file.",
+    tags("file", "line", "text", "linux"),
+    exclusive(after, before),
+    always_any(line, pattern)
+)]
 #[schemars(
-    title = "Stead/Line",
     extend("anyOf" = [{ "required": ["line"] }, { "required": ["match"] }], "not" = { "required": ["after", "before"] })
 )]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[serde(borrow)]
     path: FilePath<'a>,
     /// The line, without its ending. Required unless '_exist' is false and 'match' is given.
-    #[serde(borrow)]
+    #[property(required)]
     line: Option<SingleLine<'a>>,
     /// A regular expression for the line that 'line' takes the place of when 'line' is not there. It is an error when
     /// several lines match that are not all equal to 'line'. With '_exist: false' every line that matches is removed.
-    #[serde(rename = "match")]
+    #[property(name = "match")]
     pattern: Option<&'a str>,
     /// Where a new line goes: after the last line that this regular expression matches, or at BOF (beginning of file) or EOF
     /// (end of file). At the end when no line matches.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     after: Option<&'a str>,
     /// Where a new line goes: before the last line that this regular expression matches, or at BOF or EOF. At the end when
     /// no line matches.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     before: Option<&'a str>,
     /// Whether 'after' and 'before' mean the first line that matches, in place of the last: such as the first section of a
     /// file, in front of which its general settings are.
-    #[serde(default, rename = "firstMatch")]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     first_match: bool,
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     create: bool,
     /// Whether the line exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
-        match (self.line, self.pattern) {
-            (None, None) => Err(required(&["line", "match"])),
-            (None, Some(_)) if self.exist => Err(required(&["line"])),
-            _ => Ok(()),
-        }
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Line` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(LineProvider { files: Files::new(locks), patterns: Patterns::default() }))
+    Properties::built_in(Arc::new(LineProvider { files: Files::new(locks), patterns: Patterns::default() }))
 }
 
 /// Carries out `Stead/Line`.

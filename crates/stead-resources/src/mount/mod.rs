@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::manifest::SecretForm;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_system::fs::{Place, SystemPath};
 
+use crate::declared::Declared as _;
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text, removed_lines};
 use crate::input::{blocked, invalid, read, read_each, required};
-use crate::text::{MountPoint, MountText};
-use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, with_secrets};
+use crate::text::{MountPoint, MountText, words};
+use crate::{ALL, BuiltIn, pending, reply, service};
 
 mod live;
 mod options;
@@ -28,15 +27,6 @@ use live::{Action, Mounted};
 use options::{DEFAULTS, Options};
 use table::{Entry, NO_PATH};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Mount",
-    description: "A file system or swap space in /etc/fstab, and mounted.",
-    example: include_str!("example.yaml"),
-    tags: &["mount", "fstab", "filesystem", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A file system: its entry in /etc/fstab, and whether it is mounted. Comments and the order of entries stay as they are. It
 /// is mounted, unmounted and mounted again with other options before the entry is changed, so that an entry that the kernel
 /// refuses is not written. Below a root other than that of the running system there is only the entry.
@@ -44,24 +34,25 @@ const PROFILE: Profile = Profile {
 /// Bind mounts and file systems without a device, such as tmpfs, are mounted by the kernel directly; all others by `mount`,
 /// with its helpers for networks, and swap space by `swapon`. A mount point that leads through a link which another user
 /// than root may have placed is refused.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Mount")]
+#[resource(
+    "Stead/Mount",
+    about = "A file system or swap space in /etc/fstab, and mounted.",
+    tags("mount", "fstab", "filesystem", "linux"),
+    capabilities = ALL,
+)]
 struct Properties<'a> {
     /// The mount point, an absolute path, or 'none' for swap space. To be mounted, the directory must exist.
-    #[serde(borrow)]
+    #[property(key)]
     path: MountPoint<'a>,
     /// What is mounted: a path, 'UUID=' or 'LABEL=' with a value, or what the type of file system takes. Required unless
     /// '_exist' is false; for swap space always.
-    #[serde(borrow)]
     device: Option<MountText<'a>>,
     /// The type of file system, such as ext4, tmpfs or nfs; 'none' for a bind mount. Required unless '_exist' is false.
-    #[serde(borrow)]
     fstype: Option<MountText<'a>>,
     /// The options, with commas between them. Compared by what they mean: their order, and those that hold without being
     /// stated, make no difference. A bind mount keeps the flags of what it shows, such as nosuid and ro; those that are
     /// stated are set, and 'suid', 'dev', 'exec' and 'rw' take theirs away. A new entry without options has 'defaults'.
-    #[serde(borrow)]
+    #[property(credentials)]
     options: Option<MountText<'a>>,
     /// Whether dump(8) backs it up: 0 in a new entry.
     #[schemars(range(max = 9))]
@@ -73,31 +64,22 @@ struct Properties<'a> {
     state: Option<Activity>,
     /// Whether the entry exists. If false, it is also unmounted; the files of a tmpfs are lost then, and the plan lists
     /// them. Mount points that the system needs, such as / and /proc, are not unmounted.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
-/// Whether a file system is mounted.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-enum Activity {
-    /// It is.
-    Mounted,
-    /// It is not.
-    Unmounted,
+words! {
+    /// Whether a file system is mounted.
+    enum Activity {
+        /// It is.
+        Mounted = "mounted",
+        /// It is not.
+        Unmounted = "unmounted",
+    }
 }
 
 impl Activity {
     fn of(mounted: Option<&Mounted>) -> Self {
         if mounted.is_some() { Self::Mounted } else { Self::Unmounted }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Mounted => "mounted",
-            Self::Unmounted => "unmounted",
-        }
     }
 }
 
@@ -130,11 +112,7 @@ const TABLE: &str = "/etc/fstab";
 
 /// `Stead/Mount` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = with_secrets(
-        PROFILE.built_in(Arc::new(Mounts { files: Files::new(locks) }))?,
-        &[("options", SecretForm::Credentials)],
-    );
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Properties::built_in(Arc::new(Mounts { files: Files::new(locks) }))
 }
 
 /// Carries out `Stead/Mount`.

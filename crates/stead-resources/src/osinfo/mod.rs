@@ -10,10 +10,12 @@ use stead_core::call::{Exported, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, State, TestReply};
 
+use crate::declared::Declared as _;
 use crate::input::read;
-use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
+use crate::{BuiltIn, NOTHING, with_version};
 
 /// Where distributions describe themselves; the first one that is there counts.
 /// Far more than such a file.
@@ -22,22 +24,18 @@ const MAX_SIZE: u64 = 1 << 20;
 const OS_RELEASE: &[&str] = &["/etc/os-release", "/usr/lib/os-release"];
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let profile = Profile {
-        type_name: "Microsoft/OSInfo",
-        description: "Returns information about the operating system.",
-        example: include_str!("example.yaml"),
-        tags: &["linux", "macos", "os", "windows"],
-        capabilities: Capabilities { get: true, test: true, export: true, ..NOTHING },
-        schema: schema::of::<Properties<'_>>,
-    };
-    let built_in = profile.built_in(Arc::new(OsInfo))?;
+    let built_in = Properties::built_in(Arc::new(OsInfo))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
 /// What the operating system says of itself. It can be read and asserted, not set.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "OsInfo")]
+#[resource(
+    "Microsoft/OSInfo",
+    about = "Returns information about the operating system.",
+    tags("linux", "macos", "os", "windows"),
+    capabilities = Capabilities { get: true, test: true, export: true, ..NOTHING },
+    title = "OsInfo",
+)]
 #[expect(dead_code, reason = "what is compared is the JSON itself")]
 struct Properties<'a> {
     /// The family of the operating system.
@@ -53,11 +51,11 @@ struct Properties<'a> {
     /// The processor, as 'uname -m' names it.
     architecture: Option<&'a str>,
     /// A name for the instance that an export finds.
-    #[serde(rename = "_name")]
+    #[property(name = "_name")]
     #[schemars(extend("readOnly" = true))]
     name: Option<&'a str>,
     /// What a test found.
-    #[serde(rename = "_inDesiredState")]
+    #[property(name = "_inDesiredState")]
     #[schemars(extend("readOnly" = true))]
     in_desired_state: Option<bool>,
 }

@@ -11,12 +11,12 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{
-    PackageName, ReadOnly, ReleaseName, blocked, exclusive, impossible, read, read_each, required, transient,
-};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::declared::Declared as _;
+use crate::input::{PackageName, ReadOnly, ReleaseName, blocked, impossible, read, read_each, required, transient};
+use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod apt;
 mod dnf;
@@ -35,34 +35,27 @@ use manager::{
 use shown::Shown;
 use version::{PackageVersion, Requirement};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Package",
-    description: "Packages of the operating system.",
-    example: include_str!("example.yaml"),
-    tags: &["apt", "dnf", "linux", "package"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// Packages of the operating system, with apt or dnf (version 4). What is installed is read from the database of the package
 /// manager, that of rpm with `rpm`. The package manager itself runs only to plan or make a change, and asks no questions. The
 /// packages of one instance are installed or removed in one transaction.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Stead/Package",
+    about = "Packages of the operating system.",
+    tags("apt", "dnf", "linux", "package"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+    exclusive(name, names),
+)]
+#[schemars(extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
 struct Properties<'a> {
     /// The name of the package, with its architecture after a colon if it is not that of the system. This or 'names' is
     /// required.
-    #[serde(borrow)]
+    #[property(key)]
     name: Option<PackageName<'a>>,
     /// The names of several packages; in place of 'name'.
-    #[serde(borrow)]
     #[schemars(length(min = 1))]
     names: Option<Vec<PackageName<'a>>>,
     /// The version: an exact one, comparisons that must all hold, such as ">= 1.2, < 2", or latest for the newest one in the
     /// package lists. Any version by default.
-    #[serde(borrow)]
     version: Option<PackageVersion<'a>>,
     /// Whether the package is held at its version. A held package is changed only by an instance that states this
     /// property. With dnf, this requires its plugin versionlock.
@@ -71,31 +64,27 @@ struct Properties<'a> {
     /// with apt.
     automatic: Option<bool>,
     /// The release to install it from, such as bookworm-backports. By default the package manager chooses. Only with apt.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     release: Option<ReleaseName<'a>>,
     /// Whether recommended packages are installed with it. By default as the package manager is configured.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     recommends: Option<bool>,
     /// Whether its configuration files are removed with it. Only with apt.
-    #[serde(default)]
     purge: bool,
     /// Whether an older version may be installed in place of a newer one.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     allow_downgrade: bool,
     /// When the package lists are updated before an installation. Unless that is never, they are updated as well where they lack
     /// what is to be installed. A what-if uses the existing lists, and says how old they are if a set would update them. What a
     /// saved plan shows is installed in just the versions that it shows, or not at all.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
     update_lists: UpdateLists,
     /// The age in seconds at which package lists are stale; a day by default. They are also stale when a repository was changed
     /// after the last update.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     maximum_list_age: Option<u32>,
     /// Whether the package is installed.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The versions of the packages of 'names' that are installed.
     versions: Option<ReadOnly<Vec<String>>>,
@@ -117,17 +106,14 @@ enum UpdateLists {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.name.is_none() && self.names.as_ref().is_none_or(Vec::is_empty) {
-            return Err(required(&["name", "names"]));
-        }
-        exclusive(("name", self.name.is_some()), ("names", self.names.is_some()))
+        let is_named = self.name.is_some() || self.names.as_ref().is_some_and(|names| !names.is_empty());
+        if is_named { Ok(()) } else { Err(required(&["name", "names"])) }
     }
 }
 
 /// `Stead/Package` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Packages::default()))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Packages::default()))
 }
 
 /// What only systems of other package managers have.

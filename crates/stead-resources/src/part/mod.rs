@@ -14,6 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
+use crate::declared::{Declared as _, States};
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
 use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
@@ -93,10 +94,7 @@ pub(crate) type Instances = Vec<(String, Object)>;
 pub(crate) type Look<'l> = dyn Fn(&str) -> Result<Option<Arc<Text<String>>>, Failure> + 'l;
 
 /// One part as an instance states it.
-pub(crate) trait Stated<'a>: Properties<'a> {
-    /// Whether it should exist.
-    fn exist(&self) -> bool;
-
+pub(crate) trait Stated<'a>: Properties<'a> + States {
     /// Whether the file belongs to the part, and is removed with it.
     fn owns_file(&self) -> bool {
         false
@@ -126,10 +124,14 @@ pub(crate) trait Stated<'a>: Properties<'a> {
     }
 
     /// The properties that tell which part it is; they are in every state.
-    fn identity(&self) -> Object;
+    fn identity(&self) -> Object {
+        self.identified()
+    }
 
-    /// The other properties that are asked for, as [`Stated::find`] reports them once they are so.
-    fn wanted(&self) -> Object;
+    /// What is asked for besides its identity, as [`Stated::find`] reports it once it is so.
+    fn wanted(&self) -> Object {
+        self.stated()
+    }
 
     /// The other properties of the part in a text; `None` when the text has no such part.
     fn find(&self, text: &str) -> Result<Option<Object>, Failure>;
@@ -284,7 +286,7 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn added_lines(&self, input: &Plain) -> Vec<String> {
-        let stated: Option<P::Stated<'_>> = read(input).ok().filter(|stated: &P::Stated<'_>| stated.exist());
+        let stated: Option<P::Stated<'_>> = read(input).ok().filter(|stated: &P::Stated<'_>| stated.exists());
         let text = stated.filter(|_| P::HAS_LINES).and_then(|stated| stated.put("").ok());
         text.iter().flat_map(|text| text.lines()).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
@@ -344,7 +346,7 @@ struct Outcome {
 impl<'a, P: Part> Desired<'a, P> {
     fn read(cx: &Context, input: &'a Plain) -> Result<Self, Failure> {
         let stated: P::Stated<'a> = read(input)?;
-        let exist = stated.exist();
+        let exist = stated.exists();
         let mut desired = Self::of(cx, stated, exist)?;
         // A table of the system is for everybody.
         if P::PATH.is_none() {

@@ -10,35 +10,30 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Exported, Failure, FailureKind};
 use stead_core::export::Filter;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, State};
 
+use crate::declared::Declared as _;
 use crate::input::{read, read_each, transient};
-use crate::{BuiltIn, NOTHING, Profile, is_wanted, schema, with_version};
+use crate::{BuiltIn, NOTHING, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let profile = Profile {
-        type_name: "Microsoft/Process",
-        description: "Returns information about running processes.",
-        example: include_str!("example.yaml"),
-        tags: &["process"],
-        capabilities: Capabilities { get: true, export: true, export_filters: true, ..NOTHING },
-        schema: schema::of::<Properties<'_>>,
-    };
-    let built_in = profile.built_in(Arc::new(Processes))?;
+    let built_in = Properties::built_in(Arc::new(Processes))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
 /// A process that runs. It can be read and asserted; to start and to stop programs is the business of services.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Process")]
-#[expect(dead_code, reason = "an assertion compares '_exist' with the state")]
+#[resource(
+    "Microsoft/Process",
+    about = "Returns information about running processes.",
+    tags("process"),
+    capabilities = Capabilities { get: true, export: true, export_filters: true, ..NOTHING },
+    title = "Process",
+)]
 struct Properties<'a> {
     /// Its number; 0 stands for any.
     pid: Option<u64>,
@@ -47,7 +42,6 @@ struct Properties<'a> {
     /// What it was started with, its words separated by spaces. Empty for what the kernel runs itself.
     cmdline: Option<&'a str>,
     /// Whether there is one.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 

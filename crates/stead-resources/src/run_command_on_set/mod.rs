@@ -11,34 +11,29 @@ use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 
+use crate::declared::Declared as _;
 use crate::input::{NonEmpty, ReadOnly, read};
 use crate::program::{self, Invocation, SearchPath};
-use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
+use crate::{BuiltIn, NOTHING, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let profile = Profile {
-        type_name: "Microsoft.DSC.Transitional/RunCommandOnSet",
-        description: "Takes a single-command line to execute on DSC set operation",
-        example: include_str!("example.yaml"),
-        tags: &["command"],
-        capabilities: Capabilities { get: true, set: true, set_what_if: true, implements_pretest: true, ..NOTHING },
-        schema: schema::of::<Properties<'_>>,
-    };
-    let built_in = profile.built_in(Arc::new(RunCommandOnSet))?;
-    let built_in = BuiltIn { printed: Some("output"), ..built_in };
+    let built_in = Properties::built_in(Arc::new(RunCommandOnSet))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
 /// A program that is run by every set. 'Stead/Command' can also test whether it needs to run.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "RunCommandOnSet")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Microsoft.DSC.Transitional/RunCommandOnSet",
+    about = "Takes a single-command line to execute on DSC set operation",
+    tags("command"),
+    capabilities = Capabilities { get: true, set: true, set_what_if: true, implements_pretest: true, ..NOTHING },
+    title = "RunCommandOnSet",
+)]
 struct Properties<'a> {
     /// A name that is looked for on 'PATH', or a path.
-    #[serde(borrow)]
     executable: NonEmpty<'a>,
     /// What the program is called with.
     arguments: Option<Vec<Argument>>,
@@ -46,6 +41,7 @@ struct Properties<'a> {
     #[serde(default)]
     exit_code: i64,
     /// What the program wrote to its standard output, without the newlines at the end.
+    #[property(printed)]
     output: Option<ReadOnly<String>>,
 }
 

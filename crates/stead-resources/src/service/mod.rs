@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
 use stead_system::fs::{SystemPath, SystemRoot};
 
+use crate::declared::Declared as _;
 use crate::input::{PathText, exclusive, impossible, read, read_each};
-use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name, words};
+use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod drop_ins;
 mod steps;
@@ -28,23 +28,17 @@ use stead_system::services::{Invocation, Job, Lasting, Systemd};
 use steps::{Change, Step};
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Service",
-    description: "A service of systemd.",
-    example: include_str!("example.yaml"),
-    tags: &["linux", "service", "systemd"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A service, or another unit, of systemd: whether it runs and starts at boot, and its unit file. systemd reloads changed unit
 /// files before anything is started. Below a root other than that of the running system, only files and links are managed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Service")]
+#[resource(
+    "Stead/Service",
+    about = "A service of systemd.",
+    tags("linux", "service", "systemd"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+)]
 struct Properties<'a> {
     /// The name of the unit. '.service' is added to a name without the ending of another kind of unit.
-    #[serde(borrow)]
+    #[property(key)]
     name: UnitName<'a>,
     /// Whether it runs. A service of type oneshot stays running only with `RemainAfterExit`.
     state: Option<Activity>,
@@ -54,33 +48,30 @@ struct Properties<'a> {
     masked: Option<bool>,
     /// The content of its unit file in /etc/systemd/system, for a unit that is not part of a package. If 'state' is running,
     /// it is restarted when the file changed after its start.
-    #[serde(borrow)]
     unit: Option<FileText<'a>>,
     /// The content of drop-in files, by their names without '.conf', as in
     /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed; it fails where one that systemd reads
     /// later takes back what this or 'unit' states, naming it.
-    #[serde(borrow)]
     drop_ins: Option<BTreeMap<DropInName<'a>, FileText<'a>>>,
     /// Files that it reads at its start, such as its configuration: it is restarted if it runs and one of them changed after
     /// its start, by whatever program. A restart that an interrupted run did not reach is done by the next run.
-    #[serde(borrow, default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
+    #[serde(default)]
     restarted_after: Vec<PathText<'a>>,
     /// Restarts it by every set if it runs: for an instance with the directive 'onChanges', which is only set when another
     /// instance changed something.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     restarted: bool,
     /// How many seconds a service must keep running after it was started or restarted. The run looks at it when that time
     /// has passed and all else is done, for all services at once: one that has ended or was started again by systemd has
     /// failed. One that ends later is found by the next check or job: raise this for a service that takes longer to fail.
     /// 0 for no such look.
+    #[property(option)]
     #[serde(default = "stable_for")]
-    #[schemars(range(max = 600), extend("writeOnly" = true, "default" = STABLE_FOR))]
+    #[schemars(range(max = 600), extend("default" = STABLE_FOR))]
     stable_for: u32,
     /// Whether the unit exists. To make it absent, it is stopped and disabled, and its files in /etc/systemd/system are
     /// removed; the unit file of a package is not removed.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -94,23 +85,13 @@ fn stable_for() -> u32 {
     STABLE_FOR
 }
 
-/// Whether a service runs.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(crate) enum Activity {
-    /// It runs.
-    Running,
-    /// It does not.
-    Stopped,
-}
-
-impl Activity {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-        }
+words! {
+    /// Whether a service runs.
+    pub(crate) enum Activity {
+        /// It runs.
+        Running = "running",
+        /// It does not.
+        Stopped = "stopped",
     }
 }
 
@@ -141,8 +122,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// `Stead/Service` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Services::default()))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Services::default()))
 }
 
 /// The unit file of that name in the administrator's directory.

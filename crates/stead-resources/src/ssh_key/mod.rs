@@ -2,62 +2,54 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::Ownership;
 
 use crate::accounts::{Account, Databases, record_path};
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
-use crate::input::{invalid, required_if};
+use crate::input::invalid;
 use crate::part::lines::{InForce, lines, put_entry, without_entry};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::text::{KeyOptions, KeyType, PublicKey, SingleLine, Word};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/SshKey",
-    description: "A public key in the authorized keys of a user.",
-    example: include_str!("example.yaml"),
-    tags: &["ssh", "key", "user", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{ALL, BuiltIn, reply};
 
 /// A public key with which a user may log in: a line in the file of authorized keys, in '.ssh' of the home directory. File
 /// and directory are created with mode 0600 and 0700 and belong to the user. Links that the user placed are not followed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/SshKey")]
+#[resource(
+    "Stead/SshKey",
+    about = "A public key in the authorized keys of a user.",
+    tags("ssh", "key", "user", "linux"),
+    capabilities = ALL,
+    state,
+)]
 struct Properties<'a> {
     /// The name of the user.
-    #[serde(borrow)]
+    #[property(key)]
     user: Word<'a>,
     /// The key in Base64, without its type and its comment.
-    #[serde(borrow)]
+    #[property(key)]
     key: PublicKey<'a>,
     /// The type of the key, such as 'ssh-ed25519'. Required unless '_exist' is false.
-    #[serde(borrow, rename = "type")]
+    #[property(name = "type", required)]
     kind: Option<KeyType<'a>>,
     /// The options of the key in the syntax of sshd(8), such as 'no-pty,from="10.0.0.1"'; none if empty. Other lines with the
     /// same key and other options are removed. If not stated, the options stay as they are.
-    #[serde(borrow)]
     options: Option<KeyOptions<'a>>,
     /// The comment behind the key; none if empty. If not stated, the comment stays as it is.
-    #[serde(borrow)]
     comment: Option<SingleLine<'a>>,
     /// Whether all other keys are removed from the file, and all lines that are neither keys nor comments. Other files that
     /// sshd(8) reads, such as `authorized_keys2`, are not changed. By default other keys stay.
     exclusive: Option<bool>,
     /// Keys that stay when 'exclusive' is true, such as those of other instances.
-    #[serde(borrow, default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
+    #[serde(default)]
     kept: Vec<PublicKey<'a>>,
     /// Whether the key exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -66,14 +58,13 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.exclusive == Some(true) && !self.exist {
             return Err(invalid("exclusive", "'exclusive' cannot be true while '_exist' is false"));
         }
-        required_if(self.exist, &[("type", self.kind.is_some())])
+        Ok(())
     }
 }
 
 /// `Stead/SshKey` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Key>::new(locks)))?;
-    Some(BuiltIn { keys: &["user", "key"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Key>::new(locks)))
 }
 
 struct Key;
@@ -127,10 +118,6 @@ fn text_property((name, text): (&str, &str)) -> (String, Value) {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         let user = Account::find(cx, self.user.0, "user")?;
         let ownership = user.as_ref().ok().map_or_else(Ownership::default, Account::ownership);
@@ -145,10 +132,6 @@ impl<'a> Stated<'a> for Properties<'a> {
         let shown = file_of(&home);
         let path = cx.resolve(&shown);
         Ok(Location { shown: shown.into(), path, missing, directory: Some(0o700), absent })
-    }
-
-    fn identity(&self) -> Object {
-        reply::texts([("user", self.user.0), ("key", self.key.0)])
     }
 
     fn wanted(&self) -> Object {

@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
+use crate::declared::Declared as _;
 use crate::edit::files_in;
 use crate::file::Files;
-use crate::input::{ReadOnly, exclusive, read, read_each, required};
+use crate::input::{ReadOnly, read, read_each};
 use crate::text::{FileText, SudoersName};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::{ALL, BuiltIn, is_wanted, reply};
 
 mod grants;
 mod rule;
@@ -24,55 +24,45 @@ mod visudo;
 use grants::overridden;
 use rule::Rule;
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Sudoers",
-    description: "Rules of sudo, in a file of their own in /etc/sudoers.d.",
-    example: include_str!("example.yaml"),
-    tags: &["sudo", "security", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// Rules of sudo, in a file of their own in /etc/sudoers.d with mode 0440, which belongs to root. `visudo` checks them before
 /// they are placed, and in what-if too: rules with an error never take effect, nor do half of them. Of all rules that fit, sudo
 /// takes the last one: it fails where a file that is read later says otherwise of the same command, naming it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Sudoers")]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[resource(
+    "Stead/Sudoers",
+    about = "Rules of sudo, in a file of their own in /etc/sudoers.d.",
+    exclusive(rules, content),
+    any(rules, content),
+    tags("sudo", "security", "linux"),
+    capabilities = ALL,
+)]
 struct Properties<'a> {
     /// The name of the file, without '.': sudo ignores files with other names.
-    #[serde(borrow)]
+    #[property(key)]
     name: SudoersName<'a>,
     /// The rules. This or 'content' is required unless '_exist' is false.
-    #[serde(borrow)]
     rules: Option<Vec<Rule<'a>>>,
     /// The whole content of the file, in place of 'rules'.
-    #[serde(borrow)]
     content: Option<FileText<'a>>,
     /// Whether `visudo` checks the rules. If false, they are written as they are: an error in them may keep all users from
     /// using sudo.
+    #[property(option)]
     #[serde(default = "is_wanted")]
-    #[schemars(extend("writeOnly" = true))]
     validate: bool,
     /// Whether the file exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The mode of the file: always 0440.
+    #[property(shown)]
     mode: Option<ReadOnly<String>>,
     /// The owner of the file: always root.
+    #[property(shown)]
     owner: Option<ReadOnly<String>>,
     /// The group of the file: always root.
+    #[property(shown)]
     group: Option<ReadOnly<String>>,
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        let (rules, content) = (self.rules.is_some(), self.content.is_some());
-        exclusive(("rules", rules), ("content", content))?;
-        if self.exist && !rules && !content {
-            return Err(required(&["rules", "content"]));
-        }
         self.rules.iter().flatten().try_for_each(Rule::check)
     }
 }
@@ -82,8 +72,7 @@ const FOLDER: &str = "/etc/sudoers.d";
 
 /// `Stead/Sudoers` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Sudoers::default()))?;
-    Some(BuiltIn { keys: &["name"], shown: &["mode", "owner", "group"], ..built_in })
+    Properties::built_in(Arc::new(Sudoers::default()))
 }
 
 /// Carries out `Stead/Sudoers`: what `Stead/File` would do, once the rules were checked.

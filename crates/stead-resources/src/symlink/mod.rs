@@ -4,67 +4,47 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, How, Kind, Ownership, Place, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
-use crate::input::{FilePath, LinkTarget, blocked, read, read_each, required_if};
+use crate::declared::Declared as _;
+use crate::input::{FilePath, LinkTarget, blocked, read, read_each};
 use crate::permissions::{Permissions, report_accounts};
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Symlink",
-    description: "A symbolic link.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "link", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{BuiltIn, pending, removal, reply};
 
 /// A symbolic link. It is replaced at once; what it leads to is neither examined nor changed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Symlink")]
+#[resource("Stead/Symlink", about = "A symbolic link.", tags("file", "link", "linux"))]
 struct Properties<'a> {
     /// Where the link is. A relative path starts at the directory of the document, or at the system root that was given.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// What the link leads to, as it is to be written in the link. It need not exist. Required unless '_exist' is
     /// false.
-    #[serde(borrow)]
+    #[property(required)]
     target: Option<LinkTarget<'a>>,
     /// The name or number of the user that the link itself belongs to.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that the link itself belongs to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether a file, or a directory with everything in it, is replaced when it is where the link should be.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     force: bool,
     /// Whether the link exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist, &[("target", self.target.is_some())])
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Symlink` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Symlinks::default()))?;
-    Some(BuiltIn { keys: &["path"], ..built_in })
+    Properties::built_in(Arc::new(Symlinks::default()))
 }
 
 /// Carries out `Stead/Symlink`.

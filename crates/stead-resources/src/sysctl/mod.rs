@@ -2,52 +2,47 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::Failure;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Plain};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, required_if};
+use crate::input::{FilePath, PathText};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Live, Location, Override, Part, Parts, Setting, Stated, overridden};
 use crate::text::{SingleLine, SysctlName, is_blank};
-use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Sysctl",
-    description: "A parameter of the kernel, now and after a restart.",
-    example: include_str!("example.yaml"),
-    tags: &["sysctl", "kernel", "linux"],
-    capabilities: ALL,
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{ALL, BuiltIn, is_wanted, reply};
 
 /// A parameter of the kernel: a line in a file of /etc/sysctl.d, and the value that the running kernel has, which is changed
 /// first. Of several lines the last one counts, and is changed. It fails where a file that is read later sets another value, naming
 /// it: such a line would count after a restart. When a line is removed, the running kernel keeps its value.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Sysctl")]
+#[resource(
+    "Stead/Sysctl",
+    about = "A parameter of the kernel, now and after a restart.",
+    tags("sysctl", "kernel", "linux"),
+    capabilities = ALL,
+    state,
+)]
 struct Properties<'a> {
     /// The file with the line.
-    #[serde(borrow, default = "file")]
+    #[property(identity)]
+    #[serde(default = "file")]
     #[schemars(extend("default" = FILE))]
     path: FilePath<'a>,
     /// The name of the parameter with dots, such as 'vm.swappiness'; a slash stands for a dot within a part.
-    #[serde(borrow)]
+    #[property(key)]
     name: SysctlName<'a>,
     /// The value. Required unless '_exist' is false.
-    #[serde(borrow)]
+    #[property(required)]
     value: Option<SingleLine<'a>>,
     /// Whether the running kernel gets the value, too. Ignored where another root than '/' is managed.
+    #[property(option)]
     #[serde(default = "is_wanted")]
-    #[schemars(extend("writeOnly" = true))]
     live: bool,
     /// Whether the line exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -61,16 +56,11 @@ fn file() -> FilePath<'static> {
     FilePath(PathText(FILE))
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist, &[("value", self.value.is_some())])
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Sysctl` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Parts::<Sysctl>::new(locks)))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Parts::<Sysctl>::new(locks)))
 }
 
 struct Sysctl;
@@ -109,10 +99,6 @@ impl Part for Sysctl {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
-    fn exist(&self) -> bool {
-        self.exist
-    }
-
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
     }
@@ -134,14 +120,6 @@ impl<'a> Stated<'a> for Properties<'a> {
         })?;
         let is_wanted = |value: &str| value.split_whitespace().eq(wanted.split_whitespace());
         Ok(found.filter(|found| !found.value().is_some_and(is_wanted)))
-    }
-
-    fn identity(&self) -> Object {
-        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
-    }
-
-    fn wanted(&self) -> Object {
-        self.value.map(|value| ("value".to_owned(), Value::from(value.0))).into_iter().collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

@@ -6,37 +6,28 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Replacement, Status, SystemPath};
 use stead_system::user::NamesByRoot;
 
+use crate::declared::Declared as _;
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
-use crate::input::{Backup, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, read_each, required};
+use crate::input::{Backup, FilePath, Mode, PathText, ReadOnly, cannot, read, read_each};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::{BuiltIn, reply};
 
 mod render;
 
 use render::{Origin, Source, Visibility};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Template",
-    description: "A file whose content is rendered from a template.",
-    example: include_str!("example.yaml"),
-    tags: &["file", "template", "linux"],
-    capabilities: ALL_BUT_EXPORT,
-    schema: schema::of::<Properties<'_>>,
-};
 
 /// A file whose content is rendered from a template in the language of Jinja2, with its mode and owner. A variable that is
 /// not defined is an error. Nothing is escaped, a newline at the end is kept, and one behind a block tag is removed.
@@ -44,50 +35,48 @@ const PROFILE: Profile = Profile {
 /// that are joined have at most 20,000 elements each. Brackets and blocks are nested at most 50 deep, and at most 200 operators, or
 /// 'elif', follow each other. Plans and results show the content, but only its size
 /// if a property holds a secret, and only size and digest where not everyone may read 'source' or the file that it replaces.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(
-    title = "Stead/Template",
-    extend("dependentSchemas" = { "template": { "properties": { "source": false } } })
+#[resource(
+    "Stead/Template",
+    about = "A file whose content is rendered from a template.",
+    tags("file", "template", "linux"),
+    any(template, source),
+    exclusive(template, source)
 )]
-#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[schemars(extend("dependentSchemas" = { "template": { "properties": { "source": false } } }))]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused.
-    #[serde(borrow)]
+    #[property(key)]
     path: FilePath<'a>,
     /// The template itself. This or 'source' is required unless '_exist' is false. Where expressions of the document are not
     /// meant, a text that begins with '[' begins with '[['.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     template: Option<&'a str>,
     /// A file on this machine that has the template, of at most 1 MiB; in place of 'template'. A relative path starts where
     /// that of 'path' does.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     source: Option<PathText<'a>>,
     /// The variables that the template uses, by their names. They may be secrets.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
     variables: Map<String, Json>,
     /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is;
     /// 0600 where its properties hold a secret.
-    #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the file belongs to.
-    #[serde(borrow)]
     owner: Option<AccountName<'a>>,
     /// The name or number of the group that the file belongs to.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
     /// 'NAME.backup-' and the first digits of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
-    #[serde(borrow, default)]
-    #[schemars(extend("writeOnly" = true, "default" = false))]
+    #[property(option)]
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
     backup: Backup<'a>,
     /// Whether the file exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The content of the file.
+    #[property(shown)]
     content: Option<ReadOnly<String>>,
     /// The number of bytes.
     size: Option<ReadOnly<u64>>,
@@ -99,19 +88,11 @@ struct Properties<'a> {
     modified: Option<ReadOnly<String>>,
 }
 
-impl<'a> crate::input::Properties<'a> for Properties<'a> {
-    fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.template.is_none() && self.source.is_none() {
-            return Err(required(&["template", "source"]));
-        }
-        exclusive(("template", self.template.is_some()), ("source", self.source.is_some()))
-    }
-}
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Template` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Templates::default()))?;
-    Some(BuiltIn { keys: &["path"], shown: &["content"], ..built_in })
+    Properties::built_in(Arc::new(Templates::default()))
 }
 
 #[derive(Default)]

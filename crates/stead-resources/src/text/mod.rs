@@ -9,6 +9,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, Visitor};
+use stead_core::value::Value;
+
+use crate::declared::ToValue;
 
 mod accounts;
 mod apt;
@@ -93,6 +96,70 @@ macro_rules! text_type {
     };
 }
 pub(crate) use text_type;
+
+/// Declares the words of which a property is one: for reading, for the schema, for states and for messages.
+macro_rules! words {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+        #[schemars(inline)]
+        $vis enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant),*
+        }
+
+        impl $name {
+            /// The word.
+            $vis fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),*
+                }
+            }
+        }
+
+        impl $crate::declared::ToValue for $name {
+            fn to_value(&self) -> Option<stead_core::value::Value> {
+                Some(stead_core::value::Value::from(self.word()))
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// Makes what a text type holds its value in states.
+macro_rules! text_values {
+    ($($name:ident),* $(,)?) => {
+        $(impl ToValue for $name<'_> {
+            fn to_value(&self) -> Option<Value> {
+                Some(Value::from(self.0))
+            }
+        })*
+    };
+}
+
+text_values!(
+    CronCommand,
+    CronValue,
+    HostName,
+    IniKey,
+    IniSection,
+    IniValue,
+    JobName,
+    KeyOptions,
+    KeyType,
+    LimitValue,
+    PublicKey,
+    Schedule,
+    SingleLine,
+    SysctlName,
+    TextBlock,
+    Word,
+);
+
+impl ToValue for Address<'_> {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::from(self.text))
+    }
+}
 
 /// Returns whether a text is a name of ASCII letters, digits and some other signs, none of which it begins with.
 fn is_name(text: &str, signs: &[u8]) -> bool {

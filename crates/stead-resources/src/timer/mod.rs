@@ -2,92 +2,75 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects, Item};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{blocked, exclusive, invalid, read, read_each, required};
+use crate::declared::Declared as _;
+use crate::input::{blocked, exclusive, invalid, read, read_each};
 use crate::service::{
     Activity, Services, StatedFile, can_be_enabled, drop_in_removals, foreign_unit_file, is_live, overridden,
     own_timers, own_unit_file, own_unit_path,
 };
 use crate::text::{CalendarEvents, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::{ALL_BUT_EXPORT, BuiltIn, is_wanted, reply};
 
 mod units;
 
 use units::{Settings, is_marked, lost_lines, render, service_of};
 
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Timer",
-    description: "A timer of systemd and the command that it runs.",
-    example: include_str!("example.yaml"),
-    tags: &["timer", "schedule", "systemd", "linux"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
-
 /// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system. A file
 /// is written whole when one of its properties differs; the plan lists the lines that are lost then. Settings of your own are
 /// kept in NAME.timer.d and NAME.service.d; it fails where one of them takes back what is stated, naming it. Unit files of
 /// packages are not replaced. The timer is enabled and started; one that runs is started again when it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/Timer")]
+#[resource(
+    "Stead/Timer",
+    about = "A timer of systemd and the command that it runs.",
+    tags("timer", "schedule", "systemd", "linux"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+    exclusive(command, unit),
+    any(on_calendar, on_boot_sec, on_active_sec, on_startup_sec),
+    any(command, unit),
+)]
 struct Properties<'a> {
     /// The name of the timer; '.timer' may be left out.
-    #[serde(borrow)]
+    #[property(key)]
     name: UnitName<'a>,
     /// The description of both units.
-    #[serde(borrow)]
     description: Option<UnitLine<'a>>,
     /// The calendar events at which it elapses, one or several, such as 'daily' or 'Mon..Fri *-*-* 04:00'. This, 'onBootSec',
     /// 'onActiveSec' or 'onStartupSec' is required unless '_exist' is false.
-    #[serde(borrow)]
     on_calendar: Option<CalendarEvents<'a>>,
     /// Time after the start of the timer at which it elapses.
-    #[serde(borrow)]
     on_active_sec: Option<TimeSpan<'a>>,
     /// Time after boot at which it elapses, such as '15min'.
-    #[serde(borrow)]
     on_boot_sec: Option<TimeSpan<'a>>,
     /// Time after the start of systemd at which it elapses.
-    #[serde(borrow)]
     on_startup_sec: Option<TimeSpan<'a>>,
     /// Time after the last start of the unit at which it elapses again.
-    #[serde(borrow)]
     on_unit_active_sec: Option<TimeSpan<'a>>,
     /// Time after the last stop of the unit at which it elapses again.
-    #[serde(borrow)]
     on_unit_inactive_sec: Option<TimeSpan<'a>>,
     /// The accuracy of the timer, such as '1s'.
-    #[serde(borrow)]
     accuracy_sec: Option<TimeSpan<'a>>,
     /// The maximum of a random delay.
-    #[serde(borrow)]
     randomized_delay_sec: Option<TimeSpan<'a>>,
     /// Whether it elapses at once when it was missed while the machine was off.
     persistent: Option<bool>,
     /// The command line, as `ExecStart` has it: an absolute path with arguments, not read by a shell; a literal '%' is written
     /// '%%'. This or 'unit' is required unless '_exist' is false.
-    #[serde(borrow)]
     command: Option<UnitCommand<'a>>,
     /// The user that the command runs as; root if not stated.
-    #[serde(borrow)]
     user: Option<UnitAccount<'a>>,
     /// The group that the command runs as.
-    #[serde(borrow)]
     group: Option<UnitAccount<'a>>,
     /// The working directory of the command.
-    #[serde(borrow)]
     working_directory: Option<UnitDirectory<'a>>,
     /// The unit that it starts, in place of 'command'.
-    #[serde(borrow)]
     unit: Option<UnitName<'a>>,
     /// Whether the timer starts at boot.
     #[serde(default = "is_wanted")]
@@ -95,7 +78,6 @@ struct Properties<'a> {
     /// Whether the timer runs; 'running' if not stated. Not compared below another root.
     state: Option<Activity>,
     /// Whether the timer exists. If false, it is stopped and both unit files are removed; with 'unit' only that of the timer.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -105,24 +87,15 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if is_other_kind || self.stem().is_empty() {
             return Err(invalid("name", "'name' must be the name of a timer, such as \"backup\""));
         }
-        exclusive(("command", self.command.is_some()), ("unit", self.unit.is_some()))?;
         let of_command = [("user", self.user.is_some()), ("group", self.group.is_some())];
         let of_command = of_command.into_iter().chain([("workingDirectory", self.working_directory.is_some())]);
-        of_command.into_iter().try_for_each(|stated| exclusive(("unit", self.unit.is_some()), stated))?;
-        if !self.exist {
-            return Ok(());
-        }
-        if !self.settings().has_time() {
-            return Err(required(&["onCalendar", "onBootSec", "onActiveSec", "onStartupSec"]));
-        }
-        if self.command.is_none() && self.unit.is_none() { Err(required(&["command", "unit"])) } else { Ok(()) }
+        of_command.into_iter().try_for_each(|stated| exclusive(("unit", self.unit.is_some()), stated))
     }
 }
 
 /// `Stead/Timer` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Timers::default()))?;
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Timers::default()))
 }
 
 /// Carries out `Stead/Timer`: what `Stead/Service` would do with the two units.

@@ -58,12 +58,6 @@ impl Settings {
         Some(Self(found))
     }
 
-    /// Whether they say when it runs.
-    pub(super) fn has_time(&self) -> bool {
-        let first = ["onCalendar", "onActiveSec", "onBootSec", "onStartupSec"];
-        first.iter().any(|name| self.0.contains_key(name))
-    }
-
     /// Whether the file of the timer, or that of its service, says something else.
     pub(super) fn differ_in(&self, found: &Self, in_timer: bool) -> bool {
         let of_service = |name: &str| SERVICE.iter().any(|(property, _)| *property == name);

@@ -2,40 +2,33 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::diag::nearest;
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{self, Kind, Ownership, Place};
 
+use crate::declared::Declared as _;
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
 use crate::input::{blocked, read, read_each};
 use crate::part::lines::{InForce, put_entry};
 use crate::text::ZoneName;
-use crate::{ALL, BuiltIn, Profile, pending, reply, schema};
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/Timezone",
-    description: "The time zone of the machine.",
-    example: include_str!("example.yaml"),
-    tags: &["linux", "time", "timezone"],
-    capabilities: Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
-    schema: schema::of::<Properties<'_>>,
-};
+use crate::{ALL, BuiltIn, pending, reply};
 
 /// The time zone of the machine: the symbolic link /etc/localtime and, where the system has it, the file /etc/timezone.
 /// Without the link the time zone is UTC. A copy of a time zone in place of the link is replaced.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(title = "Stead/Timezone")]
+#[resource(
+    "Stead/Timezone",
+    about = "The time zone of the machine.",
+    tags("linux", "time", "timezone"),
+    capabilities = Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
+)]
 struct Properties<'a> {
     /// The name of the time zone below /usr/share/zoneinfo, such as Europe/Berlin.
-    #[serde(borrow)]
     name: ZoneName<'a>,
 }
 
@@ -43,7 +36,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/Timezone` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Timezones { files: Files::new(locks) }))
+    Properties::built_in(Arc::new(Timezones { files: Files::new(locks) }))
 }
 
 const LINK: &str = "/etc/localtime";

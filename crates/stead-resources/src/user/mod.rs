@@ -3,35 +3,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::manifest::{Capabilities, SecretForm};
+use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, REDACTED, Value};
+use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
+use crate::declared::Declared as _;
 use crate::input::{blocked, read, read_each};
 use crate::pending;
 use crate::text::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
+use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod home;
 mod password;
 
 use home::HomeStep;
-
-const PROFILE: Profile = Profile {
-    type_name: "Stead/User",
-    description: "A user account.",
-    example: include_str!("example.yaml"),
-    tags: &["account", "linux", "user"],
-    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
-    schema: schema::of::<Properties<'_>>,
-};
 
 /// The fields of passwd(5).
 const UID: usize = 2;
@@ -43,44 +34,41 @@ const SHELL: usize = 6;
 /// An account of the system's own databases. Numbers, home and shell that are not stated come from /etc/login.defs and
 /// /etc/default/useradd, as with useradd; no ranges are added to /etc/subuid and /etc/subgid. Without a password it is
 /// locked. It is changed under the lock that useradd takes.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(title = "Stead/User")]
+#[resource(
+    "Stead/User",
+    about = "A user account.",
+    tags("account", "linux", "user"),
+    capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
+)]
 struct Properties<'a> {
     /// The name of the user.
-    #[serde(borrow)]
+    #[property(key)]
     name: NewAccountName<'a>,
     /// The uid. By default the next free one. The uid of a user is not changed, since files belong to it.
     uid: Option<u32>,
     /// The primary group, by name or gid; it must exist. By default a new user gets a group of its own name, where
     /// login.defs says so.
-    #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// The supplementary groups, which must exist.
-    #[serde(borrow)]
     groups: Option<Vec<NewAccountName<'a>>>,
     /// minimum: the user stays in other groups; exact: it leaves them.
+    #[property(option)]
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true, "default" = "minimum"))]
+    #[schemars(extend("default" = "minimum"))]
     membership: Membership,
     /// The comment field, usually the full name.
-    #[serde(borrow)]
     comment: Option<Field<'a>>,
     /// The home directory. It is not moved when this changes.
-    #[serde(borrow)]
     home: Option<HomePath<'a>>,
     /// The login shell.
-    #[serde(borrow)]
     shell: Option<Field<'a>>,
     /// The hash of its password, as crypt(5) describes, or '*' for none. It is never shown. Give it as a
     /// parameter of type secureString, so that it is not in the document either.
-    #[serde(borrow)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option, secret)]
     password_hash: Option<PasswordHash<'a>>,
     /// Whether the password is locked: no password is accepted.
     locked: Option<bool>,
     /// The day on which the account expires, as 2027-12-31, or never.
-    #[serde(borrow)]
     expires: Option<Expiry<'a>>,
     /// Minimum days between changes of the password; -1 for none.
     password_minimum_age: Option<i32>,
@@ -89,19 +77,16 @@ struct Properties<'a> {
     /// Days of warning before the password expires; -1 for none.
     password_warning: Option<i32>,
     /// Whether a new user gets a uid of the system range, and no home unless 'createHome' is true.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     system: bool,
     /// Whether the home of a new user is created, as a copy of /etc/skel. By default it is, but for system accounts. An
     /// existing directory is left alone.
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     create_home: Option<bool>,
     /// Whether the home is removed with the user, with everything in it.
-    #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[property(option)]
     remove_home: bool,
     /// Whether the user exists.
-    #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
@@ -122,9 +107,7 @@ const STATED: [&str; 9] = [
 
 /// `Stead/User` as it is registered.
 pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
-    let built_in =
-        with_secrets(PROFILE.built_in(Arc::new(Users { lock: lock.clone() }))?, &[("passwordHash", SecretForm::Whole)]);
-    Some(BuiltIn { keys: &["name"], ..built_in })
+    Properties::built_in(Arc::new(Users { lock: lock.clone() }))
 }
 
 /// Carries out `Stead/User`.

@@ -59,13 +59,13 @@ impl Served {
         answer
     }
 
-    /// Ends the session, in which at most 256 MiB were used at any time.
-    fn ends_small(mut self, what: &str) {
+    /// Ends the session, in which at most so many MiB were used at any time.
+    fn ends_below(mut self, most: u64, what: &str) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
         let kibibytes: u64 = peak.trim_end_matches(" kB").parse().unwrap();
         let _ = writeln!(std::io::stderr(), "{what}: {} MiB at most", kibibytes >> 10);
-        assert!(kibibytes <= 256 << 10, "{what}: {peak}");
+        assert!(kibibytes <= most << 10, "{what}: {peak}");
         assert!(self.ask(r#"{"id":3,"method":"shutdown"}"#).contains("\"result\":null"));
         assert!(self.program.wait().unwrap().success());
     }
@@ -285,7 +285,7 @@ fn are_answered<const COUNT: usize>(what: &str, templates: [(String, &str); COUN
         let is_answered = serde_json::from_str::<Json>(&answer).is_ok_and(|answer| answer["id"] == 2);
         assert!(is_answered && answer.contains(expected), "{shown}: {answer}");
     }
-    served.ends_small(what);
+    served.ends_below(256, what);
 }
 
 /// Of what a template makes on its way, as of what it yields, only so much is made; and nothing is so deep or long that it ends the
@@ -416,7 +416,7 @@ fn a_request_costs_little_however_it_is_made() {
         let answer = served.ask(&request);
         assert!(answer.contains(expected), "{expected}: {}", answer.get(..300).unwrap_or(&answer));
     }
-    served.ends_small("requests");
+    served.ends_below(256, "requests");
     let output = fed_within(600_000, &place, &["serve", "--stdio"], &text(63 << 20));
     assert!(output.stderr.contains("a request is too long"), "{} {}", output.exit, output.stderr);
 }
@@ -426,16 +426,16 @@ fn a_request_costs_little_however_it_is_made() {
 fn long_answers_cost_little_however_many_there_are() {
     let place = Place::new();
     let mut served = Served::start(&place);
-    let call = r#"{"type":"Stead/Command","properties":{"get":"head -c 3000000 /dev/zero | tr '\\0' a"}}"#;
+    let call = r#"{"type":"Stead/Command","properties":{"get":"head -c 4000000 /dev/zero | tr '\\0' a"}}"#;
     for id in 10..70 {
         writeln!(served.input, r#"{{"id":{id},"method":"get","params":{call}}}"#).unwrap();
     }
     for _ in 10..70 {
         let mut answer = String::new();
         served.answers.read_line(&mut answer).unwrap();
-        assert!(answer.len() > 3_000_000, "{}", answer.get(..300).unwrap_or(&answer));
+        assert!(answer.len() > 4_000_000, "{}", answer.get(..300).unwrap_or(&answer));
     }
-    served.ends_small("long answers");
+    served.ends_below(512, "long answers");
 }
 
 /// No memory is reserved for a length that an editor only announces.

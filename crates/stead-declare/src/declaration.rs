@@ -1,0 +1,251 @@
+//! The struct, and what is made of it.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Fields, Generics, LitStr, Result, Token, Visibility, parenthesized,
+};
+
+use crate::field::{Property, Role, Secret};
+
+/// What is in the parentheses of the attribute.
+pub(crate) struct Arguments {
+    type_name: LitStr,
+    title: Option<LitStr>,
+    about: Option<LitStr>,
+    example: Option<LitStr>,
+    tags: Vec<LitStr>,
+    capabilities: Option<Expr>,
+    schema: Option<Expr>,
+    has_states: bool,
+    /// Fields of which at most one may be stated.
+    exclusive: Vec<Vec<Ident>>,
+    /// Fields of which an instance that is to exist states one, and with true every instance.
+    any: Vec<(Vec<Ident>, bool)>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut arguments = Self {
+            type_name: input.parse()?,
+            title: None,
+            about: None,
+            example: None,
+            tags: Vec::new(),
+            capabilities: None,
+            schema: None,
+            has_states: false,
+            exclusive: Vec::new(),
+            any: Vec::new(),
+        };
+        while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            arguments.take(input)?;
+        }
+        Ok(arguments)
+    }
+}
+
+impl Arguments {
+    fn take(&mut self, input: ParseStream<'_>) -> Result<()> {
+        let word: Ident = input.parse()?;
+        match word.to_string().as_str() {
+            "state" => self.has_states = true,
+            "tags" => self.tags = listed(input)?,
+            "exclusive" => self.exclusive.push(listed(input)?),
+            "any" => self.any.push((listed(input)?, false)),
+            "always_any" => self.any.push((listed(input)?, true)),
+            "title" => self.title = Some(assigned(input)?),
+            "about" => self.about = Some(assigned(input)?),
+            "example" => self.example = Some(assigned(input)?),
+            "schema" => self.schema = Some(assigned(input)?),
+            "capabilities" => self.capabilities = Some(assigned(input)?),
+            _ => {
+                let known = "about, example, tags, capabilities, schema, title, exclusive, any, always_any or state";
+                return Err(Error::new(word.span(), format!("expected {known}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn assigned<T: Parse>(input: ParseStream<'_>) -> Result<T> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// What is in parentheses behind a word.
+fn listed<T: Parse>(input: ParseStream<'_>) -> Result<Vec<T>> {
+    let list;
+    parenthesized!(list in input);
+    Ok(Punctuated::<T, Token![,]>::parse_terminated(&list)?.into_iter().collect())
+}
+
+/// A struct of properties with what is declared of it.
+pub(crate) struct Declaration {
+    arguments: Arguments,
+    attributes: Vec<Attribute>,
+    visibility: Visibility,
+    ident: Ident,
+    generics: Generics,
+    properties: Vec<Property>,
+}
+
+impl Declaration {
+    pub(crate) fn read(arguments: Arguments, input: DeriveInput) -> Result<Self> {
+        let Data::Struct(data) = input.data else {
+            return Err(Error::new_spanned(input.ident, "the properties of a resource are a struct"));
+        };
+        let Fields::Named(fields) = data.fields else {
+            return Err(Error::new_spanned(input.ident, "the properties of a resource have names"));
+        };
+        let properties = fields.named.into_iter().map(Property::read).collect::<Result<_>>()?;
+        let (attributes, visibility, ident, generics) = (input.attrs, input.vis, input.ident, input.generics);
+        Ok(Self { arguments, attributes, visibility, ident, generics, properties })
+    }
+
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        let Self { arguments, attributes, visibility, ident, generics, properties } = &self;
+        let title = arguments.title.as_ref().unwrap_or(&arguments.type_name);
+        let fields = properties.iter().map(Property::field);
+        let (names, declared, states) = (self.names(), self.declared(), self.states());
+        quote! {
+            #[derive(::serde::Deserialize, ::schemars::JsonSchema)]
+            #(#attributes)*
+            #[serde(deny_unknown_fields)]
+            #[schemars(title = #title)]
+            #visibility struct #ident #generics {
+                #(#fields,)*
+            }
+            #names
+            #declared
+            #states
+        }
+    }
+
+    /// The names of the properties, as constants of the struct.
+    fn names(&self) -> TokenStream {
+        let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
+        let constants = self.properties.iter().map(|property| {
+            let (constant, name) = (property.constant(), &property.name);
+            let doc = format!("The name of the property `{name}`.");
+            quote! {
+                #[doc = #doc]
+                pub(crate) const #constant: &'static str = #name;
+            }
+        });
+        quote! {
+            #[allow(dead_code, reason = "not every name is needed by itself")]
+            impl #in_impl #ident #of_type #bounds {
+                #(#constants)*
+            }
+        }
+    }
+
+    fn declared(&self) -> TokenStream {
+        let Arguments { type_name, about, example, tags, capabilities, schema, .. } = &self.arguments;
+        let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
+        let about = about.as_ref().map_or_else(|| quote!(""), |about| quote!(#about));
+        let example = example.as_ref().map_or_else(|| quote!("example.yaml"), |example| quote!(#example));
+        let capabilities = capabilities.as_ref().map_or_else(|| quote!(crate::ALL_BUT_EXPORT), |it| quote!(#it));
+        let schema = schema.as_ref().map_or_else(|| quote!(crate::schema::of::<Self>), |it| quote!(#it));
+        let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
+        let printed = self.names_of(|it| it.role == Role::Printed);
+        let printed = printed.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
+        let secrets = self.properties.iter().filter_map(|property| {
+            let form = match property.secret? {
+                Secret::Whole => quote!(Whole),
+                Secret::Credentials => quote!(Credentials),
+            };
+            let name = &property.name;
+            Some(quote!((#name, ::stead_core::manifest::SecretForm::#form)))
+        });
+        let related = self.related();
+        let exist = self.properties.iter().any(|it| it.role == Role::Exist);
+        let exist = if exist { quote!(self.exist) } else { quote!(true) };
+        quote! {
+            impl #in_impl crate::declared::Declared for #ident #of_type #bounds {
+                const PROFILE: crate::Profile = crate::Profile {
+                    type_name: #type_name,
+                    description: #about,
+                    example: include_str!(#example),
+                    tags: &[#(#tags),*],
+                    capabilities: #capabilities,
+                    schema: #schema,
+                };
+                const KEYS: &'static [&'static str] = &[#(#keys),*];
+                const PRINTED: Option<&'static str> = #printed;
+                const SHOWN: &'static [&'static str] = &[#(#shown),*];
+                const SECRETS: &'static [(&'static str, ::stead_core::manifest::SecretForm)] = &[#(#secrets),*];
+
+                fn exists(&self) -> bool {
+                    #exist
+                }
+
+                fn related(&self) -> Result<(), ::stead_core::call::Failure> {
+                    #related
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// The checks of what properties exclude and require.
+    fn related(&self) -> TokenStream {
+        let name = |field: &Ident| self.properties.iter().find(|it| it.ident == *field).map(|it| it.name.as_str());
+        let pairs = self.arguments.exclusive.iter().flat_map(|group| {
+            group
+                .iter()
+                .enumerate()
+                .flat_map(|(at, first)| group.iter().skip(at + 1).map(move |second| (first, second)))
+        });
+        let exclusive = pairs.map(|(first, second)| {
+            let (one, other) = (name(first), name(second));
+            quote!(crate::input::exclusive((#one, self.#first.is_some()), (#other, self.#second.is_some()))?;)
+        });
+        let any = self.arguments.any.iter().map(|(group, always)| {
+            let names = group.iter().map(name);
+            let needed = if *always { quote!(true) } else { quote!(self.exist) };
+            quote! {
+                if #needed && #(self.#group.is_none())&&* {
+                    return Err(crate::input::required(&[#(#names),*]));
+                }
+            }
+        });
+        let required = self.properties.iter().filter(|it| it.is_required).map(|it| (&it.ident, &it.name));
+        let required = required
+            .map(|(field, name)| quote!(crate::input::required_if(self.exist, &[(#name, self.#field.is_some())])?;));
+        quote!(#(#exclusive)* #(#any)* #(#required)*)
+    }
+
+    /// What the struct states, where that is asked for.
+    fn states(&self) -> Option<TokenStream> {
+        let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
+        let values = |of: fn(Role) -> bool| {
+            self.properties.iter().filter(move |property| of(property.role)).map(|property| {
+                let (field, name) = (&property.ident, &property.name);
+                quote!((#name, crate::declared::ToValue::to_value(&self.#field)))
+            })
+        };
+        let identity = values(|role| matches!(role, Role::Key | Role::Identity));
+        let stated = values(|role| role == Role::State);
+        self.arguments.has_states.then(|| {
+            quote! {
+                impl #in_impl crate::declared::States for #ident #of_type #bounds {
+                    fn identified(&self) -> ::stead_core::value::Object {
+                        crate::reply::stated([#(#identity),*])
+                    }
+
+                    fn stated(&self) -> ::stead_core::value::Object {
+                        crate::reply::stated([#(#stated),*])
+                    }
+                }
+            }
+        })
+    }
+
+    fn names_of(&self, wanted: fn(&Property) -> bool) -> Vec<&str> {
+        self.properties.iter().filter(|property| wanted(property)).map(|property| property.name.as_str()).collect()
+    }
+}

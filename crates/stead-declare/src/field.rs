@@ -1,0 +1,144 @@
+//! One property.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use syn::parse::ParseStream;
+use syn::{Attribute, Error, Field, LitStr, Result, Token, Type};
+
+/// What a property is to its resource.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Key,
+    Identity,
+    State,
+    Option,
+    Shown,
+    Printed,
+    Exist,
+}
+
+/// How far a property is secret.
+#[derive(Clone, Copy)]
+pub(crate) enum Secret {
+    Whole,
+    Credentials,
+}
+
+/// A property as its field declares it.
+pub(crate) struct Property {
+    field: Field,
+    /// The identifier of the field.
+    pub(crate) ident: Ident,
+    /// Its name in documents.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) is_required: bool,
+    pub(crate) secret: Option<Secret>,
+}
+
+impl Property {
+    pub(crate) fn read(mut field: Field) -> Result<Self> {
+        let ident = field.ident.clone().ok_or_else(|| Error::new_spanned(&field, "a property has a name"))?;
+        let is_exist = ident == "exist";
+        let name = if is_exist { "_exist".to_owned() } else { camel_case(&ident.to_string()) };
+        let role = if is_exist { Role::Exist } else { Role::State };
+        let own: Vec<Attribute> = field.attrs.extract_if(.., |each| each.path().is_ident("property")).collect();
+        let mut property = Self { field, ident, name, role, is_required: false, secret: None };
+        for attribute in own {
+            attribute.parse_nested_meta(|meta| property.take(&meta))?;
+        }
+        Ok(property)
+    }
+
+    fn take(&mut self, meta: &syn::meta::ParseNestedMeta<'_>) -> Result<()> {
+        let word = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
+        match word.as_str() {
+            "key" => self.role = Role::Key,
+            "identity" => self.role = Role::Identity,
+            "option" => self.role = Role::Option,
+            "shown" => self.role = Role::Shown,
+            "printed" => self.role = Role::Printed,
+            "required" => self.is_required = true,
+            "secret" => self.secret = Some(Secret::Whole),
+            "credentials" => self.secret = Some(Secret::Credentials),
+            "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
+            _ => {
+                let known = "key, identity, option, shown, printed, required, secret, credentials or name";
+                return Err(meta.error(format!("expected {known}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The constant with its name.
+    pub(crate) fn constant(&self) -> Ident {
+        let text = self.ident.to_string();
+        format_ident!("{}", text.strip_prefix("r#").unwrap_or(&text).to_uppercase(), span = self.ident.span())
+    }
+
+    /// The field with the attributes that readers and schemas need.
+    pub(crate) fn field(&self) -> TokenStream {
+        let field = &self.field;
+        let name = &self.name;
+        let is_bool = matches!(&field.ty, Type::Path(path) if path.path.is_ident("bool"));
+        let serde = |word| has(&field.attrs, "serde", word);
+        let borrow = (has_lifetime(&field.ty) && !serde("borrow")).then(|| quote!(#[serde(borrow)]));
+        let default = match (self.role, serde("default")) {
+            (Role::Exist, false) => Some(quote!(#[serde(default = "crate::is_wanted")])),
+            (_, false) if is_bool => Some(quote!(#[serde(default)])),
+            _ => None,
+        };
+        let write_only = (self.role == Role::Option).then(|| quote!(#[schemars(extend("writeOnly" = true))]));
+        let reported = is_reported(&field.ty).then(
+            || quote!(#[allow(dead_code, reason = "declared for the schema, and for what is said where it is stated")]),
+        );
+        quote!(#[serde(rename = #name)] #borrow #default #write_only #reported #field)
+    }
+}
+
+/// Returns whether a list of attributes of a macro has a word.
+fn has(attributes: &[Attribute], of: &str, word: &str) -> bool {
+    let lists = attributes.iter().filter(|each| each.path().is_ident(of));
+    let mut found = false;
+    for attribute in lists {
+        // What is not understood here is for the macro itself to refuse.
+        let _ = attribute.parse_nested_meta(|meta| {
+            found |= meta.path.is_ident(word);
+            skip_value(meta.input)
+        });
+    }
+    found
+}
+
+fn skip_value(input: ParseStream<'_>) -> Result<()> {
+    if input.peek(Token![=]) {
+        input.parse::<Token![=]>()?;
+        input.parse::<syn::Lit>()?;
+    }
+    Ok(())
+}
+
+/// Returns whether a property is reported and cannot be stated.
+fn is_reported(ty: &Type) -> bool {
+    quote!(#ty).to_string().contains("ReadOnly <")
+}
+
+fn has_lifetime(ty: &Type) -> bool {
+    fn any(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            proc_macro2::TokenTree::Punct(punct) => punct.as_char() == '\'',
+            proc_macro2::TokenTree::Group(group) => any(group.stream()),
+            _ => false,
+        })
+    }
+    any(quote!(#ty))
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.trim_start_matches("r#").split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let mut letters = word.chars();
+        name + &letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default() + letters.as_str()
+    })
+}
