@@ -29,6 +29,13 @@ pub(super) enum Decision {
     Call(Box<Call>),
 }
 
+/// Whether the rest of a run may bring what an instance lacks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    MayChange,
+    Stay,
+}
+
 /// The obstacle to evaluating a condition or properties.
 enum Trouble {
     Halt(Halt),
@@ -210,12 +217,31 @@ impl Run {
     }
 
     /// Returns what follows from a response; `None` while that is open.
-    pub(super) fn judge(&self, id: NodeId, now: Timestamp) -> Option<EventKind> {
+    pub(super) fn judge(&self, id: NodeId, now: Timestamp, others: Others) -> Option<EventKind> {
         let response = self.report.record(id).undecided()?;
-        Some(match self.verdict(id, response, now) {
+        Some(match self.verdict(id, response, now, others) {
             Verdict::GiveUp => self.settle(id, self.status_after(id, response)),
             Verdict::RetryAfter(wait) => self.run_again(id, now, wait),
         })
+    }
+
+    /// Returns what follows from the responses of those that are run again one by one. Where something has changed for some that are
+    /// blocked, they are tried before anything is decided about the others: they may bring what those lack.
+    pub(super) fn judge_each(&self, now: Timestamp) -> Vec<EventKind> {
+        let mut decidable: Vec<NodeId> = self.unrealized.keys().copied().collect();
+        let mut others = Others::MayChange;
+        if !self.blocked.is_empty() && !self.is_busy(now) {
+            others = self.others();
+            let (changed, same): (Vec<NodeId>, Vec<NodeId>) =
+                self.blocked.keys().copied().partition(|id| self.is_tried_at_once(*id));
+            decidable.extend(if changed.is_empty() || self.report.cancelled {
+                [changed, same].concat()
+            } else {
+                changed
+            });
+            decidable.sort_unstable();
+        }
+        decidable.into_iter().filter_map(|id| self.judge(id, now, others)).collect()
     }
 
     /// Returns what follows from the responses of those that are run again together: nothing is run again while some of them end,
@@ -223,9 +249,10 @@ impl Run {
     pub(super) fn judge_together(&self, now: Timestamp) -> Vec<EventKind> {
         let mut waits = Vec::new();
         let mut ended = Vec::new();
-        for id in self.unrealized.keys() {
+        let others = self.others();
+        for id in self.unrealized.keys().chain(self.blocked.keys()) {
             let Some(response) = self.report.record(*id).undecided() else { continue };
-            match self.verdict(*id, response, now) {
+            match self.verdict(*id, response, now, others) {
                 Verdict::GiveUp => ended.push(self.settle(*id, self.status_after(*id, response))),
                 Verdict::RetryAfter(wait) => waits.push((*id, wait)),
             }
@@ -247,39 +274,44 @@ impl Run {
         !is_final && !self.report.cancelled && self.can_heal(id, response)
     }
 
-    fn verdict(&self, id: NodeId, response: &Response, now: Timestamp) -> Verdict {
+    fn verdict(&self, id: NodeId, response: &Response, now: Timestamp, others: Others) -> Verdict {
         if !self.is_open(id, response) {
             return Verdict::GiveUp;
         }
-        let (node, record) = (self.graph.node(id), self.report.record(id));
-        if let Some(left) =
-            record.due().and_then(|due| Duration::try_from(due - now).ok()).filter(|left| !left.is_zero())
-        {
+        let due = self.report.record(id).due().and_then(|due| Duration::try_from(due - now).ok());
+        if let Some(left) = due.filter(|left| !left.is_zero()) {
             return Verdict::RetryAfter(left);
         }
-        if self.is_blocked(id) {
-            if self.has_changed_since(id) {
-                // What it lacks may be there now.
-                return Verdict::RetryAfter(Duration::ZERO);
-            }
-            if !self.is_stirred && !self.may_others_change(id) {
-                return Verdict::GiveUp;
-            }
+        if self.is_tried_at_once(id) {
+            return Verdict::RetryAfter(Duration::ZERO);
         }
+        if self.is_blocked(id) && others == Others::Stay {
+            return Verdict::GiveUp;
+        }
+        let ask = || self.policy.after(&self.attempt(id, response));
+        let asked = self.unrealized.get(&id).or_else(|| self.blocked.get(&id));
+        asked.map_or_else(ask, |answered| *answered.get_or_init(ask))
+    }
+
+    fn attempt<'a>(&'a self, id: NodeId, response: &'a Response) -> Attempt<'a> {
+        let (node, record) = (self.graph.node(id), self.report.record(id));
         let extra_tries = self.extra_tries.get(&id).copied().unwrap_or_default();
-        let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
-        let ask = || {
-            self.policy.after(&Attempt {
-                instance: &node.path,
-                retries: record.retries,
-                repeats: record.repeats().saturating_sub(extra_tries),
-                re_runs: self.report.re_runs,
-                response,
-                stated_wait,
-                usual_wait: node.manifest.reconcile_wait,
-            })
-        };
-        self.unrealized.get(&id).map_or_else(ask, |answered| *answered.get_or_init(ask))
+        Attempt {
+            instance: &node.path,
+            retries: record.retries,
+            repeats: record.repeats().saturating_sub(extra_tries),
+            re_runs: self.report.re_runs,
+            response,
+            stated_wait: self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value),
+            usual_wait: node.manifest.reconcile_wait,
+        }
+    }
+
+    /// Returns whether what an instance lacks may be there now, and it may be run again.
+    fn is_tried_at_once(&self, id: NodeId) -> bool {
+        let response = self.report.record(id).response.as_deref();
+        let is_exhausted = |response| self.policy.is_exhausted(&self.attempt(id, response));
+        self.is_blocked(id) && self.has_changed_since(id) && !response.is_some_and(is_exhausted)
     }
 
     /// Returns whether an instance waits for a change by others alone, and the policy gives it up if there is none.
@@ -294,8 +326,9 @@ impl Run {
     }
 
     /// Returns whether anything is under way, or can be begun or settled at once: it may change what others lack.
-    pub(super) fn is_busy(&self) -> bool {
-        !self.in_flight.is_empty() || !self.undecided.is_empty() || self.readiness.queues.is_any_ready()
+    fn is_busy(&self, now: Timestamp) -> bool {
+        let queues = &self.readiness.queues;
+        !self.in_flight.is_empty() || !self.undecided.is_empty() || queues.is_any_ready() || queues.is_any_due(now)
     }
 
     /// Returns whether something was changed since an instance was last tried.
@@ -319,10 +352,14 @@ impl Run {
         was_set && began && !self.graph.node(id).manifest.promises.bounded
     }
 
-    /// Returns whether another instance is run again that is not blocked itself.
-    fn may_others_change(&self, id: NodeId) -> bool {
-        let pending = self.unrealized.keys().copied().chain(self.readiness.queues.backing_off());
-        pending.filter(|other| *other != id).any(|other| !self.is_blocked(other))
+    /// Returns whether the rest of the run may bring what instances that are blocked lack, while nothing is under way: what was set
+    /// may go on changing it, or something is run again that is not blocked itself.
+    fn others(&self) -> Others {
+        let is_run_again = || self.readiness.queues.backing_off().any(|other| !self.is_blocked(other));
+        match self.is_stirred || !self.unrealized.is_empty() || is_run_again() {
+            true => Others::MayChange,
+            false => Others::Stay,
+        }
     }
 
     /// The instances that ended as they were because the policy gave up on them: another run may realize them.
@@ -424,7 +461,7 @@ impl Run {
             let event = match (self.gate(*id), pending) {
                 (Gate::Unknown(other), _) => Some(self.settle(*id, Status::Unknown(self.path(other)))),
                 (_, Some(pending)) => Some(self.unless_enabled(*id, pending)),
-                (_, None) => self.judge(*id, now),
+                (_, None) => self.judge(*id, now, Others::MayChange),
             };
             let Some(event) = event else { break };
             let changes_nothing = matches!(event, EventKind::Settled { status: Status::InState, .. });

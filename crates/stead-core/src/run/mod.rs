@@ -42,7 +42,7 @@ use crate::report::{Phase, Report, Totals};
 use crate::text::Sources;
 use crate::value::{Seal, Value};
 
-use decide::Decision;
+use decide::{Decision, Others};
 use forecast::{Certainty, Forecast};
 pub use owed::{Acting, Owed};
 use pending_failure::PendingFailure;
@@ -255,6 +255,8 @@ pub struct Run {
     undecided: BTreeSet<NodeId>,
     /// Those that another run can help, with what was answered about it: a policy is asked once.
     unrealized: BTreeMap<NodeId, OnceLock<Verdict>>,
+    /// Those that wait for a change by others: nothing is decided about them while anything is under way.
+    blocked: BTreeMap<NodeId, OnceLock<Verdict>>,
     in_flight: BTreeSet<NodeId>,
     unsettled: usize,
     /// How many calls have changed something.
@@ -290,6 +292,7 @@ impl Run {
             unsettled: selected,
             undecided: BTreeSet::new(),
             unrealized: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             in_flight: BTreeSet::new(),
             changes: 0,
             changes_before: BTreeMap::new(),
@@ -406,15 +409,13 @@ impl Run {
         } else if self.taken_over {
             next.events.push(EventKind::Resumed);
         } else {
-            next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now)));
+            next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now, Others::MayChange)));
             next.events.extend(self.predicted(now));
             // A policy is asked when something is pending, and not before.
-            let is_pending = !self.unrealized.is_empty();
+            let is_pending = !self.unrealized.is_empty() || !self.blocked.is_empty();
             let together = is_pending && self.policy.pace() == Pace::Together && !self.report.cancelled;
             if is_pending && !together {
-                let is_busy = self.is_busy();
-                let decidable = self.unrealized.keys().filter(|id| !is_busy || !self.is_blocked(**id));
-                next.events.extend(decidable.filter_map(|id| self.judge(*id, now)));
+                next.events.extend(self.judge_each(now));
             }
             if next.is_idle() && !self.report.suspended {
                 self.begin(now, room, &mut next);
@@ -546,8 +547,9 @@ impl Run {
         let report = &self.report;
         let is_forgotten = |id: &NodeId| report.record(*id).undecided().is_none();
         let forgotten = self.undecided.extract_if(.., |id| is_forgotten(id));
-        let unrealized = self.unrealized.extract_if(.., |id, _| is_forgotten(id)).map(|(id, _)| id);
-        let forgotten = forgotten.chain(unrealized);
+        let unrealized = self.unrealized.extract_if(.., |id, _| is_forgotten(id));
+        let unrealized = unrealized.chain(self.blocked.extract_if(.., |id, _| is_forgotten(id)));
+        let forgotten = forgotten.chain(unrealized.map(|(id, _)| id));
         let predictions = &mut self.predictions;
         let unpredicted = predictions.extract_if(.., |(_, id), _| report.record(*id).undecided().is_none());
         let forgotten = forgotten.chain(unpredicted.map(|((_, id), _)| id));
@@ -568,6 +570,7 @@ impl Run {
     fn decided(&mut self, id: NodeId) {
         self.undecided.remove(&id);
         self.unrealized.remove(&id);
+        self.blocked.remove(&id);
     }
 
     fn started(&mut self, id: NodeId) {
@@ -589,7 +592,8 @@ impl Run {
         } else if self.mode.execution == Execution::WhatIf {
             self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome).map(Box::new));
         } else if self.is_open(id, response) {
-            self.unrealized.insert(id, OnceLock::new());
+            let waiting = if self.is_blocked(id) { &mut self.blocked } else { &mut self.unrealized };
+            waiting.insert(id, OnceLock::new());
         } else {
             self.undecided.insert(id);
         }

@@ -50,10 +50,16 @@ pub trait Policy: Send + Sync {
     }
 
     /// Returns whether it gives up an instance that is [blocked](crate::call::Failure::is_blocked) once nothing else of the run can
-    /// change that. Until then it is not asked about the instance.
+    /// change that, without being asked. It is not asked either where something has changed since the last try: that is tried at
+    /// once, unless the instance [was run as often as it may be](Self::is_exhausted).
     ///
     /// Assumptions: the answer is the same throughout a run.
     fn gives_up_blocked(&self) -> bool {
+        false
+    }
+
+    /// Returns whether an instance was run again as often as it may be, whatever changes.
+    fn is_exhausted(&self, _: &Attempt<'_>) -> bool {
         false
     }
 

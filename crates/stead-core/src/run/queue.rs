@@ -104,6 +104,11 @@ impl Queues {
         self.limits.iter().any(|queue| !queue.ready.is_empty())
     }
 
+    /// Returns whether a node that backed off is due.
+    pub(super) fn is_any_due(&self, now: Timestamp) -> bool {
+        self.limits.iter().any(|queue| queue.backing_off.first().is_some_and(|(until, _)| *until <= now))
+    }
+
     /// The nodes that back off.
     pub(super) fn backing_off(&self) -> impl Iterator<Item = NodeId> {
         self.limits.iter().flat_map(|queue| &queue.backing_off).map(|(_, (_, id))| *id)

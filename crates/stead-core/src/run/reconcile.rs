@@ -107,11 +107,6 @@ impl Reconciler {
         Self { pace, rule: Arc::new(rule), max_re_runs: Self::MAX_RE_RUNS, wait, min_wait, seed: 0 }
     }
 
-    /// Returns whether an instance was run again as often as it may be.
-    pub fn is_exhausted(&self, attempt: &Attempt<'_>) -> bool {
-        self.re_runs(attempt) >= self.max_re_runs
-    }
-
     /// Returns how long an instance waits before it is run again.
     pub fn wait(&self, attempt: &Attempt<'_>) -> Duration {
         let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
@@ -139,6 +134,10 @@ impl Policy for Reconciler {
 
     fn pace(&self) -> Pace {
         self.pace
+    }
+
+    fn is_exhausted(&self, attempt: &Attempt<'_>) -> bool {
+        self.re_runs(attempt) >= self.max_re_runs
     }
 
     /// A wait that is stated is a wish to wait for others.

@@ -280,9 +280,16 @@ impl ProgramReconciler {
     }
 }
 
+impl ProgramReconciler {
+    /// The default one with the pace of the program.
+    fn default(&self) -> Reconciler {
+        Reconciler { pace: self.pace(), ..self.default.clone() }
+    }
+}
+
 impl Policy for ProgramReconciler {
     fn after(&self, attempt: &Attempt<'_>) -> Verdict {
-        let default = Reconciler { pace: self.pace(), ..self.default.clone() };
+        let default = self.default();
         let wait = default.wait(attempt);
         let ends_by_rule = || self.rule.as_ref().is_some_and(|rule| !rule.is_pending(attempt, wait));
         if default.is_exhausted(attempt) || ends_by_rule() {
@@ -296,6 +303,10 @@ impl Policy for ProgramReconciler {
 
     fn pace(&self) -> Pace {
         self.program.pace().unwrap_or(self.default.pace)
+    }
+
+    fn is_exhausted(&self, attempt: &Attempt<'_>) -> bool {
+        self.default().is_exhausted(attempt)
     }
 
     fn end(&self) {

@@ -68,7 +68,8 @@ Among the reasons:
 - something of another kind is there, and is left alone. The message says how to remove it;
 - a right is missing, the file system is full or can only be read.
 
-What is missing or in the way is tried again only when another instance of the run has changed something, or where a wait is stated.
+What is missing or in the way is given up once nothing else of the run can change that; see docs/reconciliation.md. Where a
+wait is stated it is tried again as everything else.
 
 Files are in their former or in the desired state, never between. A plan says the same of what no change in front of it makes
 possible.";
