@@ -250,6 +250,7 @@ fn site(row: &ForeignWords) -> (&'static str, &'static str) {
             (known.map_or("Stead/File", |(_, name)| name), values[0])
         }
         (When::Value(values), _) => ("Stead/File", values[0]),
+        (When::Object, _) => ("Stead/File", "{}"),
         (When::Otherwise, _) => ("Stead/File", "x"),
     }
 }
@@ -274,9 +275,13 @@ fn followed(row: &ForeignWords, is_instance: bool) -> Option<String> {
         Meaning::Directive(name) => with_instance(usual, &[&directive(name)], ""),
         Meaning::Property(name) => with_instance(usual, &[], &format!(", {}", property(name))),
         Meaning::Inside(form, _) => with_instance(usual, &[], &format!(", {form}")),
-        Meaning::Form(forms, _) if is_instance => with_instance(usual, forms, ""),
-        Meaning::Form(forms, _) if forms.iter().any(|form| form.starts_with("resources")) => forms.join("\n"),
-        Meaning::Form(forms, _) => format!("{}\nresources: []", forms.join("\n")),
+        Meaning::Form(forms, _) | Meaning::Example(forms, _) if is_instance => with_instance(usual, forms, ""),
+        Meaning::Form(forms, _) | Meaning::Example(forms, _)
+            if forms.iter().any(|form| form.starts_with("resources")) =>
+        {
+            forms.join("\n")
+        }
+        Meaning::Form(forms, _) | Meaning::Example(forms, _) => format!("{}\nresources: []", forms.join("\n")),
     })
 }
 
@@ -289,7 +294,7 @@ fn what_is_said_of_a_foreign_word_can_be_followed() {
             }
             let advice: Vec<&str> = match row.meaning {
                 Meaning::Key(_) => continue,
-                Meaning::Form(forms, _) => forms.to_vec(),
+                Meaning::Form(forms, _) | Meaning::Example(forms, _) => forms.to_vec(),
                 Meaning::Directive(advice)
                 | Meaning::Property(advice)
                 | Meaning::Inside(advice, _)

@@ -17,7 +17,7 @@ use crate::text::{Entry, Kind, Limits, Node, SourceId, Span, read};
 /// let text = "resources: [{name: a, type: A/B, params: {path: a}, properties: {}}]";
 /// let (_, findings) = parse(SourceId::default(), text, &Limits::default());
 /// assert_eq!(findings[0].fix, None);
-/// assert_eq!(findings[0].help.as_deref(), Some("it is 'properties', which is here as well: keep one of them"));
+/// assert_eq!(findings[0].help.as_deref(), Some("'properties' would be here twice: keep one of them"));
 /// ```
 pub fn keep_apart(findings: &mut [Diagnostic], source: SourceId, text: &str) {
     let fixes = findings.iter().enumerate().filter_map(|(at, finding)| Some((at, finding.fix.as_ref()?)));
@@ -81,7 +81,7 @@ fn settle(members: &[Renamed<'_>], findings: &mut [Diagnostic], text: &str) {
         let all_lists =
             members.iter().filter(|other| other.key == member.key).all(|each| each.entry.value.items().is_some());
         let advice = if all_lists { "make one list of them" } else { "keep one of them" };
-        finding.help = Some(format!("it is '{}', which is here as well: {advice}", member.key));
+        finding.help = Some(format!("'{}' would be here twice: {advice}", member.key));
     }
 }
 

@@ -1,15 +1,47 @@
 //! Taking values out of a tree, with findings where they are of another kind.
 
-use super::foreign::Site;
+use std::fmt;
+
+use super::foreign::{ForeignWords, Site};
 use super::{codes, foreign};
 use crate::diag::{Diagnostic, Findings, Meant};
 use crate::id::TypeName;
 use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
 
-/// The owner of the keys of an instance, in messages.
-pub(super) const AN_INSTANCE: &str = "an instance";
-/// The owner of the keys of a document, in messages.
-pub(super) const A_DOCUMENT: &str = "a document";
+/// The owner of keys or directives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    Document,
+    Instance,
+    /// A part of a document, in words, such as `a parameter`.
+    Part(&'static str),
+}
+
+impl Owner {
+    /// The owner, as the subject of a message.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Document => "a document",
+            Self::Instance => "an instance",
+            Self::Part(words) => words,
+        }
+    }
+
+    /// The words of other tools for its keys.
+    fn foreign_words(self) -> &'static [ForeignWords] {
+        match self {
+            Self::Document => foreign::AT_DOCUMENTS,
+            Self::Instance => foreign::AT_INSTANCES,
+            Self::Part(_) => &[],
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
 /// Collects findings while a document is taken apart.
 pub(super) struct Reader<'t> {
@@ -167,27 +199,22 @@ impl Reader<'_> {
         number.map(|number| Spanned::new(number, node.span))
     }
 
-    /// A key that nothing reads. `owner` is what has it, such as `a parameter`.
-    pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
-        self.unknown_key_at(key, span, (owner, known), Site::default());
+    /// A key that nothing reads. `owner` is the part of the document that has it, such as `a parameter`.
+    pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &'static str, known: &[&str]) {
+        self.unknown_key_at(key, span, (Owner::Part(owner), known), Site::default());
     }
 
     /// A key that nothing reads, of which this is known besides.
-    pub(super) fn unknown_key_at(&mut self, key: &str, span: Span, (owner, known): (&str, &[&str]), site: Site<'_>) {
+    pub(super) fn unknown_key_at(&mut self, key: &str, span: Span, (owner, known): (Owner, &[&str]), site: Site<'_>) {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
-        let table = match owner {
-            AN_INSTANCE => foreign::AT_INSTANCES,
-            A_DOCUMENT => foreign::AT_DOCUMENTS,
-            _ => &[],
-        };
-        let meaning = foreign::meaning(table, key, site);
+        let meaning = foreign::meaning(owner.foreign_words(), key, site);
         self.report(match Meant::word(key, known.iter().copied()) {
             _ if let Some(meaning) = meaning => meaning.explain(finding, key, self.written(span)),
             Some(meant) => finding.with_meant(key, &meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
-                _ if owner == AN_INSTANCE => {
+                _ if owner == Owner::Instance => {
                     format!(
                         "properties of the resource go below 'properties'; the keys of {owner} are {}",
                         known.join(", ")

@@ -23,6 +23,8 @@ pub enum When {
     Value(&'static [&'static str]),
     /// At an instance of this type.
     Type(&'static str),
+    /// With an object.
+    Object,
 }
 
 /// A key of documents, or a form with which a document says the same.
@@ -36,8 +38,10 @@ pub enum Meaning {
     Property(&'static str),
     /// This in the properties, in YAML, and a note about it.
     Inside(&'static str, &'static str),
-    /// Keys with values of their own, each in YAML, and where they are written.
+    /// Keys with these values, each in YAML, and where they are written.
     Form(&'static [&'static str], &'static str),
+    /// Keys with values of the user's own, each in YAML with an example, and where they are written.
+    Example(&'static [&'static str], &'static str),
     /// Nothing of its own: in words, what to do.
     Advice(&'static str),
 }
@@ -58,8 +62,8 @@ const COMMAND: &str = "Stead/Command";
 const YES: When = When::Value(&["true", "yes", "on", "present"]);
 const NO: When = When::Value(&["false", "no", "off", "absent"]);
 
-use Meaning::{Advice, Directive, Form, Inside, Key, Property};
-use When::{Otherwise, Type, Value};
+use Meaning::{Advice, Directive, Example, Form, Inside, Key, Property};
+use When::{Object, Otherwise, Type, Value};
 
 const fn row(words: &'static [&'static str], meaning: Meaning) -> ForeignWords {
     where_it(words, Otherwise, meaning)
@@ -69,6 +73,8 @@ const fn where_it(words: &'static [&'static str], when: When, meaning: Meaning) 
     ForeignWords { words, when, meaning }
 }
 
+/// Words for a condition.
+const CONDITIONS: &[&str] = &["when", "if", "onlyif", "enabled"];
 /// Words that ask for a state.
 const STATE: &[&str] = &["ensure", "state"];
 /// Words that ask for a run after a change of another instance.
@@ -80,7 +86,11 @@ const ON_CHANGES: &str = "directives: {onChanges: [\"[resourceId('Stead/File', '
 pub const AT_INSTANCES: &[ForeignWords] = &[
     row(&["id", "title"], Key("name")),
     row(&["resource", "resourcetype"], Key("type")),
-    row(&["settings", "props", "params", "args", "arguments", "attributes", "config", "spec"], Key("properties")),
+    where_it(
+        &["settings", "props", "params", "args", "arguments", "attributes", "config", "spec"],
+        Object,
+        Key("properties"),
+    ),
     row(&["require", "requires", "depends", "dependson", "dependencies", "needs", "after"], Key("dependsOn")),
     where_it(&["enabled"], Type(SERVICE), Property("enabled")),
     where_it(&["unless", "notif"], Type(COMMAND), Property("test")),
@@ -89,32 +99,37 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         Type(COMMAND),
         Inside("test: [sh, -c, '! test -e /srv/todo']", ": with exit code 0 there is nothing to do"),
     ),
-    row(&["unless", "notif"], Form(&["condition: \"[not(equals(facts('os.family'), 'Debian'))]\""], HERE)),
-    row(&["when", "if", "onlyif", "enabled"], Form(&["condition: \"[equals(facts('os.family'), 'Debian')]\""], HERE)),
-    row(&["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"], Form(&[ON_CHANGES], AT_A_HANDLER)),
+    where_it(CONDITIONS, NO, Form(&["condition: false"], HERE)),
+    where_it(CONDITIONS, YES, Form(&["condition: true"], HERE)),
+    row(&["unless", "notif"], Example(&["condition: \"[not(equals(facts('os.family'), 'Debian'))]\""], HERE)),
+    row(CONDITIONS, Example(&["condition: \"[equals(facts('os.family'), 'Debian')]\""], HERE)),
+    row(
+        &["notify", "notifies", "onchange", "watchin", "onchangesin", "listenin"],
+        Example(&[ON_CHANGES], AT_A_HANDLER),
+    ),
     where_it(
         AFTER_CHANGES,
         Type(SERVICE),
         Inside("restartedAfter: [/etc/service.conf]", ", with the files after whose change it is to be restarted"),
     ),
-    row(AFTER_CHANGES, Form(&[ON_CHANGES], ONLY_THEN)),
+    row(AFTER_CHANGES, Example(&[ON_CHANGES], ONLY_THEN)),
     row(&["onchanges"], Directive("onChanges")),
     row(&["onfailure"], Directive("onFailure")),
-    row(&["onfail", "rescue"], Form(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE)),
+    row(&["onfail", "rescue"], Example(&["directives: {onFailure: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE)),
     row(
         &["before", "prereq", "requirein"],
-        Form(&["directives: {before: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
+        Example(&["directives: {before: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
     ),
     row(
         &["requireany", "dependsonany"],
-        Form(&["directives: {requireAny: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
+        Example(&["directives: {requireAny: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
     ),
     row(
         &["loop", "foreach", "withitems", "withdict", "repeat", "each", "count", "names"],
-        Form(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE),
+        Example(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE),
     ),
-    row(&["tags", "tag", "labels"], Form(&["metadata: {tags: [web]}"], HERE)),
-    row(&["description", "comment", "annotations"], Form(&["metadata: {description: text}"], HERE)),
+    row(&["tags", "tag", "labels"], Example(&["metadata: {tags: [web]}"], HERE)),
+    row(&["description", "comment", "annotations"], Example(&["metadata: {description: text}"], HERE)),
     where_it(
         &["become", "sudo", "becomeuser", "runas"],
         Value(&["true", "yes", "root", "administrator"]),
@@ -146,7 +161,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         &["ensure", "state", "exists", "exist", "present", "absent"],
         Advice("properties say it: '_exist: false' of what should not be there, '_exist: true' of what should"),
     ),
-    row(&["retries", "retry", "until", "delay"], Form(&["directives: {reconcileWait: 5}"], HERE)),
+    row(&["retries", "retry", "until", "delay"], Example(&["directives: {reconcileWait: 5}"], HERE)),
     where_it(
         &["noop", "checkmode", "audit"],
         NO,
@@ -154,7 +169,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
     ),
     row(&["noop", "checkmode", "audit"], Form(&["directives: {configurationMode: MonitorOnly}"], TO_THE_AGENT)),
     where_it(&["version"], Type(PACKAGE), Property("version")),
-    row(&["version"], Form(&["requireVersion: '>=1.0.0'"], A_RESOURCE)),
+    row(&["version"], Example(&["requireVersion: '>=1.0.0'"], A_RESOURCE)),
     row(&["securitycontext"], Directive("securityContext")),
     row(&["configurationmode"], Directive("configurationMode")),
     row(&["exclusive"], Directive("exclusive")),
@@ -163,20 +178,21 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
 
 /// Words of a document.
 pub const AT_DOCUMENTS: &[ForeignWords] = &[
-    row(&["vars", "locals", "values"], Key("variables")),
-    row(&["params", "inputs"], Key("parameters")),
+    where_it(&["vars", "locals", "values"], Object, Key("variables")),
+    where_it(&["params", "inputs"], Object, Key("parameters")),
     row(
         &["tasks", "states", "steps", "instances", "configuration", "packages", "services", "files"],
-        Form(&["resources: [{name: example, type: Stead/File, properties: {path: example}}]"], HERE),
+        Example(&["resources: [{name: example, type: Stead/File, properties: {path: example}}]"], HERE),
     ),
     row(
         &["include", "includes", "import", "imports", "roles", "modules"],
-        Form(
+        Example(
             &["resources: [{name: more, type: Microsoft.DSC/Include, properties: {configurationFile: more.yaml}}]"],
             HERE,
         ),
     ),
-    row(&["name", "title", "description"], Form(&["metadata: {name: web}"], HERE)),
+    row(&["name"], Example(&["metadata: {name: web}"], HERE)),
+    row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
 ];
 
 /// The value and the type beside a word.
@@ -197,6 +213,7 @@ impl Site<'_> {
                 Some(Kind::String(text)) => words.contains(&&*text.to_lowercase()),
                 _ => false,
             },
+            Object => self.value.is_some_and(|value| matches!(value.kind, Kind::Object(_))),
             // One without an owner is a mistake of its own.
             Type(wanted) => self.type_name.is_some_and(|stated| {
                 let short = wanted.rsplit('/').next().unwrap_or(wanted);
@@ -220,11 +237,13 @@ impl Meaning {
             Directive(name) => finding.with_help(format!("write it as '{name}', inside 'directives'")),
             Property(name) => finding.with_help(format!("write it as '{name}', inside 'properties'")),
             Inside(form, note) => finding.with_help(format!("write `{form}` inside 'properties'{note}")),
-            Form(forms, place) => {
-                let forms: Vec<String> = forms.iter().map(|form| format!("`{form}`")).collect();
-                finding.with_help(format!("write {}{place}", forms.join(" and ")))
-            }
+            Form(forms, place) => finding.with_help(format!("write {}{place}", quoted(forms))),
+            Example(forms, place) => finding.with_help(format!("write, for example, {}{place}", quoted(forms))),
             Advice(advice) => finding.with_help(advice),
         }
     }
+}
+
+fn quoted(forms: &[&str]) -> String {
+    forms.iter().map(|form| format!("`{form}`")).collect::<Vec<_>>().join(" and ")
 }

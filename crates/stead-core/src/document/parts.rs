@@ -8,7 +8,8 @@ use crate::diag::Diagnostic;
 use crate::expr::NAMESPACE;
 use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
 
-const PARAMETER_KEYS: &[&str] = &[
+/// The keys of a parameter.
+pub(super) const PARAMETER_KEYS: &[&str] = &[
     "allowedValues",
     "defaultValue",
     "description",

@@ -1,7 +1,7 @@
 //! The tree of a document, taken apart into its parts.
 
 use super::apart::keep_apart;
-use super::fields::{A_DOCUMENT, AN_INSTANCE, Expected, Reader};
+use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
@@ -84,7 +84,8 @@ pub fn read(source: SourceId, root: Template) -> (Document, Vec<Diagnostic>) {
     (document, reader.findings.into_vec())
 }
 
-const DOCUMENT_KEYS: &[&str] = &[
+/// The keys of a document.
+pub(super) const DOCUMENT_KEYS: &[&str] = &[
     "$schema",
     "contentVersion",
     "directives",
@@ -123,7 +124,7 @@ const DISCOVERIES: &[(&str, Discovery)] =
     &[("preDeployment", Discovery::PreDeployment), ("duringDeployment", Discovery::DuringDeployment)];
 
 /// The directives of a document.
-const DIRECTIVES: &[&str] = &[
+pub(super) const DIRECTIVES: &[&str] = &[
     "resourceDiscovery",
     "securityContext",
     "configurationMode",
@@ -134,6 +135,12 @@ const DIRECTIVES: &[&str] = &[
     "environment",
 ];
 
+/// The directives of an instance.
+pub(super) fn instance_directive_names() -> impl Iterator<Item = &'static str> {
+    let others = ["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
+    others.into_iter().chain(Relation::ALL.map(|(word, _)| word))
+}
+
 /// Returns whether a text identifies an instance in the form of PowerShell: `[Type]name`.
 fn is_older_id(text: &str) -> bool {
     let parts = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -141,6 +148,15 @@ fn is_older_id(text: &str) -> bool {
         let is_name = type_name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c));
         is_name && !type_name.is_empty() && name.starts_with(|c: char| c.is_alphanumeric() || c == '_')
     })
+}
+
+/// One id that stands alone, as an element of a list in brackets; `None` where it may be several or something else, or where quotes
+/// would make it another text.
+fn one_id(written: &str) -> Option<String> {
+    match written.strip_prefix(['"', '\'']) {
+        Some(inner) => (inner.starts_with('[') || !inner.contains(',')).then(|| written.to_owned()),
+        None => (!written.contains(['\\', ',', '[', ']', '{', '}', '"', '\''])).then(|| format!("\"{written}\"")),
+    }
 }
 
 fn is_variable_name(text: &str) -> bool {
@@ -179,7 +195,10 @@ impl Reader<'_> {
                     has_resources = true;
                     self.older_configuration(key_span, &value);
                 }
-                _ => self.unknown_key(&key, key_span, A_DOCUMENT, DOCUMENT_KEYS),
+                _ => {
+                    let site = Site { value: Some(&value), type_name: None };
+                    self.unknown_key_at(&key, key_span, (Owner::Document, DOCUMENT_KEYS), site);
+                }
             }
         }
         if !has_resources {
@@ -231,7 +250,7 @@ impl Reader<'_> {
                 "files" => directives.files = self.patterns(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
                 "environment" => directives.environment = self.variable_names(value),
-                _ => self.unknown_directive(&key, key_span, ("a document", DIRECTIVES), &value),
+                _ => self.unknown_directive(&key, key_span, (Owner::Document, DIRECTIVES), &value),
             }
         }
         directives
@@ -253,13 +272,13 @@ impl Reader<'_> {
     }
 
     /// Reports a directive that this version does not know: one of a later version of DSC, or misspelt.
-    fn unknown_directive(&mut self, key: &str, span: Span, (owner, known): (&str, &[&str]), value: &Node) {
+    fn unknown_directive(&mut self, key: &str, span: Span, (owner, known): (Owner, &[&str]), value: &Node) {
         let message = format!("there is no directive '{}' of {owner}; ignored", shown(key));
         let finding = Diagnostic::warning(&codes::UNKNOWN_DIRECTIVE, span, message);
         let site = Site { value: Some(value), type_name: None };
-        let foreign = foreign::meaning(foreign::AT_INSTANCES, key, site).filter(|_| owner == AN_INSTANCE);
+        let foreign = foreign::meaning(foreign::AT_INSTANCES, key, site).filter(|_| owner == Owner::Instance);
         self.report(match (Meant::word(key, known.iter().copied()), foreign) {
-            _ if owner == AN_INSTANCE && INSTANCE_KEYS.contains(&key) => {
+            _ if owner == Owner::Instance && INSTANCE_KEYS.contains(&key) => {
                 finding.with_help(format!("'{key}' belongs to the instance: write it beside 'directives', not inside"))
             }
             (_, Some(Meaning::Key(meant))) => finding.with_help(format!("write it as '{meant}', beside 'directives'")),
@@ -328,7 +347,7 @@ impl Reader<'_> {
                 "condition" => parts.condition = self.condition(value).map(Box::new),
                 "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
                 "directives" => parts.directives = Some(Box::new(self.instance_directives(value))),
-                "dependsOn" => parts.depends_on = self.ids(value, "dependsOn"),
+                "dependsOn" => parts.depends_on = self.ids(value, ("dependsOn", key_span)),
                 "copy" => parts.copy = self.copy(value).map(Box::new),
                 "properties" => parts.properties = self.properties(value),
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
@@ -336,7 +355,7 @@ impl Reader<'_> {
                 "resources" => self.child_resources(key_span),
                 _ => {
                     let site = Site { value: Some(&value), type_name: stated.as_deref() };
-                    self.unknown_key_at(&key, key_span, (AN_INSTANCE, INSTANCE_KEYS), site);
+                    self.unknown_key_at(&key, key_span, (Owner::Instance, INSTANCE_KEYS), site);
                 }
             }
         }
@@ -375,16 +394,14 @@ impl Reader<'_> {
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "reconcileWait" => directives.reconcile_wait = self.wait(&value, "'reconcileWait'"),
-                "exclusive" => directives.exclusive = self.exclusive(value),
+                "exclusive" => directives.exclusive = self.exclusive(value, key_span),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
-                        directives.relations.push((*relation, self.ids(value, word)));
+                        directives.relations.push((*relation, self.ids(value, (word, key_span))));
                         continue;
                     }
-                    let mut known =
-                        vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
-                    known.extend(Relation::ALL.map(|(word, _)| word));
-                    self.unknown_directive(&key, key_span, (AN_INSTANCE, &known), &value);
+                    let known: Vec<&str> = instance_directive_names().collect();
+                    self.unknown_directive(&key, key_span, (Owner::Instance, &known), &value);
                 }
             }
         }
@@ -392,10 +409,10 @@ impl Reader<'_> {
     }
 
     /// `true`, or a list of names.
-    fn exclusive(&mut self, node: Node) -> Option<Exclusive> {
+    fn exclusive(&mut self, node: Node, key_span: Span) -> Option<Exclusive> {
         match node.kind {
             Kind::Bool(is_exclusive) => is_exclusive.then_some(Exclusive::All),
-            Kind::Array(_) => Some(Exclusive::Names(self.ids(node, "exclusive"))),
+            Kind::Array(_) => Some(Exclusive::Names(self.ids(node, ("exclusive", key_span)))),
             _ => {
                 self.wrong_kind(&node, "'exclusive'", Expected::Exclusive);
                 None
@@ -408,8 +425,8 @@ impl Reader<'_> {
     }
 
     /// A list of ids of instances, or of names.
-    fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
-        let items = self.id_list(node, key);
+    fn ids(&mut self, node: Node, (key, key_span): (&str, Span)) -> Vec<Template> {
+        let items = self.id_list(node, (key, key_span));
         let id = |item: Node| match item.as_str().filter(|text| is_older_id(text)) {
             // The id that is meant is suggested later, where the other instances are known.
             Some(text) => Some(Template { span: item.span, kind: Kind::String(text.into()) }),
@@ -419,16 +436,17 @@ impl Reader<'_> {
     }
 
     /// The elements of a list of ids. One id that stands alone is read as a list of one.
-    fn id_list(&mut self, node: Node, key: &str) -> Box<[Node]> {
+    fn id_list(&mut self, node: Node, (key, key_span): (&str, Span)) -> Box<[Node]> {
         let written = self.written(node.span).filter(|_| node.as_str().is_some()).map(str::to_owned);
         let Some(written) = written.filter(|written| !written.contains('\n')) else {
             return self.array(node, &format!("'{key}'"));
         };
         let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, format!("'{key}' must be a list, found text"));
-        let is_quoted = written.starts_with(['"', '\'']);
-        let element = if is_quoted || written.contains('"') { written } else { format!("\"{written}\"") };
-        let fix = format!("[{element}]");
-        self.report(finding.with_help("write it as a list, in brackets or behind a dash").with_fix(node.span, fix));
+        let finding = finding.with_help("write it as a list, in brackets or behind a dash");
+        self.report(match one_id(&written).filter(|_| key_span.end <= node.span.start) {
+            Some(element) => finding.with_fix(node.span, format!("[{element}]")),
+            None => finding,
+        });
         Box::new([node])
     }
 

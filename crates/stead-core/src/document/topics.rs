@@ -66,6 +66,15 @@ const fn key(part: Part, name: &'static str, text: &'static str, form: &'static 
     Topic { name, also: &[], part, text, form }
 }
 
+const fn with_names(
+    part: Part,
+    (name, also): (&'static str, &'static [&'static str]),
+    text: &'static str,
+    form: &'static str,
+) -> Topic {
+    Topic { name, also, part, text, form }
+}
+
 const fn word(name: &'static str, also: &'static [&'static str], text: &'static str) -> Topic {
     Topic { name, also, part: Part::Word, text, form: "" }
 }
@@ -136,6 +145,12 @@ metadata: {name: web}",
         "\
 directives: {implicitOrder: false}",
     ),
+    key(
+        Document,
+        "executionInformation",
+        "How a result came about, where a document is made of one. It is read by nobody.",
+        "",
+    ),
     key(Document, "contentVersion", "The version of the document, for its readers.", "contentVersion: 1.0.0"),
     key(
         Document,
@@ -158,27 +173,34 @@ parameters: {port: {type: int, defaultValue: 80}}",
         "\
 parameters: {color: {type: string, defaultValue: red, allowedValues: [red, green]}}",
     ),
-    key(
+    with_names(
         Parameter,
-        "minValue",
+        ("minValue", &["maxValue"]),
         "The least integer that is accepted; `maxValue` is the largest.",
         "\
 parameters: {port: {type: int, defaultValue: 80, minValue: 1, maxValue: 65535}}",
     ),
-    key(
+    with_names(
         Parameter,
-        "minLength",
+        ("minLength", &["maxLength"]),
         "The least length of a string or an array; `maxLength` is the largest.",
         "\
 parameters: {title: {type: string, defaultValue: web, minLength: 1, maxLength: 20}}",
     ),
-    key(
+    with_names(
         Parameter,
-        "secureString",
+        ("secureString", &["secureObject"]),
         "A type of parameters: a string that is sealed and never shown. `secureObject` is an object of that \
 kind. Supply both in a parameters file.",
         "\
 parameters: {password: {type: secureString}}",
+    ),
+    key(
+        Parameter,
+        "description",
+        "The purpose of the parameter, for those who supply it.",
+        "\
+parameters: {port: {type: int, defaultValue: 80, description: The port of the site}}",
     ),
     key(
         Instance,
@@ -240,9 +262,9 @@ resources:
   copy: {name: files, count: 2}
   properties: {path: \"[format('file-{0}', copyIndex())]\"}",
     ),
-    key(
+    with_names(
         Instance,
-        "requireVersion",
+        ("requireVersion", &["apiVersion"]),
         "A requirement for the version of the resource, such as `>=1.0.0`. `apiVersion` is another name of it.",
         "\
 resources:
@@ -516,3 +538,19 @@ them.",
     word("report", &[], "What is known of a run, from its events; `-o json` prints it."),
     word("tag", &["tags"], "A word in `metadata.tags` of an instance. `--only TAG` and `--skip TAG` select by it."),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::PARAMETER_KEYS;
+    use super::super::read::{DIRECTIVES, DOCUMENT_KEYS, INSTANCE_KEYS, instance_directive_names};
+    use super::topic;
+
+    #[test]
+    fn every_key_and_directive_is_explained() {
+        let known = [DOCUMENT_KEYS, PARAMETER_KEYS, INSTANCE_KEYS, DIRECTIVES].concat();
+        let types = ["secureString", "secureObject"];
+        for name in known.into_iter().chain(instance_directive_names()).chain(types) {
+            assert!(topic(name).is_some(), "{name}");
+        }
+    }
+}

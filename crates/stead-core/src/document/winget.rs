@@ -401,8 +401,11 @@ impl Rewriting<'_> {
         }
     }
 
-    /// The region with all changes made, and every line moved to where it belongs.
+    /// The region with all changes made, and every line moved to where it belongs. `None` where one of them belongs elsewhere, as to
+    /// the text that an alias stands for.
     fn applied(mut self, region: &Range<usize>) -> Option<String> {
+        let is_here = |(part, _): &(Range<usize>, String)| (region.start..=region.end).contains(&part.start);
+        self.edits.iter().all(is_here).then_some(())?;
         let starts: Vec<usize> = self.lines.starts(region.clone()).skip(1).collect();
         for start in starts.into_iter().filter(|start| !self.erased.contains(start)) {
             let line = self.lines.0.get(start..self.lines.end(start))?;
@@ -412,8 +415,10 @@ impl Rewriting<'_> {
             self.edits.push((start..start + found, " ".repeat(margin)));
         }
         self.edits.sort_by_key(|(part, _)| (part.start, part.end));
+        // What aliases stand for is changed once.
+        self.edits.dedup();
         let (mut new, mut at) = (String::new(), region.start);
-        for (part, replacement) in self.edits.iter().filter(|(part, _)| part.start <= region.end) {
+        for (part, replacement) in &self.edits {
             // The margin of a line that is gone.
             if part.start < at {
                 continue;

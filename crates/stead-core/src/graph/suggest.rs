@@ -11,13 +11,13 @@ const TYPES: &[(&[&str], &str)] = &[
     (&["copy", "file.managed", "cookbook_file"], "Stead/File"),
     (&["file.directory"], "Stead/Directory"),
     (&["link", "file.symlink"], "Stead/Symlink"),
-    (&["lineinfile", "file_line", "file.line", "file.replace"], "Stead/Line"),
+    (&["lineinfile", "file_line", "file.line", "file.replace", "replace"], "Stead/Line"),
     (&["blockinfile", "file.blockreplace"], "Stead/Block"),
     (&["ini_file", "ini_setting", "ini.options_present"], "Stead/Ini"),
     (&["get_url", "remote_file"], "Stead/Download"),
     (&["unarchive", "archive.extracted"], "Stead/Archive"),
     (&["apt", "yum", "dnf", "pkg", "pkg.installed", "apt_package", "packages"], "Stead/Package"),
-    (&["pkgrepo.managed", "apt_key"], "Stead/AptRepository"),
+    (&["pkgrepo.managed", "apt_repository"], "Stead/AptRepository"),
     (&["systemd", "systemd_service", "service.running", "systemd_unit"], "Stead/Service"),
     (&["exec", "shell", "script", "execute", "cmd.run", "bash"], "Stead/Command"),
     (&["authorized_key", "ssh_authorized_key", "ssh_auth.present"], "Stead/SshKey"),
@@ -26,7 +26,6 @@ const TYPES: &[(&[&str], &str)] = &[
     (&["group.present"], "Stead/Group"),
     (&["cron.present", "cron_d"], "Stead/Cron"),
     (&["modprobe", "kmod"], "Stead/KernelModule"),
-    (&["replace"], "Stead/Line"),
 ];
 
 /// Adds to findings about types without an owner the type that was probably meant.

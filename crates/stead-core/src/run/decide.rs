@@ -356,10 +356,8 @@ impl Run {
     /// may go on changing it, or something is run again that is not blocked itself.
     fn others(&self) -> Others {
         let is_run_again = || self.readiness.queues.backing_off().any(|other| !self.is_blocked(other));
-        match self.is_stirred || !self.unrealized.is_empty() || is_run_again() {
-            true => Others::MayChange,
-            false => Others::Stay,
-        }
+        let may_change = self.is_stirred || !self.unrealized.is_empty() || is_run_again();
+        if may_change { Others::MayChange } else { Others::Stay }
     }
 
     /// The instances that ended as they were because the policy gave up on them: another run may realize them.

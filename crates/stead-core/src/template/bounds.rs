@@ -486,7 +486,8 @@ impl<'t> Scan<'t> {
         let is_call = letter == '(' && block.operand.is_some() && !is_declared;
         block.levels.push(Level { slot: Some(self.at).filter(|_| is_call), has_slots: is_call, ..Level::default() });
         (block.operand, block.before) = (None, ' ');
-        if block.levels.len() > MOST_NESTED {
+        // The first level is the tag itself.
+        if block.levels.len() > MOST_NESTED + 1 {
             Err("brackets are nested too deeply; assign parts of it first")
         } else {
             Ok(())
@@ -643,7 +644,7 @@ mod tests {
         let refused = |text: &str| bounded(text).err().map(|(line, _)| line);
         assert_eq!(refused(&format!("a\n{{{{ a{} }}}}", "|list".repeat(LONGEST + 1))), Some(2));
         assert_eq!(refused(&format!("{{{{ [a{}] }}}}", ", b.c".repeat(10 * LONGEST))), None);
-        for depth in [MOST_NESTED - 1, 2 * MOST_NESTED] {
+        for depth in [MOST_NESTED, MOST_NESTED + 1] {
             let is_refused = (depth > MOST_NESTED).then_some(1);
             for (open, close) in [("dict(", ")"), ("x[", "]"), ("[", "]"), ("{1: ", "}"), ("1|default(", ")")] {
                 let text = format!("{{{{ {}x{} }}}}", open.repeat(depth), close.repeat(depth));
