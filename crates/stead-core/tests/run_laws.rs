@@ -950,87 +950,144 @@ fn differs(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
 }
 
+/// What is known of a run of a scene from its events so far.
+struct Watch<'s> {
+    scene: &'s Scene,
+    reconciler: &'s Reconciler,
+    rule: WhileProgress,
+    known: BTreeMap<NodeId, Pending>,
+    batches: BTreeSet<jiff::Timestamp>,
+    started: u32,
+    changes: u32,
+    is_stirred: bool,
+}
+
+/// How often each thing was seen.
+#[derive(Default)]
+struct Seen {
+    again: u32,
+    extra: u32,
+    given_up: u32,
+    at_once: u32,
+    hopeless: u32,
+}
+
+impl Watch<'_> {
+    fn is_together(&self) -> bool {
+        self.reconciler.pace == Pace::Together
+    }
+
+    fn instance(&mut self, id: NodeId) -> &mut Pending {
+        self.known.entry(id).or_default()
+    }
+
+    fn is_exhausted(&self, id: NodeId) -> bool {
+        let re_runs = if self.is_together() { self.started } else { self.known[&id].re_runs };
+        re_runs >= self.reconciler.max_re_runs
+    }
+
+    fn is_over(&self, id: NodeId) -> bool {
+        let one = &self.known[&id];
+        let is_working = matches!(one.last.as_ref().map(|last| &last.outcome), Some(Outcome::Pending(_)));
+        self.is_exhausted(id) || one.unchanged >= self.rule.max_unchanged && !(self.rule.patient && is_working)
+    }
+
+    fn waits_for_others(&self, one: &Pending) -> bool {
+        self.reconciler.gives_up_blocked() && one.is_blocked()
+    }
+
+    /// Returns whether nothing of the run can bring what it lacks.
+    fn is_hopeless(&self, id: NodeId, in_flight: &[Call]) -> bool {
+        let is_run_again = |other: &Pending| other.until.is_some() && !self.waits_for_others(other);
+        let is_busy = !in_flight.is_empty() || self.is_stirred || self.known.values().any(is_run_again);
+        self.waits_for_others(&self.known[&id]) && !is_busy
+    }
+
+    fn ended(&mut self, id: NodeId, response: &Arc<Response>) {
+        self.changes += u32::from(matches!(response.outcome, Outcome::Changed(_)));
+        let is_blocked = matches!(&response.outcome, Outcome::Failed(failure) if failure.is_blocked());
+        self.is_stirred |= self.known[&id].was_set && !is_blocked;
+        self.instance(id).tried(response);
+    }
+
+    fn scheduled(&mut self, id: NodeId, until: jiff::Timestamp, event: &Event, in_flight: &[Call], seen: &mut Seen) {
+        let name = format!("{}: {}\n{}", self.scene.number, self.scene.graph.node(id).name, self.scene.text);
+        seen.again += 1;
+        self.instance(id).overdue(event.at);
+        let is_extra = self.waits_for_others(&self.known[&id]) && self.known[&id].changes_before < self.changes;
+        if is_extra {
+            seen.at_once += 1;
+            assert!(until == event.at && !self.is_exhausted(id), "{name} is tried at once");
+        } else {
+            assert!(!self.is_over(id), "{name} is run again");
+        }
+        let instance = self.instance(id);
+        (instance.is_extra, instance.until) = (is_extra, Some(until));
+        instance.re_runs += 1;
+        if self.is_together() {
+            assert!(in_flight.is_empty(), "{name}: something is under way");
+            let mut others = self.known.values().filter_map(|other| other.until);
+            assert!(others.all(|other| other == until), "{name}: another batch waits");
+        }
+    }
+
+    fn started(&mut self, id: NodeId, operation: Operation) {
+        let changes = self.changes;
+        let instance = self.instance(id);
+        instance.changes_before = changes;
+        instance.was_set |= operation == Operation::Set;
+        if let Some(until) = instance.until.take() {
+            self.started += u32::from(self.batches.insert(until));
+        }
+    }
+
+    fn failed(&mut self, id: NodeId, event: &Event, in_flight: &[Call], seen: &mut Seen) {
+        self.instance(id).overdue(event.at);
+        // What fails here exits with a code or lacks something, which can heal.
+        let heals = self.known[&id].last.is_some() && !self.scene.is_asserted(id);
+        let is_hopeless = self.is_hopeless(id, in_flight);
+        seen.given_up += u32::from(heals);
+        seen.hopeless += u32::from(is_hopeless);
+        let name = &self.scene.graph.node(id).name;
+        let is_right = !heals || self.is_over(id) || is_hopeless;
+        assert!(is_right, "{}: {name}\n{} is given up too early", self.scene.number, self.scene.text);
+    }
+}
+
 #[test]
 fn a_reconciler_ends_exactly_when_it_says() {
-    let (mut again, mut extra, mut given_up, mut at_once, mut hopeless) = (0, 0, 0, 0, 0);
+    let mut seen = Seen::default();
     for (scene, reconciler, rule) in pending_scenes() {
         let (run, _, log) = scene.ended(Mode::APPLY);
-        let together = reconciler.pace == Pace::Together;
-        let mut known: BTreeMap<NodeId, Pending> = BTreeMap::new();
-        let mut batches = BTreeSet::new();
-        let (mut started, mut changes, mut is_stirred) = (0, 0, false);
-        let waits_for_others = |one: &Pending| reconciler.gives_up_blocked() && one.is_blocked();
+        let (known, batches) = (BTreeMap::new(), BTreeSet::new());
+        let (scene, reconciler) = (&scene, &reconciler);
+        let mut watch = Watch { scene, reconciler, rule, known, batches, started: 0, changes: 0, is_stirred: false };
         for (event, (_, in_flight)) in log.events.iter().zip(&log.snapshots) {
             let Some(id) = event.kind.instance().map(InstancePath::node) else { continue };
-            let place = || format!("{}: {}\n{}", scene.number, scene.graph.node(id).name, scene.text);
-            let re_runs = |one: &Pending| if together { started } else { one.re_runs };
-            let is_any_run_again = known.values().any(|other| other.until.is_some() && !waits_for_others(other));
-            let instance = known.entry(id).or_default();
-            let is_over = |one: &Pending| {
-                let is_working = matches!(one.last.as_ref().map(|last| &last.outcome), Some(Outcome::Pending(_)));
-                let is_stuck = one.unchanged >= rule.max_unchanged && !(rule.patient && is_working);
-                re_runs(one) >= reconciler.max_re_runs || is_stuck
-            };
+            let instance = watch.instance(id);
             match &event.kind {
-                EventKind::CallEnded { response, .. } if !differs(&response.outcome) => {
-                    changes += u32::from(matches!(response.outcome, Outcome::Changed(_)));
-                    let is_blocked = matches!(&response.outcome, Outcome::Failed(failure) if failure.is_blocked());
-                    is_stirred |= instance.was_set && !is_blocked;
-                    instance.tried(response);
-                }
+                EventKind::CallEnded { response, .. } if !differs(&response.outcome) => watch.ended(id, response),
                 EventKind::Woken { .. } => instance.due = instance.due.or(instance.until),
                 // A run before its time is an extra one: what was to happen, happens.
                 EventKind::RetryScheduled { until, .. } if instance.due == Some(*until) => {
-                    extra += 1;
-                    instance.due = None;
-                    instance.until = Some(*until);
+                    seen.extra += 1;
+                    (instance.due, instance.until) = (None, Some(*until));
                 }
-                EventKind::RetryScheduled { until, .. } => {
-                    again += 1;
-                    instance.overdue(event.at);
-                    instance.is_extra = waits_for_others(instance) && instance.changes_before < changes;
-                    if instance.is_extra {
-                        at_once += 1;
-                        assert!(*until == event.at, "{} waits", place());
-                        assert!(re_runs(instance) < reconciler.max_re_runs, "{} is run again", place());
-                    } else {
-                        assert!(!is_over(instance), "{} is run again", place());
-                    }
-                    instance.re_runs += 1;
-                    instance.until = Some(*until);
-                    if together {
-                        assert!(in_flight.is_empty(), "{}: something is under way", place());
-                        let others = known.values().filter_map(|other| other.until);
-                        assert!(others.into_iter().all(|other| other == *until), "{}: another batch waits", place());
-                    }
-                }
-                EventKind::CallStarted { operation, .. } => {
-                    instance.changes_before = changes;
-                    instance.was_set |= *operation == Operation::Set;
-                    if let Some(until) = instance.until.take() {
-                        started += u32::from(batches.insert(until));
-                    }
-                }
+                EventKind::RetryScheduled { until, .. } => watch.scheduled(id, *until, event, in_flight, &mut seen),
+                EventKind::CallStarted { operation, .. } => watch.started(id, *operation),
                 EventKind::Settled { status: Status::Failed | Status::Pending, problem: None, .. } => {
-                    instance.overdue(event.at);
-                    // What fails here exits with a code, which can heal.
-                    let heals = instance.last.is_some() && !scene.is_asserted(id);
-                    given_up += u32::from(heals);
-                    // Nothing of the run can bring what it lacks.
-                    let is_hopeless =
-                        waits_for_others(instance) && !is_any_run_again && !is_stirred && in_flight.is_empty();
-                    hopeless += u32::from(is_hopeless);
-                    assert!(!heals || is_over(instance) || is_hopeless, "{} is given up too early", place());
+                    watch.failed(id, event, in_flight, &mut seen);
                 }
                 EventKind::Settled { status: Status::Skipped(SkipReason::Need(need)), .. } => {
                     let blocks = run.report().status(need.node()).is_some_and(Status::blocks);
-                    assert!(blocks || scene.has_no_alternative(&run, id), "{} starves", place());
+                    assert!(blocks || scene.has_no_alternative(&run, id), "{}: {id:?} starves", scene.number);
                 }
                 _ => {}
             }
         }
     }
-    assert!(again > 0 && extra > 0 && given_up > 0 && at_once > 0 && hopeless > 0);
+    let Seen { again, extra, given_up, at_once, hopeless } = seen;
+    assert!([again, extra, given_up, at_once, hopeless].iter().all(|times| *times > 0));
 }
 
 /// The dependencies of each instance.
