@@ -1,8 +1,7 @@
 //! `Script` of Windows PowerShell, as its counterpart here carries it out: with a program that stands in for PowerShell, which
-//! is this very program, and on real PowerShell where `pwsh` is on the `PATH`.
+//! is this very program, and on PowerShell itself, where it is.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -126,10 +125,7 @@ fn a_log_writes_its_message_once() {
 }
 
 fn scripts_on_real_powershell() {
-    let Some(pwsh) = Environment::of_this_process(&[]).find_on_path("pwsh") else {
-        eprintln!("skipped: scripts_on_real_powershell needs 'pwsh' in PATH");
-        return;
-    };
+    let Some(pwsh) = stead_testkit::powershell("scripts_on_real_powershell") else { return };
     let powershell = powershell(Some(pwsh));
     let (script, cx) = (provider(&powershell, "Script"), Context::new(Path::new("/")));
     let verdict = |test| script.test(&cx, &scripts(test)).map(|reply| reply.in_desired_state);

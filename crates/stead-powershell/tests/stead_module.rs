@@ -11,7 +11,6 @@ use stead_powershell::manifest::{self, Context, Value};
 use stead_powershell::module::{Disk, Modules};
 use stead_powershell::script::{Function, Parameter, Scope};
 use stead_system::fs::Trust;
-use stead_system::process::Environment;
 
 const EXPORTED: [&str; 2] = ["Get-DscResource", "Invoke-DscResource"];
 
@@ -107,10 +106,7 @@ fn a_broken_module_is_noticed() {
 
 #[test]
 fn it_is_imported_on_real_powershell() {
-    let Some(pwsh) = Environment::of_this_process(&[]).find_on_path("pwsh") else {
-        eprintln!("skipped: it_is_imported_on_real_powershell needs 'pwsh' in PATH");
-        return;
-    };
+    let Some(pwsh) = stead_testkit::powershell("it_is_imported_on_real_powershell") else { return };
     let command = "Import-Module -Name $env:STEAD_MODULE -ErrorAction Stop
         (Get-Command -Module Stead | Sort-Object Name).Name -join ','
         foreach ($name in 'NoSuch', 'Twin', 'Thrower') {

@@ -125,10 +125,8 @@ fn what_is_accepted_means_the_same_in_powershell() {
 #[test]
 fn what_is_accepted_is_assigned_on_real_powershell() {
     let test = "what_is_accepted_is_assigned_on_real_powershell";
+    let Some(executable) = stead_testkit::powershell(test) else { return };
     let environment = Environment::of_this_process(&[]);
-    let Some(executable) = environment.find("pwsh", std::path::Path::new("/")) else {
-        return stead_testkit::skip(test, "pwsh is not on the PATH");
-    };
     let Some(lines) = lines("in.jsonl", test) else { return };
     let names: Vec<&str> = lines.iter().map(|line| line.ty.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
     let folder = tempfile::tempdir().unwrap();

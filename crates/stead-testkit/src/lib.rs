@@ -17,9 +17,9 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -111,6 +111,35 @@ fn is_promised(test: &str) -> bool {
     let promises = fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("the architecture is there");
     let name = test.split(',').next().unwrap_or(test);
     promises.contains(&format!("`{name}`"))
+}
+
+/// The PowerShell that tests run on: that of `STEAD_TEST_PWSH`, else the one that `../shared/tools/powershell/install`
+/// unpacks, else the one in `PATH`. Where there is none, the test is reported as skipped.
+///
+/// # Panics
+/// When one is there and cannot be unpacked: that is a failure, and no reason to skip anything.
+pub fn powershell(test: &str) -> Option<PathBuf> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = FOUND.get_or_init(find_powershell);
+    if found.is_none() {
+        skip(test, "PowerShell is not there: neither STEAD_TEST_PWSH, nor ../shared/tools, nor 'pwsh' in PATH");
+    }
+    found.clone()
+}
+
+fn find_powershell() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("STEAD_TEST_PWSH") {
+        return Some(PathBuf::from(named));
+    }
+    let install = repository().join("../shared/tools/powershell/install");
+    if install.is_file() {
+        let output = Command::new(&install).output().expect("what unpacks PowerShell can be run");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}: {printed}{}", install.display(), String::from_utf8_lossy(&output.stderr));
+        return printed.lines().last().map(PathBuf::from);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("pwsh")).find(|program| program.is_file())
 }
 
 /// Returns whether this is root; where it is not, the test is reported as skipped.

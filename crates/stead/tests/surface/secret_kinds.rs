@@ -389,12 +389,8 @@ fn within_json(secret: &str) -> String {
 
 #[test]
 fn no_kind_of_resource_shows_what_its_schema_marks() {
-    let pwsh = stead_system::process::Environment::of_this_process(&[]).find_on_path("pwsh");
-    let (all, without): (Vec<&Kind>, Vec<&Kind>) =
-        KINDS.iter().partition(|kind| pwsh.is_some() || !kind.needs_powershell);
-    for kind in without {
-        stead_testkit::skip("no_kind_of_resource_shows_what_its_schema_marks", &format!("{}: no pwsh", kind.name));
-    }
+    let pwsh = stead_testkit::powershell("no_kind_of_resource_shows_what_its_schema_marks");
+    let all = KINDS.iter().filter(|kind| pwsh.is_some() || !kind.needs_powershell);
     std::thread::scope(|scope| {
         for kind in all {
             scope.spawn(|| tried(kind, pwsh.as_deref()));
