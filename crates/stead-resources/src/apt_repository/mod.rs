@@ -106,10 +106,11 @@ impl Provider for Repositories {
             return Err(contradicted.failure);
         }
         let mut state = state(desired.name.0, found.stanza.as_ref());
-        if let (Some(key), true) =
-            (desired.signed_by, state.contains_key("signedBy") && !differing.contains(&"signedBy"))
-        {
-            state.insert("signedBy".to_owned(), Value::from(key.text()));
+        if let (Some(key), true) = (
+            desired.signed_by,
+            state.contains_key(Properties::SIGNED_BY) && !differing.contains(&Properties::SIGNED_BY),
+        ) {
+            state.insert(Properties::SIGNED_BY.to_owned(), Value::from(key.text()));
         }
         // What cannot be set as things are is still compared.
         let set = desired.change(cx, &found).map_or_else(|_| SetReply::default(), |change| desired.reply(change, None));
@@ -166,9 +167,9 @@ impl Provider for Repositories {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let text = |name: &str| input.expose().get(name).and_then(Value::as_str);
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
-        let claims = Claims::path(format!("/{SOURCES}/{}.sources", text("name")?), extent.clone());
-        let key = format!("/{KEYRINGS}/{}.asc", text("name")?);
-        Some(match text("signedBy") {
+        let claims = Claims::path(format!("/{SOURCES}/{}.sources", text(Properties::NAME)?), extent.clone());
+        let key = format!("/{KEYRINGS}/{}.asc", text(Properties::NAME)?);
+        Some(match text(Properties::SIGNED_BY) {
             Some(keyring) if keyring.starts_with('/') => claims.and_reads(keyring),
             signed_by => {
                 let mut claims = claims;
@@ -229,7 +230,7 @@ impl Found {
         let several = || {
             let path = sources.path.display();
             blocked(
-                "name",
+                Properties::NAME,
                 format!(
                     "'{path}' does not describe exactly one repository. Choose another name, or split it into one file for each"
                 ),
@@ -242,17 +243,17 @@ impl Found {
 
 /// The fields that are lists of words, by their properties.
 const LISTS: [(&str, &str); 5] = [
-    ("types", "Types"),
-    ("uris", "URIs"),
-    ("suites", "Suites"),
-    ("components", "Components"),
-    ("architectures", "Architectures"),
+    (Properties::TYPES, "Types"),
+    (Properties::URIS, "URIs"),
+    (Properties::SUITES, "Suites"),
+    (Properties::COMPONENTS, "Components"),
+    (Properties::ARCHITECTURES, "Architectures"),
 ];
 
 fn state(name: &str, stanza: Option<&Stanza>) -> Object {
     let mut state = Object::with_capacity(8);
-    state.insert("name".to_owned(), Value::from(name));
-    state.insert("_exist".to_owned(), Value::from(stanza.is_some()));
+    state.insert(Properties::NAME.to_owned(), Value::from(name));
+    state.insert(Properties::EXIST.to_owned(), Value::from(stanza.is_some()));
     let Some(stanza) = stanza else { return state };
     for (property, field) in LISTS {
         if let Some(text) = stanza.get(field) {
@@ -260,9 +261,9 @@ fn state(name: &str, stanza: Option<&Stanza>) -> Object {
             state.insert(property.to_owned(), Value::Array(words));
         }
     }
-    state.extend(stanza.get("Signed-By").map(|text| ("signedBy".to_owned(), Value::from(text))));
-    for (property, field) in [("enabled", "Enabled"), ("trusted", "Trusted")] {
-        let is_on = stanza.get(field).map(is_yes).or((property == "enabled").then_some(true));
+    state.extend(stanza.get("Signed-By").map(|text| (Properties::SIGNED_BY.to_owned(), Value::from(text))));
+    for (property, field) in [(Properties::ENABLED, "Enabled"), (Properties::TRUSTED, "Trusted")] {
+        let is_on = stanza.get(field).map(is_yes).or((property == Properties::ENABLED).then_some(true));
         state.extend(is_on.map(|is_on| (property.to_owned(), Value::from(is_on))));
     }
     state
@@ -326,9 +327,9 @@ impl Properties<'_> {
         });
         let yes = |on: bool| if on { "yes" } else { "no" }.to_owned();
         let others = [
-            ("signedBy", "Signed-By", key),
-            ("enabled", "Enabled", self.enabled.map(yes)),
-            ("trusted", "Trusted", self.trusted.map(yes)),
+            (Properties::SIGNED_BY, "Signed-By", key),
+            (Properties::ENABLED, "Enabled", self.enabled.map(yes)),
+            (Properties::TRUSTED, "Trusted", self.trusted.map(yes)),
         ];
         let lists = LISTS.into_iter().zip(texts).map(|((property, field), text)| (property, field, text));
         lists.chain(others).filter_map(|(property, field, text)| Some((property, field, text?))).collect()
@@ -336,17 +337,17 @@ impl Properties<'_> {
 
     fn differing(&self, found: &Found) -> Vec<&'static str> {
         let Some(stanza) = found.stanza.as_ref().filter(|_| self.exist) else {
-            return if found.stanza.is_some() == self.exist { Vec::new() } else { vec!["_exist"] };
+            return if found.stanza.is_some() == self.exist { Vec::new() } else { vec![Properties::EXIST] };
         };
         let fields = self.fields().into_iter();
         let differs = |property: &str, field: &str, wanted: &str| {
             let text = stanza.get(field);
             match property {
-                "enabled" => is_yes(text.unwrap_or("yes")) != is_yes(wanted),
-                "trusted" => text.is_none_or(|text| is_yes(text) != is_yes(wanted)),
-                "signedBy" => text != Some(wanted) || self.key_differs(found),
+                Properties::ENABLED => is_yes(text.unwrap_or("yes")) != is_yes(wanted),
+                Properties::TRUSTED => text.is_none_or(|text| is_yes(text) != is_yes(wanted)),
+                Properties::SIGNED_BY => text != Some(wanted) || self.key_differs(found),
                 // Credentials are for root alone.
-                "uris" if has_credentials(wanted) && found.sources.is_public() => true,
+                Properties::URIS if has_credentials(wanted) && found.sources.is_public() => true,
                 _ => !text.unwrap_or_default().split_whitespace().eq(wanted.split_whitespace()),
             }
         };
@@ -453,8 +454,8 @@ impl Properties<'_> {
 
     /// The key as it is stated, in place of where it is.
     fn with_key(&self, mut state: Object) -> Object {
-        if let (Some(key), true) = (self.signed_by, state.contains_key("signedBy")) {
-            state.insert("signedBy".to_owned(), Value::from(key.text()));
+        if let (Some(key), true) = (self.signed_by, state.contains_key(Properties::SIGNED_BY)) {
+            state.insert(Properties::SIGNED_BY.to_owned(), Value::from(key.text()));
         }
         state
     }
@@ -462,7 +463,7 @@ impl Properties<'_> {
 
 /// Fails for what apt would not read.
 fn check(stanza: &Stanza) -> Result<(), Failure> {
-    for (property, field) in [("uris", "URIs"), ("suites", "Suites")] {
+    for (property, field) in [(Properties::URIS, "URIs"), (Properties::SUITES, "Suites")] {
         if stanza.get(field).is_none_or(|text| text.trim().is_empty()) {
             return Err(required(&[property]));
         }
@@ -470,10 +471,11 @@ fn check(stanza: &Stanza) -> Result<(), Failure> {
     let has_components = stanza.get("Components").is_some_and(|text| !text.trim().is_empty());
     let mut suites = stanza.get("Suites").unwrap_or_default().split_whitespace();
     match suites.all(|suite| suite.ends_with('/')) {
-        true if has_components => {
-            Err(impossible("components", "a suite that ends with '/' is a directory, which has no components"))
-        }
-        false if !has_components => Err(required(&["components"])),
+        true if has_components => Err(impossible(
+            Properties::COMPONENTS,
+            "a suite that ends with '/' is a directory, which has no components",
+        )),
+        false if !has_components => Err(required(&[Properties::COMPONENTS])),
         _ => Ok(()),
     }
 }
@@ -499,7 +501,8 @@ impl Step {
         replacement.write(content)?;
         let ownership = self.former.map(|status| Ownership { uid: Some(status.uid), gid: Some(status.gid) });
         let done = replacement.finish(*mode, ownership.unwrap_or_default())?;
-        done.map(|_| ()).ok_or_else(|| transient("name", format!("'{}' was changed meanwhile", self.path.display())))
+        done.map(|_| ())
+            .ok_or_else(|| transient(Properties::NAME, format!("'{}' was changed meanwhile", self.path.display())))
     }
 }
 

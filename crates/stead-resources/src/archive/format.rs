@@ -9,6 +9,7 @@ use stead_system::fs::Patience;
 use tar::EntryType;
 use zip::{System, ZipArchive};
 
+use super::Properties;
 use super::reading::{Budget, Frames, Gauge, MAX_WINDOW, Stream, unreadable};
 use crate::input::impossible;
 
@@ -76,10 +77,10 @@ pub(super) fn for_each(archive: &mut dyn Source, patience: &Patience, visit: Vis
         }
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => zip(file, &budget(), visit),
         [b'B', b'Z', b'h', ..] => {
-            Err(impossible("source", "the archive is compressed with bzip2, which is not supported"))
+            Err(impossible(Properties::SOURCE, "the archive is compressed with bzip2, which is not supported"))
         }
         begin if begin.ends_with(b"ustar") => tar(file, &budget, visit),
-        _ => Err(impossible("source", "it is not a tar or zip archive")),
+        _ => Err(impossible(Properties::SOURCE, "it is not a tar or zip archive")),
     }
 }
 
@@ -111,8 +112,9 @@ fn tar_entry(entry: &mut tar::Entry<'_, impl Read>) -> Result<Option<RawEntry>, 
     }
     check_attributes(entry)?;
     let target = || {
-        let target =
-            entry.link_name_bytes().ok_or_else(|| impossible("source", "a link in the archive has no target"))?;
+        let target = entry
+            .link_name_bytes()
+            .ok_or_else(|| impossible(Properties::SOURCE, "a link in the archive has no target"))?;
         Ok::<_, Failure>(target.into_owned())
     };
     let name = entry.path_bytes().into_owned();
@@ -184,10 +186,10 @@ pub(super) fn not_unpacked(name: &[u8], problem: &str) -> Failure {
     for character in String::from_utf8_lossy(name).chars().take(MAX_SHOWN) {
         if character.is_control() { shown.extend(character.escape_default()) } else { shown.push(character) }
     }
-    impossible("source", format!("'{shown}' in the archive {problem}"))
+    impossible(Properties::SOURCE, format!("'{shown}' in the archive {problem}"))
 }
 
 /// The failure that an archive has too many entries.
 pub(super) fn too_many() -> Failure {
-    impossible("source", format!("the archive has more than {MAX_ENTRIES} entries"))
+    impossible(Properties::SOURCE, format!("the archive has more than {MAX_ENTRIES} entries"))
 }

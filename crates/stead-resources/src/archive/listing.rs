@@ -10,6 +10,7 @@ use sha2::Sha256;
 use stead_core::call::Failure;
 use stead_system::fs::{Patience, os_string, os_text};
 
+use super::Properties;
 use super::format::{self, MAX_ENTRIES, RawEntry, RawKind, Source, not_unpacked, too_many};
 use super::reading::unreadable;
 use crate::checksum::digest;
@@ -154,7 +155,10 @@ impl Listing {
             return Err(too_many());
         }
         if self.names > MAX_NAMES {
-            return Err(impossible("source", format!("the archive has more than {} MiB of names", MAX_NAMES >> 20)));
+            return Err(impossible(
+                Properties::SOURCE,
+                format!("the archive has more than {} MiB of names", MAX_NAMES >> 20),
+            ));
         }
         Ok(())
     }
@@ -173,7 +177,7 @@ impl Listing {
     fn check(&self) -> Result<(), Failure> {
         if self.entries.is_empty() && self.leaves_out {
             let hint = "Check 'stripComponents', 'include' and 'exclude'";
-            return Err(impossible("source", format!("nothing of the archive would be unpacked. {hint}")));
+            return Err(impossible(Properties::SOURCE, format!("nothing of the archive would be unpacked. {hint}")));
         }
         for above in self.entries.keys().filter_map(|path| path.parent()) {
             if self.entries.get(above).is_some_and(|entry| !matches!(entry, Entry::Directory { .. })) {
@@ -229,11 +233,11 @@ struct Filter {
 
 impl Filter {
     fn compile(selection: &Selection) -> Result<Self, Failure> {
-        let include = patterns("include", &selection.include)?;
+        let include = patterns(Properties::INCLUDE, &selection.include)?;
         Ok(Self {
             strip: selection.strip,
             include: (!selection.include.is_empty()).then_some(include),
-            exclude: patterns("exclude", &selection.exclude)?,
+            exclude: patterns(Properties::EXCLUDE, &selection.exclude)?,
         })
     }
 

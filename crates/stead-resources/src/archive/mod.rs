@@ -92,12 +92,14 @@ struct Properties<'a> {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         if self.source.is_none() {
-            return Err(required(&["source"]));
+            return Err(required(&[Properties::SOURCE]));
         }
         let is_name = |component: Component<'_>| matches!(component, Component::Normal(_));
         let is_below = |path| Path::new(path).components().all(is_name);
         match self.creates {
-            Some(path) if !is_below(path.0) => Err(invalid("creates", "'creates' must be a path relative to 'path'")),
+            Some(path) if !is_below(path.0) => {
+                Err(invalid(Properties::CREATES, "'creates' must be a path relative to 'path'"))
+            }
             _ => Ok(()),
         }
     }
@@ -200,7 +202,7 @@ impl Archives {
         let (archive, status) = open_source(&desired.source).map_err(|failure| desired.unlisted(failure))?;
         let listing = self.listings.of(cx, desired, &archive, &status)?;
         if let Some(creates) = desired.creates.filter(|path| desired.exist && listing.get(Path::new(path)).is_none()) {
-            return Err(impossible("creates", format!("the archive does not have '{creates}'")));
+            return Err(impossible(Properties::CREATES, format!("the archive does not have '{creates}'")));
         }
         let tree = desired.tree(cx, &listing);
         let comparison = match &top {
@@ -249,12 +251,12 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
-        let source = stated.source.ok_or_else(|| required(&["source"]))?;
+        let source = stated.source.ok_or_else(|| required(&[Properties::SOURCE]))?;
         Ok(Self {
             path_text: stated.path.0,
             path: stated.path.resolve(cx),
             source_text: source.0,
-            source: source.source(cx, "source")?,
+            source: source.source(cx, Properties::SOURCE)?,
             checksum: stated.checksum,
             selection: Selection {
                 strip: stated.strip_components as usize,
@@ -286,9 +288,9 @@ impl<'a> Desired<'a> {
     fn differing(&self, look: &Look) -> Vec<&'static str> {
         let Some(Unpacked { comparison, .. }) = &look.unpacked else { return Vec::new() };
         match (self.exist, comparison.has_any) {
-            (false, true) => vec!["_exist"],
+            (false, true) => vec![Properties::EXIST],
             (false, false) => Vec::new(),
-            (true, _) if look.top.is_none() => vec!["_exist"],
+            (true, _) if look.top.is_none() => vec![Properties::EXIST],
             (true, _) => comparison.drift.properties(),
         }
     }
@@ -302,14 +304,14 @@ impl<'a> Desired<'a> {
         let mut state = reply::state(self.path_text, exists);
         match drift.filter(|drift| !drift.properties().is_empty()) {
             _ if !exists => {}
-            Some(drift) => _ = state.insert("drift".to_owned(), Value::from(drift.lines())),
+            Some(drift) => _ = state.insert(Properties::DRIFT.to_owned(), Value::from(drift.lines())),
             None => self.echo(&mut state),
         }
         state
     }
 
     fn echo(&self, state: &mut Object) {
-        state.insert("source".to_owned(), Value::from(self.source_text));
+        state.insert(Properties::SOURCE.to_owned(), Value::from(self.source_text));
         self.permissions.echo(state);
     }
 
@@ -342,7 +344,7 @@ impl<'a> Desired<'a> {
         let created = self.open_top()?.is_none();
         let missing = Some(Presumed { failure, paths: vec![self.source.to_path_buf()] });
         let presumed = Presumed::all([missing, self.permissions.presumed()]);
-        let differing = if created { "_exist" } else { "source" };
+        let differing = if created { Properties::EXIST } else { Properties::SOURCE };
         Ok(SetReply { presumed, ..self.reply(created, &[differing], None) })
     }
 
@@ -389,7 +391,9 @@ impl<'a> Desired<'a> {
         };
         match Verified::of(archive, checksum, patience)? {
             Some(mut verified) => Listing::read(&mut verified, &self.selection, patience),
-            None => Err(impossible("checksum", format!("'{}' does not have that digest", self.source.display()))),
+            None => {
+                Err(impossible(Properties::CHECKSUM, format!("'{}' does not have that digest", self.source.display())))
+            }
         }
     }
 
@@ -416,7 +420,7 @@ impl<'a> Desired<'a> {
 const TOP_MODE: u32 = 0o755;
 
 fn not_a_directory(found: Kind) -> Failure {
-    blocked("path", format!("there is a {} where the directory should be. Remove it first", found.word()))
+    blocked(Properties::PATH, format!("there is a {} where the directory should be. Remove it first", found.word()))
 }
 
 /// The listings of the archives that were read last, so that a set after a test does not read them again.

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use stead_core::call::Failure;
 use stead_system::fs::{FsError, Patience};
 
+use super::Properties;
 use crate::checksum::{CHUNK, Checksum};
 use crate::input::transient;
 
@@ -266,7 +267,7 @@ pub(super) fn unreadable(error: impl Into<io::Error>) -> Failure {
         io::ErrorKind::OutOfMemory => format!("it takes more than {} MiB of memory", MAX_WINDOW >> 20),
         _ => stead_system::fs::reason(&error),
     };
-    transient("source", format!("cannot read the archive: {reason}"))
+    transient(Properties::SOURCE, format!("cannot read the archive: {reason}"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use stead_core::digest::hex;
 use stead_host::provider::Context;
 use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, Status, Writes};
 
+use super::Properties;
 use super::format;
 use super::listing::{Content, Entry, Listing};
 use super::reading::unreadable;
@@ -132,7 +133,10 @@ impl Tree<'_> {
     fn in_the_way(&self, below: &Path, found: Kind, wanted: Kind) -> Failure {
         let path = self.path.join(below);
         let (found, wanted) = (found.word(), wanted.word());
-        blocked("path", format!("'{}' is a {found}, the archive has a {wanted} there. Remove it first", path.display()))
+        blocked(
+            Properties::PATH,
+            format!("'{}' is a {found}, the archive has a {wanted} there. Remove it first", path.display()),
+        )
     }
 
     fn file(&self, spot: &Spot<'_>, wanted: &Content, comparison: &mut Comparison) -> Result<(), Failure> {
@@ -248,7 +252,8 @@ impl Tree<'_> {
         for name in below {
             path.push(name);
             let next = fs::open_below(&at, name, &path)?;
-            at = next.ok_or_else(|| transient("path", format!("'{}' was removed meanwhile", path.display())))?;
+            at =
+                next.ok_or_else(|| transient(Properties::PATH, format!("'{}' was removed meanwhile", path.display())))?;
         }
         Ok(at)
     }
@@ -357,5 +362,5 @@ fn copy(content: &mut dyn Read, replacement: &Replacement<'_>, wanted: &Content)
 
 /// The failure that an archive is not the one that was checked any more.
 pub(super) fn changed_meanwhile() -> Failure {
-    transient("source", "the archive was changed while it was read")
+    transient(Properties::SOURCE, "the archive was changed while it was read")
 }

@@ -70,7 +70,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         self.stated_position()?;
         match self.content {
             Some(content) if content.0.lines().any(|line| self.is_mark(line)) => {
-                Err(invalid("content", "'content' must not contain a mark of the block"))
+                Err(invalid(Properties::CONTENT, "'content' must not contain a mark of the block"))
             }
             _ => Ok(()),
         }
@@ -87,7 +87,7 @@ struct Block;
 impl Part for Block {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "block";
-    const KEYS: &'static [&'static str] = &["name", "comment"];
+    const KEYS: &'static [&'static str] = &[Properties::NAME, Properties::COMMENT];
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
@@ -149,7 +149,10 @@ impl Properties<'_> {
             [first, last] if first.text.trim() == begin && last.text.trim() == end => {
                 Ok(Some(Found { whole: first.range.start..last.range.end, content: first.range.end..last.range.start }))
             }
-            _ => Err(blocked("name", format!("the file must have one line '{begin}' and behind it one line '{end}'"))),
+            _ => Err(blocked(
+                Properties::NAME,
+                format!("the file must have one line '{begin}' and behind it one line '{end}'"),
+            )),
         }
     }
 
@@ -172,5 +175,5 @@ impl Properties<'_> {
 }
 
 fn content_of(text: &str) -> (String, Value) {
-    ("content".to_owned(), Value::from(text))
+    (Properties::CONTENT.to_owned(), Value::from(text))
 }

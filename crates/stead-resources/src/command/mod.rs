@@ -171,7 +171,9 @@ impl Provider for Command {
 
     fn ties(&self, input: &Plain) -> Ties {
         // A package brings the program that has its name, as a rule.
-        let programs = ["get", "test", "set"].into_iter().filter_map(|name| program_of(input.expose().get(name)?));
+        let programs = [Properties::GET, Properties::TEST, Properties::SET]
+            .into_iter()
+            .filter_map(|name| program_of(input.expose().get(name)?));
         Ties::default().and_packages(programs)
     }
 
@@ -184,7 +186,7 @@ impl Provider for Command {
         let found = desired.run(Step::Get, cx)?;
         let mut differing = desired.differing();
         // Only a test tells.
-        differing.push("test");
+        differing.push(Properties::TEST);
         Ok(Plain::new(desired.state(found.as_ref(), &differing)))
     }
 
@@ -196,7 +198,7 @@ impl Provider for Command {
         }
         let mut differing = desired.differing();
         if tested.as_ref().is_some_and(|ended| ended.code != 0) {
-            differing.push("test");
+            differing.push(Properties::TEST);
         }
         let found = desired.run(Step::Get, cx)?.or(tested);
         Ok(TestReply {
@@ -248,7 +250,7 @@ impl Command {
 
 fn runs_set() -> SetReply {
     let effects = Effects::of(Effect::Change);
-    SetReply { changed: Some(vec!["set".to_owned()]), effects, ..SetReply::default() }
+    SetReply { changed: Some(vec![Properties::SET.to_owned()]), effects, ..SetReply::default() }
 }
 
 /// One of the commands.
@@ -262,9 +264,9 @@ enum Step {
 impl Step {
     fn name(self) -> &'static str {
         match self {
-            Self::Get => "get",
-            Self::Test => "test",
-            Self::Set => "set",
+            Self::Get => Properties::GET,
+            Self::Test => Properties::TEST,
+            Self::Set => Properties::SET,
         }
     }
 }
@@ -314,10 +316,10 @@ impl<'a> Desired<'a> {
 
     /// The properties that differ, as far as that is known without running anything.
     fn differing(&self) -> Vec<&'static str> {
-        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some("creates");
+        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some(Properties::CREATES);
         // Nothing says whether it needs to run, so it does.
         let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
-        let always = (unguarded && self.stated.set.is_some()).then_some("set");
+        let always = (unguarded && self.stated.set.is_some()).then_some(Properties::SET);
         missing.into_iter().chain(always).collect()
     }
 
@@ -354,15 +356,15 @@ impl<'a> Desired<'a> {
         let settled = stated.filter(|(name, _)| !differing.contains(&name.as_str()));
         let mut state: Object = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(ended) = found {
-            state.insert("output".to_owned(), Value::from(ended.output.as_str()));
-            state.insert("exitCode".to_owned(), Value::from(ended.code));
+            state.insert(Properties::OUTPUT.to_owned(), Value::from(ended.output.as_str()));
+            state.insert(Properties::EXIT_CODE.to_owned(), Value::from(ended.code));
         }
         state
     }
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
     fn state_after(&self, found: &Ended) -> Object {
-        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some("creates");
-        self.state(Some(found), &[&["test"], missing.as_slice()].concat())
+        let missing = self.creates.as_ref().is_some_and(|path| !exists(path)).then_some(Properties::CREATES);
+        self.state(Some(found), &[&[Properties::TEST], missing.as_slice()].concat())
     }
 }

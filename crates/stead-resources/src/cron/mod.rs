@@ -82,7 +82,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         self.path()?;
         if self.environment.iter().flatten().any(|(name, _)| !is_name(name)) {
-            return Err(invalid("environment", "the names in 'environment' must be letters, digits and '_'"));
+            return Err(invalid(Properties::ENVIRONMENT, "the names in 'environment' must be letters, digits and '_'"));
         }
         Ok(())
     }
@@ -102,13 +102,13 @@ impl Part for Cron {
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);
-        let name = text("name")?;
-        if text("table") != Some("user") {
-            let is_removal = stated.get("_exist") == Some(&Value::Bool(false));
+        let name = text(Properties::NAME)?;
+        if text(Properties::TABLE) != Some(TableKind::User.word()) {
+            let is_removal = stated.get(Properties::EXIST) == Some(&Value::Bool(false));
             let extent = if is_removal { Extent::Absent } else { Extent::Whole };
             return Some(Claims::path(format!("{SYSTEM}/{name}"), extent));
         }
-        let user = text("user")?;
+        let user = text(Properties::USER)?;
         let job = Extent::Part { line: None, key: Some(name.to_owned()) };
         Some(Claims::path(format!("{CRONTABS}/{user}"), job).and_reads(record_path("passwd", user)))
     }
@@ -156,9 +156,9 @@ fn skipped(cx: &Context, jobs: usize, path: &str) {
 }
 
 fn listed(name: &str, kind: TableKind, user: &str, table: &Table<'_>, job: &Job<'_>) -> Object {
-    let mut state = Object::from([("name".to_owned(), Value::from(name))]);
+    let mut state = Object::from([(Properties::NAME.to_owned(), Value::from(name))]);
     if kind == TableKind::User {
-        let of_user = [("table", "user"), ("user", user)];
+        let of_user = [(Properties::TABLE, TableKind::User.word()), (Properties::USER, user)];
         state.extend(of_user.map(|(name, text)| (name.to_owned(), Value::from(text))));
     }
     state.extend(found(table, job));
@@ -169,10 +169,10 @@ fn listed(name: &str, kind: TableKind, user: &str, table: &Table<'_>, job: &Job<
 fn found(table: &Table<'_>, job: &Job<'_>) -> Object {
     let variables = table.variables(job).map(|(name, value)| (name.to_owned(), Value::from(value)));
     let found = [
-        ("schedule", Some(Value::from(job.schedule))),
-        ("user", job.user.map(Value::from)),
-        ("command", Some(Value::from(job.command))),
-        ("environment", Some(Value::Object(variables.collect()))),
+        (Properties::SCHEDULE, Some(Value::from(job.schedule))),
+        (Properties::USER, job.user.map(Value::from)),
+        (Properties::COMMAND, Some(Value::from(job.command))),
+        (Properties::ENVIRONMENT, Some(Value::Object(variables.collect()))),
     ];
     reply::stated(found)
 }
@@ -225,7 +225,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let mut found = found(&table, job);
         let same = |stated: &Schedule<'_>| stated.0.split_whitespace().eq(job.schedule.split_whitespace());
         if let Some(stated) = self.schedule.filter(same) {
-            found.insert("schedule".to_owned(), Value::from(stated.0));
+            found.insert(Properties::SCHEDULE.to_owned(), Value::from(stated.0));
         }
         Ok(Some(found))
     }
@@ -264,7 +264,7 @@ impl Properties<'_> {
         let Some(user) = self.user.filter(is_looked_up) else {
             return Ok((None, None));
         };
-        match Account::find(cx, user.0, "user")? {
+        match Account::find(cx, user.0, Properties::USER)? {
             Ok(account) => Ok((Some(account), None)),
             // From the table of a user who is gone a job can still be removed.
             Err(_) if !self.exist => Ok((None, None)),
@@ -279,14 +279,14 @@ impl Properties<'_> {
     fn path(&self) -> Result<String, Failure> {
         match (self.table, self.user) {
             (TableKind::System, _) if !is_file_name(self.name.0) => {
-                Err(invalid("name", "'name' must be letters, digits, '-' and '_' for a job in /etc/cron.d"))
+                Err(invalid(Properties::NAME, "'name' must be letters, digits, '-' and '_' for a job in /etc/cron.d"))
             }
             (TableKind::System, _) => Ok(format!("{SYSTEM}/{}", self.name.0)),
             (TableKind::User, Some(user)) if user.0.contains('/') || user.0.starts_with('.') => {
-                Err(invalid("user", "'user' must be the name of a user"))
+                Err(invalid(Properties::USER, "'user' must be the name of a user"))
             }
             (TableKind::User, Some(user)) => Ok(format!("{CRONTABS}/{}", user.0)),
-            (TableKind::User, None) => Err(required(&["user"])),
+            (TableKind::User, None) => Err(required(&[Properties::USER])),
         }
     }
 
@@ -311,7 +311,7 @@ impl Properties<'_> {
             (TableKind::User, jobs) => Ok(jobs.iter().find(|job| job.name == Some(self.name.0))),
             (TableKind::System, [_, _, ..]) => {
                 let hint = "Choose another name, or leave one job in it";
-                Err(blocked("name", format!("'{}' has several jobs. {hint}", self.path()?)))
+                Err(blocked(Properties::NAME, format!("'{}' has several jobs. {hint}", self.path()?)))
             }
             (TableKind::System, jobs) => Ok(jobs.first()),
         }

@@ -15,6 +15,7 @@ use stead_host::provider::{Context, Plain, TraceLevel};
 use stead_system::fs::{self, FsError, Handle, How, Kind, Patience, Place, Writes};
 use stead_system::user::Names;
 
+use super::Properties;
 use crate::declared::Declared as _;
 use crate::file::content::read_all;
 use crate::input::{PathText, blocked, cannot, invalid, read_each};
@@ -44,13 +45,13 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let filter: Filter<'_> = read_each(input)?;
     let (text, path) = (filter.path.0, filter.path.resolve(cx));
     let base = filter.relative_to.map(|base| base.resolve(cx));
-    let outside = || invalid("relativeTo", "'path' must be below 'relativeTo'");
+    let outside = || invalid(Properties::PATH, "'path' must be below 'relativeTo'");
     let shown = match &base {
         Some(base) => path.strip_prefix(&**base).map_err(|_| outside())?.to_owned(),
         None => PathBuf::from(text),
     };
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
-    let missing = || blocked("path", format!("there is no directory '{}'", path.display()));
+    let missing = || blocked(Properties::PATH, format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, How::Directory)?.ok_or_else(missing)?;
     let (patience, purge) = (cx.patience(), filter.purge);
     let mut export = Export { cx, names, patience, found: Vec::new(), containing: Vec::new(), purge };
@@ -84,8 +85,8 @@ impl Export<'_> {
         self.add(None, shown, |names, state| {
             report_all(&status, names, state);
             if let Some(entries) = names_in {
-                state.insert("entries".into(), entries.into());
-                state.insert("_purge".into(), true.into());
+                state.insert(Properties::ENTRIES.into(), entries.into());
+                state.insert(Properties::PURGE.into(), true.into());
             }
         });
         let name = shown.to_string_lossy().into_owned();
@@ -172,7 +173,7 @@ impl Export<'_> {
 
     fn add(&mut self, type_name: Option<&str>, shown: &Path, fill: impl FnOnce(&Names, &mut Object)) {
         let shown = shown.to_string_lossy().into_owned();
-        let mut state = Object::from([("path".to_owned(), Value::from(shown.as_str()))]);
+        let mut state = Object::from([(Properties::PATH.to_owned(), Value::from(shown.as_str()))]);
         fill(self.names, &mut state);
         self.found.push(Exported {
             type_name: type_name.and_then(|name| TypeName::parse(name).ok()),

@@ -14,6 +14,7 @@ use stead_system::fs::{
     self, Former, FsError, Handle, How, Kind, Ownership, Patience, Place, Replacement, Status, SystemPath, Writes,
 };
 
+use super::Properties;
 use crate::file::content;
 use crate::input::{blocked, cannot, impossible};
 use crate::removal;
@@ -56,7 +57,7 @@ impl Drift {
 
     /// The properties that it is about.
     pub(crate) fn properties(&self) -> Vec<&'static str> {
-        [("source", self.missing + self.different), ("_purge", self.extra)]
+        [(Properties::SOURCE, self.missing + self.different), (Properties::PURGE, self.extra)]
             .into_iter()
             .filter_map(|(name, count)| (count > 0).then_some(name))
             .collect()
@@ -142,7 +143,7 @@ impl<'a> Mirror<'a> {
 
     fn check_recursion(&self, source: &Status) -> Result<(), Failure> {
         if self.top == Some(source.identity.inode()) {
-            return Err(impossible("source", "the directory is part of its own source"));
+            return Err(impossible(Properties::SOURCE, "the directory is part of its own source"));
         }
         Ok(())
     }
@@ -209,7 +210,7 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         let hint = "Add '_purge: true' to remove it with everything in it";
-        Err(blocked("source", format!("'{}' is a directory here only. {hint}", entry.target_path.display())))
+        Err(blocked(Properties::SOURCE, format!("'{}' is a directory here only. {hint}", entry.target_path.display())))
     }
 
     fn subdirectory(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
@@ -413,9 +414,9 @@ fn open_source(source: &SystemPath) -> Result<Handle, Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     match fs::open(source, How::Directory) {
         Ok(Some(fd)) => Ok(fd),
-        Ok(None) => Err(blocked("source", format!("there is no directory '{}'", source.display()))),
+        Ok(None) => Err(blocked(Properties::SOURCE, format!("there is no directory '{}'", source.display()))),
         Err(FsError::System { source: error, .. }) if error.kind() == ErrorKind::NotADirectory => {
-            Err(blocked("source", format!("'{}' is not a directory", source.display())))
+            Err(blocked(Properties::SOURCE, format!("'{}' is not a directory", source.display())))
         }
         Err(error) => Err(about_source(error.into())),
     }

@@ -77,7 +77,7 @@ struct Properties<'a> {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         if self.purge && self.source.is_none() && self.entries.is_none() {
-            return Err(invalid("_purge", "'_purge' requires 'source' or 'entries'"));
+            return Err(invalid(Properties::PURGE, "'_purge' requires 'source' or 'entries'"));
         }
         Ok(())
     }
@@ -181,14 +181,14 @@ impl Provider for Directories {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let (stated, purge) = (input.expose(), input.expose().get("_purge") == Some(&Value::Bool(true)));
+        let (stated, purge) = (input.expose(), input.expose().get(Properties::PURGE) == Some(&Value::Bool(true)));
         let names = |listed: &Value| -> Option<BTreeSet<String>> {
             listed.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
         };
         let extent = match () {
             () if reply::is_removal(input) => Extent::Absent,
-            () if stated.get("source").is_some() => Extent::Tree { purge },
-            () if purge => Extent::Entries { kept: names(stated.get("entries")?)? },
+            () if stated.get(Properties::SOURCE).is_some() => Extent::Tree { purge },
+            () if purge => Extent::Entries { kept: names(stated.get(Properties::ENTRIES)?)? },
             () => Extent::Directory,
         };
         reply::claims(input, extent)
@@ -220,7 +220,7 @@ impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
         let source = match stated.source {
-            Some(source) => Some((source.0, source.source(cx, "source")?)),
+            Some(source) => Some((source.0, source.source(cx, Properties::SOURCE)?)),
             None => None,
         };
         Ok(Self {
@@ -261,7 +261,7 @@ impl<'a> Desired<'a> {
         match current {
             Some(current) if self.exist => self.permissions.differing(&current.status),
             None if !self.exist => Vec::new(),
-            _ => vec!["_exist"],
+            _ => vec![Properties::EXIST],
         }
     }
 
@@ -280,11 +280,11 @@ impl<'a> Desired<'a> {
     }
 
     fn report(&self, drift: &Drift, state: &mut Object) {
-        if let (Some((source, _)), false) = (&self.source, drift.properties().contains(&"source")) {
-            state.insert("source".into(), Value::from(*source));
+        if let (Some((source, _)), false) = (&self.source, drift.properties().contains(&Properties::SOURCE)) {
+            state.insert(Properties::SOURCE.into(), Value::from(*source));
         }
         if !drift.properties().is_empty() {
-            state.insert("drift".into(), Value::from(drift.lines()));
+            state.insert(Properties::DRIFT.into(), Value::from(drift.lines()));
         }
     }
 
@@ -292,7 +292,7 @@ impl<'a> Desired<'a> {
         let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
             if let Some((source, _)) = &self.source {
-                after.insert("source".into(), Value::from(*source));
+                after.insert(Properties::SOURCE.into(), Value::from(*source));
             }
             self.permissions.echo(&mut after);
         }
@@ -328,7 +328,7 @@ impl<'a> Desired<'a> {
         if parents.is_empty() || self.source.is_some() {
             return Ok(None);
         }
-        let done = self.done(vec!["_exist"], true, None, Vec::new());
+        let done = self.done(vec![Properties::EXIST], true, None, Vec::new());
         Ok(Some(SetReply { effects: parents.before(done.effects), ..done }))
     }
 
@@ -347,7 +347,7 @@ impl<'a> Desired<'a> {
             Execution::WhatIf => pending::at(&self.path)?,
             Execution::Actual => None,
         };
-        Ok(SetReply { presumed, effects, ..self.reply(&["_exist"], what_if) })
+        Ok(SetReply { presumed, effects, ..self.reply(&[Properties::EXIST], what_if) })
     }
 
     /// What does not exist yet and is required to reach it.
@@ -368,7 +368,7 @@ impl<'a> Desired<'a> {
     }
 
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {
-        let create = differing.contains(&"_exist").then(|| "create the directory".to_owned());
+        let create = differing.contains(&Properties::EXIST).then(|| "create the directory".to_owned());
         let content = drift.filter(|drift| !drift.properties().is_empty()).map(|drift| match &self.source {
             Some((source, _)) => format!("copy the content of '{source}' ({})", drift.summary()),
             None => format!("remove what 'entries' does not name ({})", drift.summary()),
@@ -451,9 +451,9 @@ fn not_a_directory(found: Kind) -> Failure {
         Kind::File => "Remove it first, with Stead/File and '_exist: false'",
         Kind::Directory | Kind::Special => "It is left alone",
     };
-    blocked("path", format!("there is a {} where the directory should be. {hint}", found.word()))
+    blocked(Properties::PATH, format!("there is a {} where the directory should be. {hint}", found.word()))
 }
 
 fn not_empty() -> Failure {
-    blocked("recurse", "the directory is not empty. Add 'recurse: true' to remove it with everything in it")
+    blocked(Properties::RECURSE, "the directory is not empty. Add 'recurse: true' to remove it with everything in it")
 }

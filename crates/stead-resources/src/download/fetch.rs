@@ -18,6 +18,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 use url::Url;
 
+use super::Properties;
 use crate::credentials;
 use crate::input::{failure, invalid};
 
@@ -84,7 +85,8 @@ fn agent(request: &Request<'_>, roots: &[Certificate<'static>]) -> Result<Agent,
         .timeout_per_read(Some(SILENCE))
         .user_agent(concat!("stead/", env!("CARGO_PKG_VERSION")));
     if let Some(proxy) = request.proxy {
-        let proxy = Proxy::new(proxy).map_err(|_| invalid("proxy", "'proxy' must be the URL of an HTTP proxy"))?;
+        let proxy =
+            Proxy::new(proxy).map_err(|_| invalid(Properties::PROXY, "'proxy' must be the URL of an HTTP proxy"))?;
         config = config.proxy(Some(proxy));
     }
     Ok(config.build().into())
@@ -178,7 +180,9 @@ impl Transfer<'_> {
             call = call.header("range", format!("bytes={}-", self.received)).header("if-range", validator);
         }
         call.call().map_err(|error| match error {
-            ureq::Error::Http(_) => invalid("headers", "'headers' must be names and values of HTTP headers").into(),
+            ureq::Error::Http(_) => {
+                invalid(Properties::HEADERS, "'headers' must be names and values of HTTP headers").into()
+            }
             // What is wrong with certificates and protocols stays wrong.
             ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                 self.refused(&fs::reason(&error))
@@ -255,7 +259,11 @@ impl Transfer<'_> {
 
     fn failure(&self, reason: &str) -> Failure {
         let kind = if Instant::now() >= self.until { FailureKind::Deadline } else { FailureKind::System };
-        failure(kind, "url", format!("cannot download '{}': {reason}", credentials::without(self.request.url.as_str())))
+        failure(
+            kind,
+            Properties::URL,
+            format!("cannot download '{}': {reason}", credentials::without(self.request.url.as_str())),
+        )
     }
 
     /// Returns the refusal of a download that another request would meet as well.

@@ -119,7 +119,7 @@ const LONGEST: u32 = 86_400;
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         if self.timeout.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
-            return Err(invalid("timeout", format!("'timeout' must be between 1 and {LONGEST}")));
+            return Err(invalid(Properties::TIMEOUT, format!("'timeout' must be between 1 and {LONGEST}")));
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Provider for Downloads {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
         let claims = reply::claims(input, extent)?;
-        let is_pinned = input.expose().get("pin").is_some();
+        let is_pinned = input.expose().get(Properties::PIN).is_some();
         Some(if is_pinned { claims.and_backup(pin::SUFFIX) } else { claims })
     }
 }
@@ -232,7 +232,7 @@ impl Source {
         if url.scheme() != "file" {
             return Ok(Self::Http(url));
         }
-        let path = url.to_file_path().map_err(|()| invalid("url", "'url' must be a file of this machine"))?;
+        let path = url.to_file_path().map_err(|()| invalid(Properties::URL, "'url' must be a file of this machine"))?;
         Ok(Self::File(cx.resolve(path)))
     }
 }
@@ -277,11 +277,14 @@ impl Remote<'_> {
 
     fn download(&self, to: &Replacement<'_>) -> Result<(), Failure> {
         match &self.source {
-            None => Err(required(&["url"])),
+            None => Err(required(&[Properties::URL])),
             Some(Source::File(path)) => {
                 let (file, status) = open_local(path)?;
                 if status.size > self.max_size {
-                    return Err(blocked("url", format!("'{}' has more bytes than 'maxSize'", path.display())));
+                    return Err(blocked(
+                        Properties::URL,
+                        format!("'{}' has more bytes than 'maxSize'", path.display()),
+                    ));
                 }
                 content::copy(&file, to)
             }
@@ -302,9 +305,9 @@ impl Remote<'_> {
         Err(match &self.pin {
             Some(pin) => {
                 let hint = format!("Remove '{}' to accept it", pin.path().display());
-                transient("pin", format!("what was downloaded is not what was there at first. {hint}"))
+                transient(Properties::PIN, format!("what was downloaded is not what was there at first. {hint}"))
             }
-            None => transient("checksum", "what was downloaded has another digest"),
+            None => transient(Properties::CHECKSUM, "what was downloaded has another digest"),
         })
     }
 }
@@ -316,7 +319,7 @@ fn open_local(path: &SystemPath) -> Result<(File, Status), Failure> {
 
 impl FileContent for Remote<'_> {
     fn property(&self) -> &'static str {
-        if self.pin.is_some() { "pin" } else { "checksum" }
+        if self.pin.is_some() { Properties::PIN } else { Properties::CHECKSUM }
     }
 
     fn is_in(&self, file: &File, _status: &Status, at: &Path) -> Result<bool, Failure> {
@@ -327,7 +330,9 @@ impl FileContent for Remote<'_> {
         let Some(Source::File(path)) = &self.source else { return None };
         let failure = match open_local(path) {
             Err(failure) => failure,
-            Ok((_, status)) if status.size > self.max_size => blocked("url", "the file has more bytes than 'maxSize'"),
+            Ok((_, status)) if status.size > self.max_size => {
+                blocked(Properties::URL, "the file has more bytes than 'maxSize'")
+            }
             Ok((file, _)) => self.check(&file, path).err()?,
         };
         Some(Presumed { failure, paths: vec![path.to_path_buf()] })
@@ -335,10 +340,10 @@ impl FileContent for Remote<'_> {
 
     fn echo(&self, state: &mut Object) {
         if let Some(checksum) = &self.checksum {
-            state.insert("checksum".to_owned(), Value::from(checksum.text));
+            state.insert(Properties::CHECKSUM.to_owned(), Value::from(checksum.text));
         }
         if self.pin.is_some() {
-            state.insert("pin".to_owned(), Value::from("firstUse"));
+            state.insert(Properties::PIN.to_owned(), Value::from("firstUse"));
         }
     }
 
@@ -360,7 +365,7 @@ impl FileContent for Remote<'_> {
 
     fn report(&self, file: &File, _status: &Status, state: &mut Object) -> io::Result<()> {
         if let Some(checksum) = &self.checksum {
-            state.insert("checksum".to_owned(), Value::from(checksum.checksum.actual(file)?));
+            state.insert(Properties::CHECKSUM.to_owned(), Value::from(checksum.checksum.actual(file)?));
         }
         Ok(())
     }

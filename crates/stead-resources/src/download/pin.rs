@@ -13,6 +13,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 
+use super::Properties;
 use crate::checksum::Checksum;
 use crate::input::{blocked, transient};
 
@@ -62,9 +63,10 @@ impl Pin {
         replacement.write(format!("{sha256}  {}\n", self.name).as_bytes())?;
         match replacement.finish(0o644, Ownership::default())? {
             Some(_) => Ok(()),
-            None => {
-                Err(transient("pin", format!("'{}' was created by another program meanwhile", self.path.display())))
-            }
+            None => Err(transient(
+                Properties::PIN,
+                format!("'{}' was created by another program meanwhile", self.path.display()),
+            )),
         }
     }
 
@@ -82,11 +84,11 @@ fn read(path: &SystemPath) -> Result<Option<Checksum>, Failure> {
     let shown = path.display();
     if let Some(problem) = distrust(&content.status) {
         let hint = format!("Check it, then run `chown root '{shown}'` and `chmod 644 '{shown}'`, or remove it");
-        return Err(blocked("pin", format!("'{shown}' is not trusted: {problem}. {hint}")));
+        return Err(blocked(Properties::PIN, format!("'{shown}' is not trusted: {problem}. {hint}")));
     }
     let text = String::from_utf8_lossy(&content.bytes);
     let digest = text.split_whitespace().next().and_then(Checksum::sha256);
-    let malformed = || blocked("pin", format!("'{shown}' does not begin with a digest of SHA-256"));
+    let malformed = || blocked(Properties::PIN, format!("'{shown}' does not begin with a digest of SHA-256"));
     digest.map(Some).ok_or_else(malformed)
 }
 

@@ -138,9 +138,9 @@ struct Echo;
 impl Provider for Echo {
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties>(input)?;
-        match input.expose().get("output") {
+        match input.expose().get(Properties::OUTPUT) {
             Some(Value::Number(number)) if has_fraction(number) => {
-                Err(invalid("output", "'output' must not be a number with a fraction"))
+                Err(invalid(Properties::OUTPUT, "'output' must not be a number with a fraction"))
             }
             _ => Ok(()),
         }

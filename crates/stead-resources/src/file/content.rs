@@ -68,10 +68,12 @@ impl Shown {
     /// Adds it to a state.
     pub(crate) fn report(&self, state: &mut Object) {
         match self {
-            Self::Text(text) => _ = state.insert("content".into(), Value::from(text.as_str())),
+            Self::Text(text) => _ = state.insert(Properties::CONTENT.into(), Value::from(text.as_str())),
             Self::Digest { size, sha256 } => {
-                state.insert("size".into(), Value::from(*size));
-                state.extend(sha256.as_ref().map(|digest| ("sha256".to_owned(), Value::from(digest.as_str()))));
+                state.insert(Properties::SIZE.into(), Value::from(*size));
+                state.extend(
+                    sha256.as_ref().map(|digest| (Properties::SHA256.to_owned(), Value::from(digest.as_str()))),
+                );
             }
         }
     }
@@ -135,7 +137,7 @@ impl<'a> Content<'a> {
         } else if let Some(Base64(bytes)) = properties.content_base64.take() {
             Self::Binary(bytes)
         } else if let Some(source) = properties.source {
-            Self::Source { text: source.0, path: source.source(cx, "source")? }
+            Self::Source { text: source.0, path: source.source(cx, Properties::SOURCE)? }
         } else {
             Self::Any
         })
@@ -145,8 +147,8 @@ impl<'a> Content<'a> {
 impl FileContent for Content<'_> {
     fn property(&self) -> &'static str {
         match self {
-            Self::Any | Self::Text(_) | Self::Source { .. } => "content",
-            Self::Binary(_) => "contentBase64",
+            Self::Any | Self::Text(_) | Self::Source { .. } => Properties::CONTENT,
+            Self::Binary(_) => Properties::CONTENT_BASE64,
         }
     }
 
@@ -174,11 +176,13 @@ impl FileContent for Content<'_> {
 
     fn echo(&self, state: &mut Object) {
         match self {
-            Self::Text(text) if text.len() as u64 <= SHOWN => _ = state.insert("content".into(), Value::from(*text)),
-            Self::Binary(bytes) if bytes.len() as u64 <= SHOWN => {
-                state.insert("contentBase64".into(), Value::from(STANDARD.encode(bytes)));
+            Self::Text(text) if text.len() as u64 <= SHOWN => {
+                _ = state.insert(Properties::CONTENT.into(), Value::from(*text));
             }
-            Self::Source { text, .. } => _ = state.insert("source".into(), Value::from(*text)),
+            Self::Binary(bytes) if bytes.len() as u64 <= SHOWN => {
+                state.insert(Properties::CONTENT_BASE64.into(), Value::from(STANDARD.encode(bytes)));
+            }
+            Self::Source { text, .. } => _ = state.insert(Properties::SOURCE.into(), Value::from(*text)),
             Self::Any | Self::Text(_) | Self::Binary(_) => {}
         }
     }
@@ -194,7 +198,7 @@ impl FileContent for Content<'_> {
     fn announce(&self, shown: Option<&Shown>, state: &mut Object) {
         // No state has both: what is shown as text is compared as text.
         if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, shown) {
-            state.insert("source".into(), Value::from(*text));
+            state.insert(Properties::SOURCE.into(), Value::from(*text));
         }
         if let Some(shown) = shown {
             shown.report(state);
@@ -233,13 +237,13 @@ impl FileContent for Content<'_> {
             Self::Binary(_) if status.size > SHOWN => {}
             Self::Binary(_) => {
                 let bytes = read_all(file).map_err(unreadable)?;
-                state.insert("contentBase64".into(), Value::from(STANDARD.encode(bytes)));
+                state.insert(Properties::CONTENT_BASE64.into(), Value::from(STANDARD.encode(bytes)));
             }
             // A look needs no source that can be read.
             Self::Source { text, path } => {
                 let rewound = (&*file).seek(SeekFrom::Start(0)).is_ok();
                 if rewound && open_source(path).is_ok() && self.is_in(file, status, at)? {
-                    state.insert("source".into(), Value::from(*text));
+                    state.insert(Properties::SOURCE.into(), Value::from(*text));
                 }
             }
         }
@@ -262,13 +266,18 @@ pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> 
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, How::Read);
     let opened = opened.map_err(|error| about_source(error.into()))?;
-    let fd = opened.ok_or_else(|| blocked("source", format!("there is no file '{}'", path.display())))?;
+    let fd = opened.ok_or_else(|| blocked(Properties::SOURCE, format!("there is no file '{}'", path.display())))?;
     let file = File::from(fd);
     let status = Status::from(
-        &file.metadata().map_err(|error| transient("source", format!("cannot examine the source: {error}")))?,
+        &file
+            .metadata()
+            .map_err(|error| transient(Properties::SOURCE, format!("cannot examine the source: {error}")))?,
     );
     if status.kind != Kind::File {
-        return Err(blocked("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
+        return Err(blocked(
+            Properties::SOURCE,
+            format!("'{}' is a {}, not a file", path.display(), status.kind.word()),
+        ));
     }
     Ok((file, status))
 }
@@ -278,10 +287,12 @@ pub(crate) fn source_text(path: &SystemPath, max: u64) -> Result<(String, Status
     let (file, status) = open_source(path)?;
     let mut text = String::new();
     if status.size > max {
-        return Err(blocked("source", format!("'{}' has more than {max} bytes", path.display())));
+        return Err(blocked(Properties::SOURCE, format!("'{}' has more than {max} bytes", path.display())));
     }
     let read = file.take(max).read_to_string(&mut text);
-    read.map_err(|error| transient("source", format!("cannot read '{}': {}", path.display(), fs::reason(&error))))?;
+    read.map_err(|error| {
+        transient(Properties::SOURCE, format!("cannot read '{}': {}", path.display(), fs::reason(&error)))
+    })?;
     Ok((text, status))
 }
 

@@ -142,11 +142,13 @@ impl Provider for Files {
         let states = |name: &&str| input.expose().get(name).is_some();
         let extent = match () {
             () if reply::is_removal(input) => Extent::Absent,
-            () if ["content", "contentBase64", "source"].iter().any(states) => Extent::Whole,
+            () if [Properties::CONTENT, Properties::CONTENT_BASE64, Properties::SOURCE].iter().any(states) => {
+                Extent::Whole
+            }
             () => Extent::Attributes,
         };
         let claims = reply::claims(input, extent)?;
-        Some(match input.expose().get("backup").and_then(Backup::known_suffix) {
+        Some(match input.expose().get(Properties::BACKUP).and_then(Backup::known_suffix) {
             Some(suffix) => claims.and_backup(suffix),
             None => claims,
         })
@@ -194,7 +196,7 @@ fn not_a_file(found: Kind) -> Failure {
         Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
         Kind::File | Kind::Special => "It is left alone",
     };
-    blocked("path", format!("there is a {} where the file should be. {hint}", found.word()))
+    blocked(Properties::PATH, format!("there is a {} where the file should be. {hint}", found.word()))
 }
 
 /// The desired state of a file whose content comes from anywhere: what resources that write whole files have in common.
@@ -259,12 +261,12 @@ impl<'a, C: FileContent> Desired<'a, C> {
         };
         let mut state = reply::state(self.path_text, true);
         report_all(&current.status, names, &mut state);
-        state.insert("size".into(), Value::from(current.status.size));
+        state.insert(Properties::SIZE.into(), Value::from(current.status.size));
         if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &self.path, error))? {
-            state.insert("sha256".into(), Value::from(digest));
+            state.insert(Properties::SHA256.into(), Value::from(digest));
         }
         if let Some(modified) = current.status.modified() {
-            state.insert("modified".into(), Value::from(modified));
+            state.insert(Properties::MODIFIED.into(), Value::from(modified));
         }
         self.content.give(&current, &self.path, &mut state)?;
         Ok(Plain::new(state))
@@ -292,8 +294,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
 
     fn set_at(&self, place: &Place, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
         if cx.found_absent && self.exist && execution == Execution::Actual && self.create(place)? {
-            let effects = self.effects(Some(place), None, &["_exist"])?;
-            return Ok(SetReply { effects, ..self.reply(&["_exist"], Vec::new()) });
+            let effects = self.effects(Some(place), None, &[Properties::EXIST])?;
+            return Ok(SetReply { effects, ..self.reply(&[Properties::EXIST], Vec::new()) });
         }
         if execution == Execution::Actual {
             let (differing, effects) = fs::retry_changed(&self.path, || self.converge(place))?;
@@ -329,8 +331,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
 
     fn differing(&self, current: Option<&Current>) -> Result<Vec<&'static str>, Failure> {
         match current {
-            None if self.exist => Ok(vec!["_exist"]),
-            Some(_) if !self.exist => Ok(vec!["_exist"]),
+            None if self.exist => Ok(vec![Properties::EXIST]),
+            Some(_) if !self.exist => Ok(vec![Properties::EXIST]),
             None => Ok(Vec::new()),
             Some(current) => {
                 let same = self.content.is_in(&current.file, &current.status, &self.path)?;
@@ -375,7 +377,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
 
     /// Whether the content that is there, if any, is not the one afterwards.
     fn replaces_content(&self, differing: &[&str]) -> bool {
-        differing.contains(&"_exist") || differing.contains(&self.content.property())
+        differing.contains(&Properties::EXIST) || differing.contains(&self.content.property())
     }
 
     /// What a set would come to; `None` where the desired state tells it, or what is there keeps a set from it.
@@ -460,7 +462,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(Some(missing));
         }
         let former = current.filter(|_| self.exist && differing.contains(&self.content.property()));
-        let writes = former.is_some() || differing.contains(&"_exist");
+        let writes = former.is_some() || differing.contains(&Properties::EXIST);
         let ownership = match (former, current) {
             (Some(former), _) => self.kept(former)?,
             (None, Some(current)) => self.permissions.ownership()?.beyond(&current.status),
@@ -504,8 +506,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
             }
             // Something else in the document may be about to create it.
             (true, Execution::WhatIf) => {
-                let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
-                let effects = parents.before(self.effects(None, None, &["_exist"])?);
+                let reply = self.reply(&[Properties::EXIST], self.intentions(None, &[Properties::EXIST]));
+                let effects = parents.before(self.effects(None, None, &[Properties::EXIST])?);
                 Ok(SetReply { presumed: self.presumed_without_directory(&parents)?, effects, ..reply })
             }
             (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
@@ -617,7 +619,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(());
         }
         let why = "others can write to its directory, and it may be another name of somebody else's file";
-        Err(blocked("path", format!("the permissions of the file are not changed: {why}. State its content")))
+        Err(blocked(Properties::PATH, format!("the permissions of the file are not changed: {why}. State its content")))
     }
 
     fn change_permissions(&self, place: &Place, current: &Current) -> Result<bool, Failure> {

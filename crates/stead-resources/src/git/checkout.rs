@@ -7,7 +7,7 @@ use stead_system::fs::{self, Place};
 use super::losses::{self, Losses};
 use super::program::Git;
 use super::repository::record_of;
-use super::{Desired, Plan};
+use super::{Desired, Plan, Properties};
 use crate::input::blocked;
 use crate::pending;
 
@@ -36,7 +36,7 @@ impl Desired<'_> {
         }
         // Again: where nothing was, anybody may have made something by now.
         self.check_trusted(cx)?;
-        if plan.creates || plan.differing.contains(&"repository") {
+        if plan.creates || plan.differing.contains(&Properties::REPOSITORY) {
             let tracked = "+refs/heads/*:refs/remotes/origin/*";
             git.must(&["config", "--replace-all", "remote.origin.fetch", tracked])?;
             git.must(&["config", "--replace-all", "remote.origin.url", git.address()?])?;
@@ -46,7 +46,7 @@ impl Desired<'_> {
         {
             lock.remove()?;
         }
-        if plan.differing == ["repository"] { Ok(()) } else { self.check_out(&git, plan) }
+        if plan.differing == [Properties::REPOSITORY] { Ok(()) } else { self.check_out(&git, plan) }
     }
 
     fn check_out(&self, git: &Git<'_>, plan: &Plan) -> Result<(), Failure> {
@@ -111,6 +111,6 @@ impl Desired<'_> {
             Some(_) => "the branch or tag was moved meanwhile. Try again".to_owned(),
             None => format!("the repository has no commit {commit} on a branch or tag"),
         };
-        Err(blocked("revision", problem))
+        Err(blocked(Properties::REVISION, problem))
     }
 }

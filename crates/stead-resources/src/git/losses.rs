@@ -8,6 +8,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::{Kind, Place, SystemPath};
 
+use super::Properties;
 use super::program::Git;
 use crate::input::blocked;
 use crate::removal;
@@ -47,7 +48,7 @@ impl Losses {
         } else {
             return Ok(());
         };
-        Err(blocked("path", format!("{problem}. {hint}")))
+        Err(blocked(Properties::PATH, format!("{problem}. {hint}")))
     }
 
     /// What is done to it, in words.

@@ -80,7 +80,7 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.depth == Some(0) { Err(invalid("depth", "'depth' must be at least 1")) } else { Ok(()) }
+        if self.depth == Some(0) { Err(invalid(Properties::DEPTH, "'depth' must be at least 1")) } else { Ok(()) }
     }
 }
 
@@ -101,7 +101,7 @@ impl Provider for WorkingTrees {
         let found = desired.find()?;
         let mut state = desired.actual(found.as_ref())?;
         if let Some(commit) = found.and_then(|found| found.head) {
-            state.insert("commit".to_owned(), Value::from(commit));
+            state.insert(Properties::COMMIT.to_owned(), Value::from(commit));
         }
         Ok(Plain::new(state))
     }
@@ -112,10 +112,10 @@ impl Provider for WorkingTrees {
         let plan = desired.plan(cx, found.as_ref(), Depth::Test)?;
         let mut actual = desired.actual(found.as_ref())?;
         if let Some(head) = found.as_ref().and_then(|found| found.head.as_ref()).filter(|_| plan.checks_out()) {
-            actual.insert("commit".to_owned(), Value::from(head.as_str()));
+            actual.insert(Properties::COMMIT.to_owned(), Value::from(head.as_str()));
         }
         if !plan.losses.modified.is_empty() {
-            actual.insert("modified".to_owned(), Value::from(plan.losses.modified.clone()));
+            actual.insert(Properties::MODIFIED.to_owned(), Value::from(plan.losses.modified.clone()));
         }
         if plan.checks_out() && plan.commit.is_none() {
             return Ok(reply::tested(actual, &plan.differing));
@@ -197,7 +197,7 @@ struct Plan {
 impl Plan {
     /// Whether anything is to be checked out in a repository that is there.
     fn checks_out(&self) -> bool {
-        self.differing.contains(&"revision")
+        self.differing.contains(&Properties::REVISION)
     }
 
     fn what_if(&self, desired: &Desired<'_>) -> Vec<String> {
@@ -208,7 +208,9 @@ impl Plan {
             _ if self.differing.is_empty() => Vec::new(),
             (false, _) => vec!["remove the working tree with everything in it".to_owned()],
             (true, true) => vec![format!("clone it and check out {revision}{commit}")],
-            (true, false) if self.differing == ["repository"] => vec!["change the address of the remote".to_owned()],
+            (true, false) if self.differing == [Properties::REPOSITORY] => {
+                vec!["change the address of the remote".to_owned()]
+            }
             (true, false) => [losses, vec![format!("check out {revision}{commit}")]].concat(),
         }
     }
@@ -258,7 +260,7 @@ impl<'a> Desired<'a> {
         }
         let Some(found) = found else {
             self.check_empty()?;
-            let plan = Plan { differing: vec!["_exist"], creates: true, ..Plan::default() };
+            let plan = Plan { differing: vec![Properties::EXIST], creates: true, ..Plan::default() };
             if depth == Depth::Test {
                 return Ok(plan);
             }
@@ -267,7 +269,7 @@ impl<'a> Desired<'a> {
         };
         let mut plan = Plan::default();
         let address = self.remote.as_ref().map(|remote| remote.address.as_str());
-        plan.differing.extend((found.origin()?.as_deref() != address).then_some("repository"));
+        plan.differing.extend((found.origin()?.as_deref() != address).then_some(Properties::REPOSITORY));
         let is_checked_out = self.is_checked_out(found)?;
         let asks = self.update || depth == Depth::Set && !is_checked_out;
         // To ask a repository on this machine is to call git in it.
@@ -278,7 +280,7 @@ impl<'a> Desired<'a> {
             plan = self.with_target(cx, found.head.as_deref(), plan)?;
         }
         let moves = plan.commit.is_some() && plan.commit != found.head;
-        plan.differing.extend((moves || !is_checked_out).then_some("revision"));
+        plan.differing.extend((moves || !is_checked_out).then_some(Properties::REVISION));
         let discards = self.force || depth == Depth::Set && plan.checks_out();
         if discards { self.with_losses(cx, found, plan) } else { Ok(plan) }
     }
@@ -302,13 +304,13 @@ impl<'a> Desired<'a> {
             }
         }
         let discards = self.force && !plan.losses.modified.is_empty();
-        plan.differing.extend(discards.then_some("modified"));
+        plan.differing.extend(discards.then_some(Properties::MODIFIED));
         Ok(plan)
     }
 
     fn plan_removal(&self, cx: &Context, found: Option<&Repository>, depth: Depth) -> Result<Plan, Failure> {
         let Some(found) = found else { return Ok(Plan::default()) };
-        let mut plan = Plan { differing: vec!["_exist"], ..Plan::default() };
+        let mut plan = Plan { differing: vec![Properties::EXIST], ..Plan::default() };
         if depth == Depth::Set && !self.force && found.has_objects()? {
             self.check_trusted(cx)?;
             let git = self.git(cx);
@@ -343,8 +345,8 @@ impl<'a> Desired<'a> {
         let commit = match &cx.binding {
             Binding::None => now,
             Binding::Plan(shown) => {
-                let shown = shown.as_ref().and_then(|changed| changed.after.get("commit")?.as_str());
-                shown.or(head).ok_or_else(|| transient("revision", checkout::MOVED))?.to_owned()
+                let shown = shown.as_ref().and_then(|changed| changed.after.get(Properties::COMMIT)?.as_str());
+                shown.or(head).ok_or_else(|| transient(Properties::REVISION, checkout::MOVED))?.to_owned()
             }
         };
         Ok(Plan { commit: Some(commit), reference: Some(reference), ..plan })
@@ -363,7 +365,9 @@ impl<'a> Desired<'a> {
             found => Some(format!("is a {}", found.word())),
         };
         let hint = "Remove it first";
-        problem.map_or(Ok(()), |problem| Err(blocked("path", format!("'{}' {problem}. {hint}", self.path.display()))))
+        problem.map_or(Ok(()), |problem| {
+            Err(blocked(Properties::PATH, format!("'{}' {problem}. {hint}", self.path.display())))
+        })
     }
 
     /// Refuses to discard what nobody allowed to be discarded.
@@ -379,12 +383,12 @@ impl<'a> Desired<'a> {
         let mut state = reply::state(self.path_text, found.is_some());
         let Some(found) = found.filter(|_| self.exist) else { return Ok(state) };
         if let Some(origin) = found.origin()? {
-            state.insert("repository".to_owned(), Value::from(credentials::without(&origin)));
+            state.insert(Properties::REPOSITORY.to_owned(), Value::from(credentials::without(&origin)));
         }
         // A branch that has moved is still the one that is stated: the commits tell what differs.
         let revision = if self.is_checked_out(found)? { self.revision } else { None };
         let revision = revision.or(found.head.as_deref());
-        state.extend(revision.map(|revision| ("revision".to_owned(), Value::from(revision))));
+        state.extend(revision.map(|revision| (Properties::REVISION.to_owned(), Value::from(revision))));
         Ok(state)
     }
 
@@ -392,9 +396,9 @@ impl<'a> Desired<'a> {
     fn reply(&self, cx: &Context, plan: &Plan) -> Result<SetReply, Failure> {
         let mut after = reply::state(self.path_text, self.exist);
         if let (true, Some(remote), Some(revision)) = (self.exist, &self.remote, self.revision) {
-            after.insert("repository".to_owned(), Value::from(remote.address.as_str()));
-            after.insert("revision".to_owned(), Value::from(revision));
-            after.extend(plan.commit.as_deref().map(|commit| ("commit".to_owned(), Value::from(commit))));
+            after.insert(Properties::REPOSITORY.to_owned(), Value::from(remote.address.as_str()));
+            after.insert(Properties::REVISION.to_owned(), Value::from(revision));
+            after.extend(plan.commit.as_deref().map(|commit| (Properties::COMMIT.to_owned(), Value::from(commit))));
         }
         let reply = reply::set(after, &plan.differing, plan.what_if(self));
         if plan.differing.is_empty() {
@@ -426,7 +430,7 @@ impl<'a> Desired<'a> {
             None if failure.kind == FailureKind::Start => vec![PathBuf::from("/usr/bin/git")],
             None => return Err(failure),
         };
-        let differing = if found.is_some() && self.exist { "revision" } else { "_exist" };
+        let differing = if found.is_some() && self.exist { Properties::REVISION } else { Properties::EXIST };
         let plan = Plan { differing: vec![differing], creates: found.is_none(), ..Plan::default() };
         Ok(SetReply { presumed: Some(Presumed { failure, paths }), ..self.reply(cx, &plan)? })
     }

@@ -8,6 +8,7 @@ use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
 use url::Url;
 
+use super::Properties;
 use super::repository::CHECKED_OUT;
 use super::user::AsUser;
 use crate::credentials;
@@ -169,7 +170,7 @@ impl Git<'_> {
 
     /// The address that is fetched from.
     pub(super) fn address(&self) -> Result<&str, Failure> {
-        self.remote.map(|remote| remote.address.as_str()).ok_or_else(|| required(&["repository"]))
+        self.remote.map(|remote| remote.address.as_str()).ok_or_else(|| required(&[Properties::REPOSITORY]))
     }
 
     /// The same, which must succeed.
@@ -186,7 +187,7 @@ impl Git<'_> {
             let user = self.user.map_or("user who runs stead".to_owned(), |user| format!("user '{}'", user.name));
             let hint = format!("Change its owner to the {user}, or fetch it over SSH or HTTPS");
             let problem = format!("git refuses to read '{}': it belongs to another user", self.address()?);
-            return Err(blocked("repository", format!("{problem}. {hint}")));
+            return Err(blocked(Properties::REPOSITORY, format!("{problem}. {hint}")));
         }
         let has_credentials = self.remote.is_some_and(|remote| remote.credentials.is_some());
         let is_redirect = has_credentials && failure.message.contains("returned error: 30");
@@ -209,7 +210,9 @@ impl Git<'_> {
         };
         let found = found.map(|(reference, commit)| (reference, commit.to_owned()));
         let hint = "Name one of them, or a commit by all of its digits";
-        found.ok_or_else(|| impossible("revision", format!("the repository has no branch or tag '{name}'. {hint}")))
+        found.ok_or_else(|| {
+            impossible(Properties::REVISION, format!("the repository has no branch or tag '{name}'. {hint}"))
+        })
     }
 
     /// The files of the working tree that differ from what is checked out, relative to it. Submodules are not looked into:
@@ -222,7 +225,7 @@ impl Git<'_> {
             // Nothing could say what is lost with it.
             Some(name) => {
                 let problem = format!("'{name}' was changed in the working tree, and its name is not UTF-8");
-                Err(blocked("path", format!("{problem}. Commit the change, or undo it")))
+                Err(blocked(Properties::PATH, format!("{problem}. Commit the change, or undo it")))
             }
             None => Ok(names),
         }

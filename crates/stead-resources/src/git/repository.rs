@@ -3,6 +3,7 @@
 use stead_core::call::Failure;
 use stead_system::fs::{self, FsError, How, Kind, Status, SystemPath};
 
+use super::Properties;
 use crate::input::blocked;
 
 /// The greatest file of a repository that is read: a million packed references.
@@ -34,7 +35,7 @@ impl Repository {
             Kind::Directory => {}
             Kind::Symlink => {
                 let hint = "Name the path that it leads to";
-                return Err(blocked("path", format!("'{}' is a symbolic link. {hint}", path.display())));
+                return Err(blocked(Properties::PATH, format!("'{}' is a symbolic link. {hint}", path.display())));
             }
             Kind::File | Kind::Special => return Ok(None),
         }
@@ -42,15 +43,18 @@ impl Repository {
         let Some(status) = examine(&git)? else { return Ok(None) };
         if status.kind != Kind::Directory {
             let found = status.kind.word();
-            return Err(blocked("path", format!("'{}' is a {found}, not a repository of its own", git.display())));
+            return Err(blocked(
+                Properties::PATH,
+                format!("'{}' is a {found}, not a repository of its own", git.display()),
+            ));
         }
         // Its settings name programs, which git would run. What else git requires of it is checked before git is called.
         let owners = [Some(stead_system::user::own()), Some(0), user];
         if !owners.contains(&Some(status.uid)) {
-            return Err(blocked("path", format!("'{}' belongs to another user", git.display())));
+            return Err(blocked(Properties::PATH, format!("'{}' belongs to another user", git.display())));
         }
         if examine(&git.join("commondir"))?.is_some() {
-            return Err(blocked("path", format!("'{}' is a part of another repository", git.display())));
+            return Err(blocked(Properties::PATH, format!("'{}' is a part of another repository", git.display())));
         }
         let packed = read(&git.join("packed-refs"))?.unwrap_or_default();
         let mut repository = Self { git, head: None, packed };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use stead_core::call::{Failure, Presumed};
 use stead_system::fs::{OpenError, SystemPath, Trust, TrustedDirectory, TrustedFile, User, os_text};
 
+use super::Properties;
 use super::program::Git;
 use crate::input::blocked;
 
@@ -235,5 +236,5 @@ fn distrusted(error: OpenError) -> Presumed {
 fn refusal(problem: &str, paths: Vec<PathBuf>) -> Presumed {
     let hint = "Add 'user' to run git as the owner, or let only root write the repository and every directory above it";
     let message = format!("{problem}, and git would run programs as root that a repository names. {hint}");
-    Presumed { failure: blocked("path", message), paths }
+    Presumed { failure: blocked(Properties::PATH, message), paths }
 }

@@ -4,6 +4,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_host::provider::Context;
 use stead_system::fs::{self, How, Ownership, SystemPath};
 
+use super::Properties;
 use crate::accounts::{Account, record_path};
 use crate::input::{blocked, impossible};
 use crate::program::SystemProgram;
@@ -24,7 +25,7 @@ pub(super) struct AsUser<'a> {
 impl<'a> AsUser<'a> {
     pub(super) fn find(cx: &Context, name: &'a str) -> Result<Self, Failure> {
         let missing = |failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", name)).into()] };
-        let account = Account::find(cx, name, "user")?.map_err(missing);
+        let account = Account::find(cx, name, Properties::USER)?.map_err(missing);
         let groups = if cx.manages_running_system() { "--init-groups" } else { "--clear-groups" };
         Ok(Self { name, account, groups })
     }
@@ -51,7 +52,7 @@ impl<'a> AsUser<'a> {
     pub(super) fn check(&self, tree: &SystemPath) -> Result<(), Presumed> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
         if !stead_system::user::is_root() && !self.is_caller() {
-            let failure = impossible("user", "only root can run git as another user");
+            let failure = impossible(Properties::USER, "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
         let owner = |path: &SystemPath| Some((path.to_path_buf(), fs::open(path, How::Look).ok()??));
@@ -61,7 +62,7 @@ impl<'a> AsUser<'a> {
         }
         let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);
         let hint = "Change its owner to that user, or remove 'user'";
-        Err(Presumed { failure: blocked("user", format!("{problem}. {hint}")), paths: vec![path] })
+        Err(Presumed { failure: blocked(Properties::USER, format!("{problem}. {hint}")), paths: vec![path] })
     }
 
     /// The program and the first of its arguments with which git is called. Git gets a session of its own, so that it has no

@@ -111,8 +111,8 @@ impl Provider for Groups {
     }
 
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
-        let name = reply::text(input, "name").unwrap_or_default();
-        reply::states(&format!("the group '{name}'"), input, &["gid"])
+        let name = reply::text(input, Properties::NAME).unwrap_or_default();
+        reply::states(&format!("the group '{name}'"), input, &[Properties::GID])
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
@@ -131,12 +131,12 @@ impl Provider for Groups {
 
 fn state(name: &str, found: Option<&Record>) -> Object {
     let mut state = Object::with_capacity(4);
-    state.insert("name".to_owned(), Value::from(name));
-    state.insert("_exist".to_owned(), Value::from(found.is_some()));
+    state.insert(Properties::NAME.to_owned(), Value::from(name));
+    state.insert(Properties::EXIST.to_owned(), Value::from(found.is_some()));
     if let Some(found) = found {
-        state.extend(found.number(2).map(|gid| ("gid".to_owned(), Value::from(i64::from(gid)))));
+        state.extend(found.number(2).map(|gid| (Properties::GID.to_owned(), Value::from(i64::from(gid)))));
         let members = found.names(3).into_iter().map(Value::from).collect();
-        state.insert("members".to_owned(), Value::Array(members));
+        state.insert(Properties::MEMBERS.to_owned(), Value::Array(members));
     }
     state
 }
@@ -159,12 +159,12 @@ impl Properties<'_> {
 
     fn differing(&self, found: Option<&Record>) -> Vec<&'static str> {
         let Some(found) = found.filter(|_| self.exist) else {
-            return if found.is_some() == self.exist { Vec::new() } else { vec!["_exist"] };
+            return if found.is_some() == self.exist { Vec::new() } else { vec![Properties::EXIST] };
         };
         let gid = self.gid.is_some_and(|gid| found.number(2) != Some(gid));
         let former: BTreeSet<String> = found.names(3).into_iter().collect();
         let after: BTreeSet<String> = self.members_after(&found.names(3)).into_iter().collect();
-        [("gid", gid), ("members", former != after)]
+        [(Properties::GID, gid), (Properties::MEMBERS, former != after)]
             .into_iter()
             .filter_map(|(name, differs)| differs.then_some(name))
             .collect()
@@ -185,10 +185,10 @@ impl Properties<'_> {
                 self.remove(databases, &found, &mut change)?;
             }
             Some(found) => {
-                if change.differing.contains(&"gid") {
+                if change.differing.contains(&Properties::GID) {
                     let gid = found.number(2).unwrap_or_default();
                     let hint = "Files belong to it; change both with groupmod and chgrp";
-                    return Err(blocked("gid", format!("the group '{}' has gid {gid}. {hint}", self.name.0)));
+                    return Err(blocked(Properties::GID, format!("the group '{}' has gid {gid}. {hint}", self.name.0)));
                 }
                 change.effects = Effects::of(Effect::Change);
                 change.what_if.push(match change.members.as_slice() {
@@ -216,21 +216,24 @@ impl Properties<'_> {
             let owner = databases.groups().records().find(|record| record.number(2) == Some(gid));
             return match owner {
                 Some(owner) => {
-                    Err(blocked("gid", format!("gid {gid} is already used by the group '{}'", owner.name())))
+                    Err(blocked(Properties::GID, format!("gid {gid} is already used by the group '{}'", owner.name())))
                 }
                 None => Ok(gid),
             };
         }
         let used = Databases::ids(databases.groups());
         let free = Settings::of(cx)?.new_gid(self.system, &used);
-        free.ok_or_else(|| blocked("gid", "no gid is free in the range of /etc/login.defs"))
+        free.ok_or_else(|| blocked(Properties::GID, "no gid is free in the range of /etc/login.defs"))
     }
 
     fn remove(&self, databases: &mut Databases, found: &Record, change: &mut Change) -> Result<(), Failure> {
         let gid = found.number(2);
         if let Some(user) = databases.users().records().find(|user| gid.is_some() && user.number(3) == gid) {
             let message = format!("'{}' is the primary group of the user '{}'", self.name.0, user.name());
-            return Err(blocked("name", format!("{message}. Remove that user first, or give it another group")));
+            return Err(blocked(
+                Properties::NAME,
+                format!("{message}. Remove that user first, or give it another group"),
+            ));
         }
         change.effects = Effects::of(Effect::Remove);
         if let Some((number, text)) = databases.groups().line(self.name.0) {
@@ -243,13 +246,13 @@ impl Properties<'_> {
 
     fn reply(&self, change: Change) -> SetReply {
         let mut after = Object::with_capacity(4);
-        after.insert("name".to_owned(), Value::from(self.name.0));
-        after.insert("_exist".to_owned(), Value::from(self.exist));
+        after.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
         if self.exist {
-            after.extend(self.gid.map(|gid| ("gid".to_owned(), Value::from(i64::from(gid)))));
+            after.extend(self.gid.map(|gid| (Properties::GID.to_owned(), Value::from(i64::from(gid)))));
             if self.members.is_some() {
                 let members = change.members.into_iter().map(Value::from).collect();
-                after.insert("members".to_owned(), Value::Array(members));
+                after.insert(Properties::MEMBERS.to_owned(), Value::Array(members));
             }
         }
         SetReply { effects: change.effects, ..reply::set(after, &change.differing, change.what_if) }

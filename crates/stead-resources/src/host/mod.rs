@@ -68,14 +68,16 @@ impl Part for Host {
     const PATH: Option<&'static str> = Some(HOSTS);
 
     fn states(input: &Plain) -> Vec<Statement> {
-        let name = reply::text(input, "name").unwrap_or_default().to_lowercase();
+        let name = reply::text(input, Properties::NAME).unwrap_or_default().to_lowercase();
         // A host may have an address of each family.
-        let Some(ip) = reply::text(input, "ip").and_then(|ip| ip.parse::<IpAddr>().ok()) else { return Vec::new() };
+        let Some(ip) = reply::text(input, Properties::IP).and_then(|ip| ip.parse::<IpAddr>().ok()) else {
+            return Vec::new();
+        };
         let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
         let thing = format!("the {family} address of the host '{name}'");
-        let mut states = reply::states(&thing, input, &["aliases", "comment"]);
+        let mut states = reply::states(&thing, input, &[Properties::ALIASES, Properties::COMMENT]);
         let value = Value::from(ip.to_string());
-        states.extend((!reply::is_removal(input)).then_some(Statement { thing, property: "ip", value }));
+        states.extend((!reply::is_removal(input)).then_some(Statement { thing, property: Properties::IP, value }));
         states
     }
 
@@ -84,7 +86,7 @@ impl Part for Host {
         let mut in_force = |entry: &Entry<'_>| seen.insert((entry.name.to_owned(), entry.ip.contains(':')));
         let entries = lines(text).into_iter().filter_map(|line| Entry::of(line.text));
         let instance = |entry: Entry<'_>| {
-            let mut properties = Object::from([("name".to_owned(), Value::from(entry.name))]);
+            let mut properties = Object::from([(Properties::NAME.to_owned(), Value::from(entry.name))]);
             properties.extend(entry.properties());
             (format!("{} {}", entry.name, entry.ip), properties)
         };
@@ -100,9 +102,9 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn wanted(&self) -> Object {
         let aliases = self.aliases.as_ref().map(|aliases| aliases.iter().map(|alias| alias.0).collect::<Vec<_>>());
         let stated = [
-            ("ip", self.ip.map(|ip| Value::from(ip.text))),
-            ("aliases", aliases.map(Value::from)),
-            ("comment", self.comment.map(|comment| Value::from(comment.0.trim()))),
+            (Properties::IP, self.ip.map(|ip| Value::from(ip.text))),
+            (Properties::ALIASES, aliases.map(Value::from)),
+            (Properties::COMMENT, self.comment.map(|comment| Value::from(comment.0.trim()))),
         ];
         reply::stated(stated)
     }
@@ -113,7 +115,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let Some(found) = line.and_then(|line| Entry::of(line.text)) else { return Ok(None) };
         let mut properties = found.properties();
         if let Some(ip) = self.ip.filter(|ip| found.ip.parse() == Ok(ip.address)) {
-            properties.insert("ip".to_owned(), Value::from(ip.text));
+            properties.insert(Properties::IP.to_owned(), Value::from(ip.text));
         }
         Ok(Some(properties))
     }
@@ -154,7 +156,7 @@ impl Properties<'_> {
     fn check_first(&self, text: &str) -> Result<(), Failure> {
         let Some(ip) = self.ip.filter(|_| self.exist) else { return Ok(()) };
         let before = lines(text).into_iter().take_while(|line| !self.is_own(line.text));
-        let aliases = || self.aliases.iter().flatten().map(|alias| ("aliases", alias.0));
+        let aliases = || self.aliases.iter().flatten().map(|alias| (Properties::ALIASES, alias.0));
         for entry in before.filter_map(|line| Entry::of(line.text)) {
             let is_other = entry
                 .ip
@@ -162,9 +164,9 @@ impl Properties<'_> {
                 .is_ok_and(|address| address.is_ipv4() == ip.address.is_ipv4() && address != ip.address);
             let names = |name: &str| entry.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
             let is_taken = |(property, name): &(&str, &str)| {
-                names(name) || *property == "aliases" && entry.name.eq_ignore_ascii_case(name)
+                names(name) || *property == Properties::ALIASES && entry.name.eq_ignore_ascii_case(name)
             };
-            let mut stated = std::iter::once(("name", self.name.0)).chain(aliases());
+            let mut stated = std::iter::once((Properties::NAME, self.name.0)).chain(aliases());
             if let Some((property, name)) = stated.find(is_taken).filter(|_| is_other) {
                 let of = format!("'{name}' is already a name of '{}' ({}) on an earlier line", entry.name, entry.ip);
                 let hint = format!("remove it there or manage '{}'", entry.name);
@@ -197,10 +199,10 @@ impl<'t> Entry<'t> {
 
     fn properties(&self) -> Object {
         let mut properties = Object::from([
-            ("ip".to_owned(), Value::from(self.ip)),
-            ("aliases".to_owned(), Value::from(self.aliases.clone())),
+            (Properties::IP.to_owned(), Value::from(self.ip)),
+            (Properties::ALIASES.to_owned(), Value::from(self.aliases.clone())),
         ]);
-        properties.insert("comment".to_owned(), Value::from(self.comment));
+        properties.insert(Properties::COMMENT.to_owned(), Value::from(self.comment));
         properties
     }
 }

@@ -51,7 +51,7 @@ impl Part for Hostname {
     const HAS_EXIST: bool = false;
 
     fn states(input: &Plain) -> Vec<Statement> {
-        reply::states("the machine", input, &["name"])
+        reply::states("the machine", input, &[Properties::NAME])
     }
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
@@ -67,7 +67,7 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn live(&self, cx: &Context) -> Option<Live> {
         let value = self.name.0.to_owned();
-        cx.manages_running_system().then_some(Live { property: "name", setting: Setting::HostName, value })
+        cx.manages_running_system().then_some(Live { property: Properties::NAME, setting: Setting::HostName, value })
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
@@ -93,5 +93,5 @@ fn is_name(line: &str) -> bool {
 }
 
 fn named(name: &str) -> (String, Value) {
-    ("name".to_owned(), Value::from(name))
+    (Properties::NAME.to_owned(), Value::from(name))
 }

@@ -48,7 +48,7 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist || self.multiple, &[("value", self.value.is_some())])
+        required_if(self.exist || self.multiple, &[(Properties::VALUE, self.value.is_some())])
     }
 }
 
@@ -62,14 +62,14 @@ struct Ini;
 impl Part for Ini {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "key";
-    const KEYS: &'static [&'static str] = &["section", "key"];
+    const KEYS: &'static [&'static str] = &[Properties::SECTION, Properties::KEY];
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str).unwrap_or_default();
-        let is_one_of_several = stated.get("multiple") == Some(&Value::Bool(true));
-        let value = if is_one_of_several { text("value").trim() } else { "" };
-        let key = [text("section"), text("key"), value].join("\0");
-        Some(Claims::path(stated.get("path")?.as_str()?, Extent::Part { line: None, key: Some(key) }))
+        let is_one_of_several = stated.get(Properties::MULTIPLE) == Some(&Value::Bool(true));
+        let value = if is_one_of_several { text(Properties::VALUE).trim() } else { "" };
+        let key = [text(Properties::SECTION), text(Properties::KEY), value].join("\0");
+        Some(Claims::path(stated.get(Properties::PATH)?.as_str()?, Extent::Part { line: None, key: Some(key) }))
     }
 }
 
@@ -79,12 +79,12 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn wanted(&self) -> Object {
-        self.value.map(|value| ("value".to_owned(), Value::from(value.0.trim()))).into_iter().collect()
+        self.value.map(|value| (Properties::VALUE.to_owned(), Value::from(value.0.trim()))).into_iter().collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
         let found = self.own(text).pop();
-        Ok(found.map(|found| [("value".to_owned(), Value::from(found.value))].into()))
+        Ok(found.map(|found| [(Properties::VALUE.to_owned(), Value::from(found.value))].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
@@ -137,7 +137,10 @@ impl Assignment<'_> {
     fn check_single(&self) -> Result<(), Failure> {
         let Some(line) = self.goes_on else { return Ok(()) };
         let hint = "Edit the file by hand, or manage it with Stead/File";
-        Err(blocked("key", format!("line {line} may continue the value of this key and would be left behind. {hint}")))
+        Err(blocked(
+            Properties::KEY,
+            format!("line {line} may continue the value of this key and would be left behind. {hint}"),
+        ))
     }
 }
 

@@ -131,4 +131,24 @@ mod tests {
             }
         }
     }
+
+    /// A name that is written out is not renamed with its property, and may never have been one.
+    #[test]
+    fn properties_are_named_by_their_constants() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let folders = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        let declared: Vec<PathBuf> = folders.filter(|it| text(&it.join("mod.rs")).contains("\n#[resource(")).collect();
+        assert!(declared.len() > 30, "{declared:?}");
+        for path in declared.iter().flat_map(|folder| sources(folder)) {
+            let text = text(&path);
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for failure in ["blocked(", "invalid(", "impossible(", "transient(", "required(&["] {
+                // A failure of the whole has no property.
+                let names = code.split(failure).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
+                let written = names.filter(|rest| !rest.starts_with('"')).count();
+                assert_eq!(written, 0, "{}: {failure}…: name the property by its constant", path.display());
+            }
+        }
+    }
 }

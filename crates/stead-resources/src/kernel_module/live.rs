@@ -10,6 +10,7 @@ use stead_system::fs::SystemRoot;
 use stead_system::kernel;
 use stead_system::user;
 
+use super::Properties;
 use super::files::same_module;
 use crate::input::{impossible, transient};
 use crate::program::SystemProgram;
@@ -48,7 +49,8 @@ fn listed(list: &str, name: &str) -> bool {
 
 /// What keeps the module from being loaded or unloaded as things are.
 pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
-    let failure = |message: String| Some(Presumed { failure: impossible("loaded", message), paths: Vec::new() });
+    let failure =
+        |message: String| Some(Presumed { failure: impossible(Properties::LOADED, message), paths: Vec::new() });
     if !user::is_root() {
         return failure(format!("only root can {} a module of the kernel", if load { "load" } else { "unload" }));
     }
@@ -60,7 +62,7 @@ pub(super) fn presumed(name: &str, load: bool) -> Option<Presumed> {
     }
     let users = std::fs::read_to_string(folder(name).join("refcnt")).unwrap_or_default();
     if !load && users.trim().parse::<i64>().is_ok_and(|users| users > 0) {
-        let failure = transient("loaded", format!("the module '{name}' is in use"));
+        let failure = transient(Properties::LOADED, format!("the module '{name}' is in use"));
         return Some(Presumed { failure, paths: Vec::new() });
     }
     MODPROBE.presumed()

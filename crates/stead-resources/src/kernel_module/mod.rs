@@ -62,8 +62,12 @@ struct Modules {
 
 impl Provider for Modules {
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
-        let name = reply::text(input, "name").unwrap_or_default().replace('-', "_");
-        reply::states(&format!("the kernel module '{name}'"), input, &["loaded", "boot", "options", "blacklisted"])
+        let name = reply::text(input, Properties::NAME).unwrap_or_default().replace('-', "_");
+        reply::states(
+            &format!("the kernel module '{name}'"),
+            input,
+            &[Properties::LOADED, Properties::BOOT, Properties::OPTIONS, Properties::BLACKLISTED],
+        )
     }
 
     fn ties(&self, _input: &Plain) -> Ties {
@@ -91,7 +95,7 @@ impl Provider for Modules {
         };
         let mut state = found.state(desired.name.0);
         if desired.options.is_none() {
-            state.remove("options");
+            state.remove(Properties::OPTIONS);
         }
         Ok(reply::tested_as(state, &differing, set))
     }
@@ -102,7 +106,7 @@ impl Provider for Modules {
         let differing = desired.differing(&configured.module(desired.name.0));
         let steps = Steps::of(cx, &self.files, desired.edits(&configured, &differing)?)?;
         let reply = desired.reply(&differing, &steps);
-        let load = desired.loaded.filter(|_| differing.contains(&"loaded"));
+        let load = desired.loaded.filter(|_| differing.contains(&Properties::LOADED));
         if execution == Execution::WhatIf {
             let live = load.and_then(|load| live::presumed(desired.name.0, load));
             let presumed = Presumed::all([steps.presumed()?, live]);
@@ -180,11 +184,11 @@ impl Configured {
 impl Found {
     fn state(&self, name: &str) -> Object {
         let stated = [
-            ("name", Some(Value::from(name))),
-            ("loaded", self.loaded.map(Value::from)),
-            ("boot", Some(Value::from(self.boot))),
-            ("options", Some(Value::from(self.options.as_str()))),
-            ("blacklisted", Some(Value::from(self.blacklisted))),
+            (Properties::NAME, Some(Value::from(name))),
+            (Properties::LOADED, self.loaded.map(Value::from)),
+            (Properties::BOOT, Some(Value::from(self.boot))),
+            (Properties::OPTIONS, Some(Value::from(self.options.as_str()))),
+            (Properties::BLACKLISTED, Some(Value::from(self.blacklisted))),
         ];
         reply::stated(stated)
     }
@@ -199,10 +203,10 @@ impl<'a> Properties<'a> {
         let differs = |stated: Option<bool>, found: bool| stated.is_some_and(|stated| stated != found);
         let words = found.options.split_whitespace();
         let all = [
-            ("loaded", found.loaded.is_some_and(|loaded| differs(self.loaded, loaded))),
-            ("boot", differs(self.boot, found.boot)),
-            ("options", self.stated_options().is_some_and(|stated| !stated.split_whitespace().eq(words))),
-            ("blacklisted", differs(self.blacklisted, found.blacklisted)),
+            (Properties::LOADED, found.loaded.is_some_and(|loaded| differs(self.loaded, loaded))),
+            (Properties::BOOT, differs(self.boot, found.boot)),
+            (Properties::OPTIONS, self.stated_options().is_some_and(|stated| !stated.split_whitespace().eq(words))),
+            (Properties::BLACKLISTED, differs(self.blacklisted, found.blacklisted)),
         ];
         all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
@@ -210,11 +214,11 @@ impl<'a> Properties<'a> {
     /// The state that a set leads to: what is stated.
     fn after(&self) -> Object {
         let stated = [
-            ("name", Some(Value::from(self.name.0))),
-            ("loaded", self.loaded.map(Value::from)),
-            ("boot", self.boot.map(Value::from)),
-            ("options", self.options.map(|options| Value::from(options.0))),
-            ("blacklisted", self.blacklisted.map(Value::from)),
+            (Properties::NAME, Some(Value::from(self.name.0))),
+            (Properties::LOADED, self.loaded.map(Value::from)),
+            (Properties::BOOT, self.boot.map(Value::from)),
+            (Properties::OPTIONS, self.options.map(|options| Value::from(options.0))),
+            (Properties::BLACKLISTED, self.blacklisted.map(Value::from)),
         ];
         reply::stated(stated)
     }
@@ -228,14 +232,14 @@ impl<'a> Properties<'a> {
 
     fn intentions(&self, differing: &[&str]) -> Vec<String> {
         let words = |name: &&str| match (*name, self.loaded, self.boot, self.blacklisted) {
-            ("loaded", Some(true), ..) => "load the module".to_owned(),
-            ("loaded", ..) => "unload the module".to_owned(),
-            ("boot", _, Some(true), _) => "load the module at boot".to_owned(),
-            ("boot", ..) => "do not load the module at boot".to_owned(),
-            ("options", ..) if self.stated_options().is_none_or(|options| options.is_empty()) => {
+            (Properties::LOADED, Some(true), ..) => "load the module".to_owned(),
+            (Properties::LOADED, ..) => "unload the module".to_owned(),
+            (Properties::BOOT, _, Some(true), _) => "load the module at boot".to_owned(),
+            (Properties::BOOT, ..) => "do not load the module at boot".to_owned(),
+            (Properties::OPTIONS, ..) if self.stated_options().is_none_or(|options| options.is_empty()) => {
                 "remove its options".to_owned()
             }
-            ("options", ..) => format!("set its options to '{}'", self.stated_options().unwrap_or_default()),
+            (Properties::OPTIONS, ..) => format!("set its options to '{}'", self.stated_options().unwrap_or_default()),
             (_, _, _, Some(true)) => "blacklist the module".to_owned(),
             _ => "remove it from the blacklist".to_owned(),
         };
@@ -245,22 +249,22 @@ impl<'a> Properties<'a> {
     fn edits(&self, configured: &Configured, differing: &[&str]) -> Result<Vec<FileEdit<'a>>, Failure> {
         let name = self.name.0;
         let mut edits = Vec::new();
-        if differing.contains(&"boot") {
+        if differing.contains(&Properties::BOOT) {
             let new = (self.boot == Some(true)).then(|| name.to_owned());
-            edits.extend(edits_of("boot", &configured.boot, BOOT, name, new, move |line| loads(line, name))?);
+            edits.extend(edits_of(Properties::BOOT, &configured.boot, BOOT, name, new, move |line| loads(line, name))?);
         }
         // Both are in files of modprobe, which each are edited once.
         let mut settings: Vec<FileEdit<'a>> = Vec::new();
-        if differing.contains(&"options") {
+        if differing.contains(&Properties::OPTIONS) {
             let new = self.stated_options().filter(|options| !options.is_empty());
             let new = new.map(|options| format!("options {name} {options}"));
             let own: Vec<&ConfigFile> = configured.settings.iter().filter(|file| file.is_own()).collect();
             settings.extend(in_files(&own, SETTINGS, name, new, move |line| options(line, name).is_some()));
         }
-        if differing.contains(&"blacklisted") {
+        if differing.contains(&Properties::BLACKLISTED) {
             let new = (self.blacklisted == Some(true)).then(|| format!("blacklist {name}"));
             let is_it = move |line: &str| blacklists(line, name);
-            settings.extend(edits_of("blacklisted", &configured.settings, SETTINGS, name, new, is_it)?);
+            settings.extend(edits_of(Properties::BLACKLISTED, &configured.settings, SETTINGS, name, new, is_it)?);
         }
         edits.extend(joined(settings));
         Ok(edits)

@@ -126,15 +126,16 @@ impl<F: Format> Part for Key<F> {
 
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);
-        let key = text("pointer").map(|pointer| pointer.replace('/', Extent::WITHIN.encode_utf8(&mut [0; 4])));
-        Some(Claims::path(text("path")?, Extent::Part { line: None, key }))
+        let key =
+            text(Properties::POINTER).map(|pointer| pointer.replace('/', Extent::WITHIN.encode_utf8(&mut [0; 4])));
+        Some(Claims::path(text(Properties::PATH)?, Extent::Part { line: None, key }))
     }
 }
 
 /// Returns whether two instances agree, of which one manages a part of the value that the other manages in the same
 /// file.
 pub fn agree_on_part(one: &Value, other: &Value) -> bool {
-    let pointer = |stated: &Value| stated.get("pointer").and_then(Value::as_str).unwrap_or_default().len();
+    let pointer = |stated: &Value| stated.get(Properties::POINTER).and_then(Value::as_str).unwrap_or_default().len();
     let (outer, inner) = if pointer(one) < pointer(other) { (one, other) } else { (other, one) };
     says(outer, inner).unwrap_or(false)
 }
@@ -142,12 +143,12 @@ pub fn agree_on_part(one: &Value, other: &Value) -> bool {
 /// Returns whether the value of the outer instance has the value of the inner one at its pointer; `None` if the
 /// pointers do not nest.
 fn says(outer: &Value, inner: &Value) -> Option<bool> {
-    let pointer = |stated: &Value| Some(stated.get("pointer")?.as_str()?.to_owned());
-    let exists = |stated: &Value| stated.get("_exist") != Some(&Value::Bool(false));
+    let pointer = |stated: &Value| Some(stated.get(Properties::POINTER)?.as_str()?.to_owned());
+    let exists = |stated: &Value| stated.get(Properties::EXIST) != Some(&Value::Bool(false));
     let below = pointer(inner)?.strip_prefix(&pointer(outer)?)?.to_owned();
-    let value = outer.get("value").filter(|_| exists(outer));
+    let value = outer.get(Properties::VALUE).filter(|_| exists(outer));
     let found = value.and_then(|value| pointer::steps(&below).try_fold(value, |value, step| member(value, &step)));
-    Some(found == inner.get("value").filter(|_| exists(inner)))
+    Some(found == inner.get(Properties::VALUE).filter(|_| exists(inner)))
 }
 
 /// Properties of a value in a file of this format.
@@ -203,7 +204,7 @@ impl<'a, F: Format> Stated<'a> for Of<'a, F> {
         let found = self.steps().iter().try_fold(&root, |value, step| member(value, step));
         let stated = self.stated.value.as_ref().map(|AnyValue(value)| value);
         let alike = |found: &&Value| stated.filter(|stated| !F::NUMBERS_HAVE_TYPES && is_alike(stated, found));
-        Ok(found.map(|found| [("value".to_owned(), alike(&found).unwrap_or(found).clone())].into()))
+        Ok(found.map(|found| [(Properties::VALUE.to_owned(), alike(&found).unwrap_or(found).clone())].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
@@ -249,7 +250,7 @@ fn parse<F: Format>(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Object::new().into());
     }
-    F::parse(text).map_err(|reason| blocked("path", format!("the file is not valid {}: {reason}", F::NAME)))
+    F::parse(text).map_err(|reason| blocked(Properties::PATH, format!("the file is not valid {}: {reason}", F::NAME)))
 }
 
 /// An edited text, if it has exactly the value that it should have, everything beside the edited part included.
@@ -258,7 +259,7 @@ fn checked<F: Format>(edited: Option<String>, expected: &Value) -> Result<String
     edited.filter(is_exact).ok_or_else(|| {
         let hint = "Edit it by hand once, or manage the whole file with Stead/File";
         blocked(
-            "pointer",
+            Properties::POINTER,
             format!("the value cannot be changed by itself in the form in which the file has it. {hint}"),
         )
     })
@@ -306,7 +307,7 @@ fn put_at<F: Format>(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) ->
 }
 
 fn no_way(step: &str, why: &str) -> Failure {
-    blocked("pointer", format!("'{step}' {why}"))
+    blocked(Properties::POINTER, format!("'{step}' {why}"))
 }
 
 fn remove_at(root: &mut Value, steps: &[Cow<'_, str>]) -> Result<(), Failure> {

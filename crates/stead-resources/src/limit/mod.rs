@@ -114,17 +114,20 @@ struct Limits;
 impl Part for Limits {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "limit";
-    const KEYS: &'static [&'static str] = &["domain", "type", "item"];
+    const KEYS: &'static [&'static str] = &[Properties::DOMAIN, Properties::KIND, Properties::ITEM];
     const PATH: Option<&'static str> = Some(LIMITS);
     const FOLDERS: &'static [&'static str] = &[FOLDER];
 
     fn states(input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name).unwrap_or_default();
-        let kinds = [Kind::Soft, Kind::Hard, Kind::Both].into_iter().find(|kind| kind.word() == text("type"));
-        let thing = |kind: Kind| format!("the {} limit '{}' of '{}'", kind.word(), text("item"), text("domain"));
+        let kinds = [Kind::Soft, Kind::Hard, Kind::Both].into_iter().find(|kind| kind.word() == text(Properties::KIND));
+        let thing = |kind: Kind| {
+            format!("the {} limit '{}' of '{}'", kind.word(), text(Properties::ITEM), text(Properties::DOMAIN))
+        };
         let kinds = kinds.into_iter().flat_map(Kind::each);
-        let mut states: Vec<_> = kinds.flat_map(|kind| reply::states(&thing(kind), input, &["value"])).collect();
-        for state in states.iter_mut().filter(|state| state.property == "value") {
+        let mut states: Vec<_> =
+            kinds.flat_map(|kind| reply::states(&thing(kind), input, &[Properties::VALUE])).collect();
+        for state in states.iter_mut().filter(|state| state.property == Properties::VALUE) {
             if let Some(number) = state.value.as_str().and_then(number) {
                 state.value = Value::from(number);
             }
@@ -136,7 +139,12 @@ impl Part for Limits {
         let all: Vec<_> = lines(text).into_iter().filter_map(|line| fields(line.text)).collect();
         let in_force = |at: usize, limit: &[&str; 4]| !all.iter().skip(at + 1).any(|later| later[..3] == limit[..3]);
         let instance = |[domain, kind, item, value]: [&str; 4]| {
-            let stated = [("domain", domain), ("type", kind), ("item", item), ("value", value)];
+            let stated = [
+                (Properties::DOMAIN, domain),
+                (Properties::KIND, kind),
+                (Properties::ITEM, item),
+                (Properties::VALUE, value),
+            ];
             let properties = stated.map(|(name, text)| (name.to_owned(), Value::from(text)));
             (format!("{domain} {kind} {item}"), properties.into())
         };
@@ -178,7 +186,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let value = line.and_then(|line| fields(line.text)).map(|[.., value]| value);
         let same = |value: &&str| self.value.is_some_and(|wanted| is_same_value(wanted.0, value));
         let value = if value.as_ref().is_some_and(same) { self.value.map(|value| value.0) } else { value };
-        Ok(value.map(|value| [("value".to_owned(), Value::from(value))].into()))
+        Ok(value.map(|value| [(Properties::VALUE.to_owned(), Value::from(value))].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {

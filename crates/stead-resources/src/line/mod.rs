@@ -130,12 +130,12 @@ impl Provider for LineProvider {
 
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name);
-        let (Some(path), line) = (text("path"), text("line")) else { return Vec::new() };
+        let (Some(path), line) = (text(Properties::PATH), text(Properties::LINE)) else { return Vec::new() };
         // What a line is that takes the place of others, and whether a line is there at all.
-        match (text("match"), line) {
+        match (text(Properties::PATTERN), line) {
             (Some(pattern), Some(line)) if !reply::is_removal(input) => {
                 let thing = format!("the line of '{path}' that matches '{pattern}'");
-                vec![Statement { thing, property: "line", value: Value::from(line) }]
+                vec![Statement { thing, property: Properties::LINE, value: Value::from(line) }]
             }
             (None, Some(line)) => reply::states(&format!("the line '{line}' of '{path}'"), input, &[]),
             _ => Vec::new(),
@@ -143,19 +143,20 @@ impl Provider for LineProvider {
     }
 
     fn added_lines(&self, input: &Plain) -> Vec<String> {
-        let line = reply::text(input, "line").filter(|_| !reply::is_removal(input));
+        let line = reply::text(input, Properties::LINE).filter(|_| !reply::is_removal(input));
         line.map(str::to_owned).into_iter().collect()
     }
 
     fn removed_lines(&self, input: &Plain) -> Option<LineTest> {
-        let pattern = reply::text(input, "match").filter(|_| reply::is_removal(input))?;
-        let pattern = self.patterns.compile("match", pattern).ok()?;
+        let pattern = reply::text(input, Properties::PATTERN).filter(|_| reply::is_removal(input))?;
+        let pattern = self.patterns.compile(Properties::PATTERN, pattern).ok()?;
         Some(Box::new(move |line| pattern.is_match(line.as_bytes())))
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let stated = input.expose();
-        let line = stated.get("line").and_then(Value::as_str).filter(|_| stated.get("match").is_none());
+        let line =
+            stated.get(Properties::LINE).and_then(Value::as_str).filter(|_| stated.get(Properties::PATTERN).is_none());
         reply::claims(input, Extent::Part { line: line.map(str::to_owned), key: None })
     }
 }
@@ -196,7 +197,7 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, patterns: &Patterns) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
-        let matching = stated.pattern.map(|pattern| patterns.compile("match", pattern)).transpose()?;
+        let matching = stated.pattern.map(|pattern| patterns.compile(Properties::PATTERN, pattern)).transpose()?;
         let line_text = stated.line.map(|line| line.0);
         let wanted = Wanted {
             exist: stated.exist,
@@ -223,7 +224,7 @@ impl<'a> Desired<'a> {
                 let numbers = numbers(&found);
                 // Of another text it may match one.
                 blocked(
-                    "match",
+                    Properties::PATTERN,
                     format!("'match' matches several lines: {numbers}. Let it match the one that is meant"),
                 )
             }),
@@ -303,13 +304,13 @@ impl<'a> Desired<'a> {
 
     fn described(&self, exist: bool, line: Option<String>) -> Object {
         let mut state = Object::new();
-        state.insert("path".into(), Value::from(self.path_text));
-        for (name, text) in [("line", line), ("match", self.match_text.map(str::to_owned))] {
+        state.insert(Properties::PATH.into(), Value::from(self.path_text));
+        for (name, text) in [(Properties::LINE, line), (Properties::PATTERN, self.match_text.map(str::to_owned))] {
             if let Some(text) = text {
                 state.insert(name.into(), Value::from(text));
             }
         }
-        state.insert("_exist".into(), Value::from(exist));
+        state.insert(Properties::EXIST.into(), Value::from(exist));
         state
     }
 }
@@ -317,8 +318,8 @@ impl<'a> Desired<'a> {
 fn differing(step: &Step) -> Option<&'static str> {
     match step {
         Step::Keep => None,
-        Step::Insert(_) | Step::Remove(_) => Some("_exist"),
-        Step::Replace(_) => Some("line"),
+        Step::Insert(_) | Step::Remove(_) => Some(Properties::EXIST),
+        Step::Replace(_) => Some(Properties::LINE),
     }
 }
 

@@ -60,10 +60,10 @@ struct Locales {
 
 impl Provider for Locales {
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
-        let variables = input.expose().get("variables").and_then(Value::as_object);
+        let variables = input.expose().get(Properties::VARIABLES).and_then(Value::as_object);
         let state = |(name, locale): (&String, &Value)| Statement {
             thing: format!("the setting '{name}' of the machine"),
-            property: "variables",
+            property: Properties::VARIABLES,
             value: Value::from(normalized(locale.as_str().unwrap_or_default())),
         };
         variables.into_iter().flatten().map(state).collect()
@@ -189,8 +189,11 @@ impl Found {
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
         let generated: Vec<&str> =
             self.generated.iter().map(String::as_str).filter(|name| !is_built_in(name)).collect();
-        [("variables".to_owned(), Value::Object(variables.collect())), ("generated".to_owned(), Value::from(generated))]
-            .into()
+        [
+            (Properties::VARIABLES.to_owned(), Value::Object(variables.collect())),
+            (Properties::GENERATED.to_owned(), Value::from(generated)),
+        ]
+        .into()
     }
 
     /// Whether the machine has a locale and keeps it when locales are generated anew.
@@ -212,7 +215,9 @@ impl Found {
         GENERATOR.run(cx, &[])?;
         let now = generated(cx)?;
         match missing.iter().find(|name| !now.contains(&normalized(name))) {
-            Some(name) => Err(blocked("generated", format!("locale-gen did not generate the locale '{name}'"))),
+            Some(name) => {
+                Err(blocked(Properties::GENERATED, format!("locale-gen did not generate the locale '{name}'")))
+            }
             None => Ok(()),
         }
     }
@@ -222,7 +227,7 @@ impl Found {
         let name = missing.first().filter(|_| self.entered.is_none())?;
         let hint = "Install the package that generates locales, such as locales, or one with the locale";
         let message = format!("there is no '{TO_GENERATE}' in which to enter the locale '{name}'. {hint}");
-        Some(Presumed { failure: blocked("generated", message), paths: vec![TO_GENERATE.into()] })
+        Some(Presumed { failure: blocked(Properties::GENERATED, message), paths: vec![TO_GENERATE.into()] })
     }
 }
 
@@ -241,7 +246,7 @@ impl<'a> Properties<'a> {
 
     fn differing(&self, found: &Found) -> Vec<&'static str> {
         let variables = self.stated_variables().any(|(name, value)| found.variable(name) != value);
-        let all = [("variables", variables), ("generated", !self.missing(found).is_empty())];
+        let all = [(Properties::VARIABLES, variables), (Properties::GENERATED, !self.missing(found).is_empty())];
         all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 
@@ -264,7 +269,10 @@ impl<'a> Properties<'a> {
         let variable = |(name, value)| (str::to_owned(name), Value::from(value_of(name, value)));
         let variables = self.variables.as_ref().map(|_| Value::Object(self.stated_variables().map(variable).collect()));
         let names = || self.stated_locales().filter(|name| has(name)).collect::<Vec<_>>();
-        let stated = [("variables", variables), ("generated", self.generated.as_ref().map(|_| Value::from(names())))];
+        let stated = [
+            (Properties::VARIABLES, variables),
+            (Properties::GENERATED, self.generated.as_ref().map(|_| Value::from(names()))),
+        ];
         reply::stated(stated)
     }
 
@@ -308,13 +316,14 @@ fn with_codeset(name: &str, supported: &[(String, String)]) -> Result<(String, S
     if !supported.is_empty() {
         let meant = nearest(name, supported.iter().map(|(each, _)| each.as_str()));
         let hint = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
-        return Err(blocked("generated", format!("the system has no locale '{name}'{hint}")));
+        return Err(blocked(Properties::GENERATED, format!("the system has no locale '{name}'{hint}")));
     }
     let codeset = name.split_once('.').map(|(_, rest)| rest.split('@').next().unwrap_or(rest));
     let codeset =
         codeset.map(|codeset| if normalized(&format!("x.{codeset}")) == "x.utf8" { "UTF-8" } else { codeset });
-    let message =
-        || blocked("generated", format!("the codeset of '{name}' is not known; state it, as in '{name}.UTF-8'"));
+    let message = || {
+        blocked(Properties::GENERATED, format!("the codeset of '{name}' is not known; state it, as in '{name}.UTF-8'"))
+    };
     codeset.map(|codeset| (name.to_owned(), codeset.to_owned())).ok_or_else(message)
 }
 

@@ -13,6 +13,7 @@ use stead_system::fs::{Handle, Status};
 use stead_system::mount::{self, Flags};
 use stead_system::user;
 
+use super::Properties;
 use super::options::Options;
 use super::point::Point;
 use super::source;
@@ -177,14 +178,14 @@ impl Mounted {
         }
         let options = Options::of(&wanted.options);
         if !self.is_of_type(&wanted.fstype, &options) {
-            return vec!["fstype"];
+            return vec![Properties::FSTYPE];
         }
         if self.has_other_source(wanted, &options) {
-            return vec!["device"];
+            return vec![Properties::DEVICE];
         }
         let differ = options.differ_from(&self.fstype, &self.options, &self.shared)
             || options.differ_in_propagation(&self.propagation);
-        if differ { vec!["options"] } else { Vec::new() }
+        if differ { vec![Properties::OPTIONS] } else { Vec::new() }
     }
 
     fn is_of_type(&self, fstype: &str, options: &Options<'_>) -> bool {
@@ -211,12 +212,12 @@ impl Mounted {
         if REQUIRED.iter().any(|required| Path::new(required) == self.point) {
             let hint = "To change only its entry in /etc/fstab, use Stead/Line";
             let message = format!("'{point}' is required by the running system and cannot be unmounted. {hint}");
-            return Some(blocked("path", message));
+            return Some(blocked(Properties::PATH, message));
         }
         // Swap space has no mount point, and an empty path begins every other.
         let has_point = !self.point.as_os_str().is_empty();
         let own = has_point && std::env::current_exe().is_ok_and(|program| program.starts_with(&self.point));
-        own.then(|| impossible("path", format!("cannot unmount '{point}': stead runs from it")))
+        own.then(|| impossible(Properties::PATH, format!("cannot unmount '{point}': stead runs from it")))
     }
 
     /// Whether an unmount loses files.
@@ -247,7 +248,7 @@ pub(super) fn presumed(
 ) -> Result<Option<Presumed>, Failure> {
     let certain = |failure: Failure| Presumed { failure, paths: Vec::new() };
     if !actions.is_empty() && !user::is_root() {
-        return Ok(Some(certain(impossible("state", "only root can mount and unmount file systems"))));
+        return Ok(Some(certain(impossible(Properties::STATE, "only root can mount and unmount file systems"))));
     }
     let required = mounted.filter(|_| actions.contains(&Action::Unmount)).and_then(Mounted::is_required);
     if let Some(failure) = required {
@@ -262,7 +263,7 @@ pub(super) fn presumed(
     let is_missing = is_needed && Point::find(Path::new(&wanted.path))?.is_none();
     let hint = "Create it with a Stead/Directory that this instance depends on";
     let point = is_missing.then(|| Presumed {
-        failure: blocked("path", format!("there is no directory '{}'. {hint}", wanted.path)),
+        failure: blocked(Properties::PATH, format!("there is no directory '{}'. {hint}", wanted.path)),
         paths: vec![cx.resolve(&wanted.path).into()],
     });
     let path = source::path(&wanted.device);
@@ -276,7 +277,7 @@ pub(super) fn presumed(
 }
 
 fn no_source(wanted: &Entry) -> Failure {
-    transient("device", format!("there is no '{}' to mount", wanted.device))
+    transient(Properties::DEVICE, format!("there is no '{}' to mount", wanted.device))
 }
 
 /// The program that carries an action out, if one does. Devices, networks and programs need what `mount` knows: types that
@@ -324,7 +325,7 @@ pub(super) fn act(cx: &Context, action: Action, wanted: &Entry) -> Result<(), Fa
 fn with_point(doing: &str, wanted: &Entry, work: impl FnOnce(&Handle) -> io::Result<()>) -> Result<(), Failure> {
     let path = Path::new(&wanted.path);
     let point = Point::find(path)?;
-    let point = point.ok_or_else(|| blocked("path", format!("there is no directory '{}'", wanted.path)))?;
+    let point = point.ok_or_else(|| blocked(Properties::PATH, format!("there is no directory '{}'", wanted.path)))?;
     let done = point.open().and_then(|point| work(&point));
     done.map_err(|errno| cannot(doing, path, errno))
 }
@@ -385,7 +386,7 @@ fn unmount_all(cx: &Context, wanted: &Entry) -> Result<(), Failure> {
             done.map_err(|errno| cannot("unmount", path, errno))?;
         }
     }
-    Err(blocked("path", format!("more than {MOST} file systems are mounted at '{}'", wanted.path)))
+    Err(blocked(Properties::PATH, format!("more than {MOST} file systems are mounted at '{}'", wanted.path)))
 }
 
 fn swap_on(cx: &Context, wanted: &Entry) -> Result<(), Failure> {

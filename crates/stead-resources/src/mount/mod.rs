@@ -86,22 +86,23 @@ impl Activity {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         let is_swap = self.path.0 == NO_PATH;
-        let needed = [("device", self.device.is_none()), ("fstype", self.fstype.is_none())];
-        let missing =
-            needed.into_iter().find(|(name, missing)| *missing && (self.exist || is_swap && *name == "device"));
+        let needed = [(Properties::DEVICE, self.device.is_none()), (Properties::FSTYPE, self.fstype.is_none())];
+        let missing = needed
+            .into_iter()
+            .find(|(name, missing)| *missing && (self.exist || is_swap && *name == Properties::DEVICE));
         if let Some((name, _)) = missing {
             return Err(required(&[name]));
         }
-        let numbers = [("dump", self.dump), ("pass", self.pass)];
+        let numbers = [(Properties::DUMP, self.dump), (Properties::PASS, self.pass)];
         if let Some((name, _)) = numbers.into_iter().find(|(_, number)| number.is_some_and(|number| number > 9)) {
             return Err(invalid(name, format!("'{name}' must be between 0 and 9")));
         }
         match self.fstype {
             Some(fstype) if fstype.0 == "swap" && !is_swap => {
-                Err(invalid("path", "'path' must be \"none\" for swap space"))
+                Err(invalid(Properties::PATH, "'path' must be \"none\" for swap space"))
             }
             Some(fstype) if is_swap && fstype.0 != "swap" => {
-                Err(invalid("path", "'path' must be the directory that it is mounted at"))
+                Err(invalid(Properties::PATH, "'path' must be the directory that it is mounted at"))
             }
             _ => Ok(()),
         }
@@ -181,26 +182,38 @@ impl Provider for Mounts {
 
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let text = |name| reply::text(input, name).unwrap_or_default();
-        let thing = match text("path") {
-            NO_PATH => format!("the swap space '{}'", text("device")),
+        let thing = match text(Properties::PATH) {
+            NO_PATH => format!("the swap space '{}'", text(Properties::DEVICE)),
             path => format!("the mount point '{path}'"),
         };
-        reply::states(&thing, input, &["device", "fstype", "options", "dump", "pass", "state"])
+        reply::states(
+            &thing,
+            input,
+            &[
+                Properties::DEVICE,
+                Properties::FSTYPE,
+                Properties::OPTIONS,
+                Properties::DUMP,
+                Properties::PASS,
+                Properties::STATE,
+            ],
+        )
     }
 
     fn ties(&self, input: &Plain) -> Ties {
         if reply::is_removal(input) {
             return Ties::default();
         }
-        let paths = ["path", "device"].into_iter().filter_map(|name| input.expose().get(name)?.as_str());
+        let paths =
+            [Properties::PATH, Properties::DEVICE].into_iter().filter_map(|name| input.expose().get(name)?.as_str());
         let uses = paths.filter_map(|path| Some(Provision::Path(source::path(path)?.into()))).collect();
-        let helpers = reply::text(input, "fstype").map(helpers).unwrap_or_default();
+        let helpers = reply::text(input, Properties::FSTYPE).map(helpers).unwrap_or_default();
         Ties { provides: Vec::new(), uses }.and_packages(helpers.iter().copied())
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
         // What is mounted hides what is below.
-        let is_entry_alone = input.expose().get("state").is_none() && !reply::is_removal(input);
+        let is_entry_alone = input.expose().get(Properties::STATE).is_none() && !reply::is_removal(input);
         is_entry_alone.then(|| Claims::path(TABLE, Extent::Part { line: None, key: None }))
     }
 }
@@ -212,11 +225,11 @@ fn table_path(cx: &Context) -> SystemPath {
 /// An entry as an instance that is in state.
 fn exported(cx: &Context, entry: &Entry) -> Exported {
     let mut properties = stated(entry);
-    properties.insert("path".to_owned(), Value::from(entry.path.as_str()));
+    properties.insert(Properties::PATH.to_owned(), Value::from(entry.path.as_str()));
     let mounted = cx.manages_running_system().then(|| live::find(&entry.path, Some(&entry.device)));
     match mounted.transpose() {
         Ok(Some(mounted)) if mounted.as_ref().is_none_or(|mounted| mounted.differing(entry).is_empty()) => {
-            properties.insert("state".to_owned(), Value::from(Activity::of(mounted.as_ref()).word()));
+            properties.insert(Properties::STATE.to_owned(), Value::from(Activity::of(mounted.as_ref()).word()));
         }
         Ok(_) => {}
         // The entry counts whether it leads anywhere or not.
@@ -228,11 +241,11 @@ fn exported(cx: &Context, entry: &Entry) -> Exported {
 /// The properties that an entry has besides its path.
 fn stated(entry: &Entry) -> Object {
     let values = [
-        ("device", Value::from(entry.device.as_str())),
-        ("fstype", Value::from(entry.fstype.as_str())),
-        ("options", Value::from(entry.options.as_str())),
-        ("dump", Value::from(u64::from(entry.dump))),
-        ("pass", Value::from(u64::from(entry.pass))),
+        (Properties::DEVICE, Value::from(entry.device.as_str())),
+        (Properties::FSTYPE, Value::from(entry.fstype.as_str())),
+        (Properties::OPTIONS, Value::from(entry.options.as_str())),
+        (Properties::DUMP, Value::from(u64::from(entry.dump))),
+        (Properties::PASS, Value::from(u64::from(entry.pass))),
     ];
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
@@ -328,12 +341,12 @@ impl Properties<'_> {
 
     fn states(&self, property: &str) -> bool {
         match property {
-            "device" => self.device.is_some(),
-            "fstype" => self.fstype.is_some(),
-            "options" => self.options.is_some(),
-            "dump" => self.dump.is_some(),
-            "pass" => self.pass.is_some(),
-            "state" => self.state.is_some(),
+            Properties::DEVICE => self.device.is_some(),
+            Properties::FSTYPE => self.fstype.is_some(),
+            Properties::OPTIONS => self.options.is_some(),
+            Properties::DUMP => self.dump.is_some(),
+            Properties::PASS => self.pass.is_some(),
+            Properties::STATE => self.state.is_some(),
             _ => true,
         }
     }
@@ -357,20 +370,20 @@ impl Properties<'_> {
     }
 
     fn state(&self, found: &Found) -> Object {
-        let mut state: Object = [("path".to_owned(), Value::from(self.path.0))].into();
-        state.insert("_exist".to_owned(), Value::from(found.exists()));
+        let mut state: Object = [(Properties::PATH.to_owned(), Value::from(self.path.0))].into();
+        state.insert(Properties::EXIST.to_owned(), Value::from(found.exists()));
         if let Some(entry) = &found.entry {
             state.extend(stated(entry));
             if let Some(options) = self.options.filter(|options| Options::of(options.0) == Options::of(&entry.options))
             {
-                state.insert("options".to_owned(), Value::from(options.0));
+                state.insert(Properties::OPTIONS.to_owned(), Value::from(options.0));
             }
             if let Some(stray) = &entry.stray {
-                state.insert("options".to_owned(), Value::from(format!("{} {stray}", entry.options)));
+                state.insert(Properties::OPTIONS.to_owned(), Value::from(format!("{} {stray}", entry.options)));
             }
         }
         if found.exists() && found.is_live {
-            state.insert("state".to_owned(), Value::from(Activity::of(found.mounted.as_ref()).word()));
+            state.insert(Properties::STATE.to_owned(), Value::from(Activity::of(found.mounted.as_ref()).word()));
         }
         state.extend(self.otherwise_mounted(found));
         state
@@ -385,8 +398,8 @@ impl Properties<'_> {
         let wanted = self.wanted(Some(entry));
         let shown = |property: &'static str| {
             let (is_right, is) = match property {
-                "fstype" => (entry.fstype == wanted.fstype, mounted.fstype.clone()),
-                "device" => (entry.device == wanted.device, mounted.source.clone()),
+                Properties::FSTYPE => (entry.fstype == wanted.fstype, mounted.fstype.clone()),
+                Properties::DEVICE => (entry.device == wanted.device, mounted.source.clone()),
                 _ => (entry.options == wanted.options, mounted.options()),
             };
             is_right.then(|| (property.to_owned(), Value::from(is)))
@@ -398,15 +411,18 @@ impl Properties<'_> {
     fn after(&self, cx: &Context) -> Object {
         let text = |stated: Option<MountText<'_>>| stated.map(|stated| Value::from(stated.0));
         let number = |stated: Option<u8>| stated.map(|stated| Value::from(u64::from(stated)));
-        let mut after: Object = [("path".to_owned(), Value::from(self.path.0))].into();
-        after.insert("_exist".to_owned(), Value::from(self.exist));
+        let mut after: Object = [(Properties::PATH.to_owned(), Value::from(self.path.0))].into();
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
         let stated = [
-            ("device", text(self.device)),
-            ("fstype", text(self.fstype)),
-            ("options", text(self.options)),
-            ("dump", number(self.dump)),
-            ("pass", number(self.pass)),
-            ("state", self.state.filter(|_| cx.manages_running_system()).map(|state| Value::from(state.word()))),
+            (Properties::DEVICE, text(self.device)),
+            (Properties::FSTYPE, text(self.fstype)),
+            (Properties::OPTIONS, text(self.options)),
+            (Properties::DUMP, number(self.dump)),
+            (Properties::PASS, number(self.pass)),
+            (
+                Properties::STATE,
+                self.state.filter(|_| cx.manages_running_system()).map(|state| Value::from(state.word())),
+            ),
         ];
         let stated = stated.into_iter().filter(|_| self.exist);
         after.extend(stated.filter_map(|(name, value)| Some((name.to_owned(), value?))));
@@ -416,15 +432,15 @@ impl Properties<'_> {
     /// The properties in which what is mounted is not what the entry says. An entry without options says nothing of them.
     fn differing_live(&self, mounted: &Mounted, wanted: &Entry) -> Vec<&'static str> {
         let is_said = self.options.is_some() || !Options::of(&wanted.options).is_empty();
-        mounted.differing(wanted).into_iter().filter(|name| is_said || *name != "options").collect()
+        mounted.differing(wanted).into_iter().filter(|name| is_said || *name != Properties::OPTIONS).collect()
     }
 
     fn differing(&self, found: &Found) -> Vec<&'static str> {
         if !self.exist {
-            return if found.exists() { vec!["_exist"] } else { Vec::new() };
+            return if found.exists() { vec![Properties::EXIST] } else { Vec::new() };
         }
         if !found.exists() {
-            return vec!["_exist"];
+            return vec![Properties::EXIST];
         }
         let wanted = self.wanted(found.entry.as_ref());
         let is_mounted = found.mounted.is_some();
@@ -436,12 +452,12 @@ impl Properties<'_> {
         let is_passed_over = entry.is_some_and(|entry| entry.stray.is_some());
         let state = found.is_live && self.state.is_some_and(|state| (state == Activity::Mounted) != is_mounted);
         let all = [
-            ("device", differs(|entry| &entry.device)),
-            ("fstype", differs(|entry| &entry.fstype)),
-            ("options", self.options.is_some() && differs(|entry| &entry.options) || is_passed_over),
-            ("dump", self.dump.is_some() && number(|entry| entry.dump)),
-            ("pass", self.pass.is_some() && number(|entry| entry.pass)),
-            ("state", state),
+            (Properties::DEVICE, differs(|entry| &entry.device)),
+            (Properties::FSTYPE, differs(|entry| &entry.fstype)),
+            (Properties::OPTIONS, self.options.is_some() && differs(|entry| &entry.options) || is_passed_over),
+            (Properties::DUMP, self.dump.is_some() && number(|entry| entry.dump)),
+            (Properties::PASS, self.pass.is_some() && number(|entry| entry.pass)),
+            (Properties::STATE, state),
         ];
         all.into_iter().filter(|(name, differs)| *differs || live.contains(name)).map(|(name, _)| name).collect()
     }
@@ -484,10 +500,10 @@ impl Properties<'_> {
             (Some(mounted), Some(Activity::Mounted)) => {
                 let wanted = self.wanted(found.entry.as_ref());
                 match self.differing_live(mounted, &wanted).as_slice() {
-                    ["device" | "fstype", ..] => vec![Action::Unmount, Action::Mount],
-                    ["options", ..] => vec![Action::Remount],
+                    [Properties::DEVICE | Properties::FSTYPE, ..] => vec![Action::Unmount, Action::Mount],
+                    [Properties::OPTIONS, ..] => vec![Action::Remount],
                     // What the kernel does not show.
-                    _ if differs("options") && !wanted.is_swap() => vec![Action::Remount],
+                    _ if differs(Properties::OPTIONS) && !wanted.is_swap() => vec![Action::Remount],
                     _ => Vec::new(),
                 }
             }
@@ -510,7 +526,7 @@ impl Properties<'_> {
         if table::find(&edited, is_own) == wanted {
             return Ok(Some(edited));
         }
-        Err(blocked("path", format!("the entry in '{TABLE}' is written in a form that cannot be edited")))
+        Err(blocked(Properties::PATH, format!("the entry in '{TABLE}' is written in a form that cannot be edited")))
     }
 
     fn edit(&self, text: Option<&Text<String>>) -> Result<Edit<()>, Failure> {

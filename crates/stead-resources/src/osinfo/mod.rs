@@ -113,7 +113,7 @@ impl Provider for OsInfo {
         self.validate(cx, input)?;
         let mut actual = machine_state(cx)?;
         let differing = differing(input.expose(), &actual);
-        actual.insert("_inDesiredState".to_owned(), Value::Bool(differing.is_empty()));
+        actual.insert(Properties::IN_DESIRED_STATE.to_owned(), Value::Bool(differing.is_empty()));
         Ok(TestReply {
             actual: Some(Plain::new(actual)),
             in_desired_state: Some(differing.is_empty()),
@@ -124,7 +124,8 @@ impl Provider for OsInfo {
 
     fn export(&self, cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
         let state = machine_state(cx)?;
-        let words = ["family", "version", "architecture"].map(|property| text(&state, property));
+        let words =
+            [Properties::FAMILY, Properties::VERSION, Properties::ARCHITECTURE].map(|property| text(&state, property));
         let name = Some(words.join(" "));
         Ok(vec![Exported { type_name: None, name, properties: state.into(), depends_on: Vec::new(), metadata: None }])
     }
@@ -178,16 +179,16 @@ pub fn describe(family: &str, os_release: &str, machine: &str) -> Object {
     let version = release.get("VERSION_ID").map_or_else(|| "Unknown".to_owned(), |version| three_numbers(version));
     let mut state = Object::new();
     let mut put = |name: &str, value: Value| state.insert(name.to_owned(), value);
-    put("family", Value::from(family));
-    put("version", Value::from(version));
+    put(Properties::FAMILY, Value::from(family));
+    put(Properties::VERSION, Value::from(version));
     if let Some(edition) = release.get("VARIANT") {
-        put("edition", Value::from(edition.as_str()));
+        put(Properties::EDITION, Value::from(edition.as_str()));
     }
     if let Some(codename) = release.get("VERSION_CODENAME").filter(|codename| !codename.is_empty()) {
-        put("codename", Value::from(codename.as_str()));
+        put(Properties::CODENAME, Value::from(codename.as_str()));
     }
-    put("bitness", Value::from(bitness(machine)));
-    put("architecture", Value::from(machine));
+    put(Properties::BITNESS, Value::from(bitness(machine)));
+    put(Properties::ARCHITECTURE, Value::from(machine));
     state
 }
 

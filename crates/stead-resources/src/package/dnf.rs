@@ -6,6 +6,7 @@ use stead_core::call::{Failure, FailureKind};
 use stead_host::provider::Context;
 use stead_system::fs::{Place, SystemPath};
 
+use super::Properties;
 use super::locks;
 use super::manager::{
     Available, Install, Installed, Lists, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, Update,
@@ -73,9 +74,9 @@ impl PackageManager for Dnf {
 
     fn unsupported(&self) -> &'static [Unsupported] {
         &[
-            ("automatic", "dnf keeps it in a database of its own; use `dnf mark`"),
-            ("purge", "rpm keeps changed configuration files as .rpmsave"),
-            ("release", "enable the repository that has it"),
+            (Properties::AUTOMATIC, "dnf keeps it in a database of its own; use `dnf mark`"),
+            (Properties::PURGE, "rpm keeps changed configuration files as .rpmsave"),
+            (Properties::RELEASE, "enable the repository that has it"),
         ]
     }
 

@@ -3,6 +3,7 @@
 use stead_core::call::Failure;
 use stead_host::provider::Context;
 
+use super::Properties;
 use super::manager::Installed;
 use crate::input::blocked;
 
@@ -82,7 +83,7 @@ pub(super) fn edited(list: &str, wanted: &[(String, bool)], installed: &Installe
     let is_shared = |line: &&str| is_stated(line) && Lock::of(line).is_some_and(|lock| lock.is_begin);
     if let Some(line) = list.lines().find(is_shared) {
         let message = format!("the lock '{}' of dnf's plugin versionlock may hold other packages as well", line.trim());
-        return Err(blocked("hold", format!("{message}. Replace it by a lock of each package")));
+        return Err(blocked(Properties::HOLD, format!("{message}. Replace it by a lock of each package")));
     }
     let mut lines: Vec<String> = list.lines().filter(|line| !is_stated(line)).map(str::to_owned).collect();
     for (name, _) in wanted.iter().filter(|(_, on)| *on) {

@@ -107,7 +107,7 @@ enum UpdateLists {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         let is_named = self.name.is_some() || self.names.as_ref().is_some_and(|names| !names.is_empty());
-        if is_named { Ok(()) } else { Err(required(&["name", "names"])) }
+        if is_named { Ok(()) } else { Err(required(&[Properties::NAME, Properties::NAMES])) }
     }
 }
 
@@ -150,9 +150,9 @@ impl Packages {
     fn manager_for(&self, cx: &Context, desired: &Properties<'_>) -> Result<&dyn PackageManager, Failure> {
         let manager = self.manager(cx)?;
         let is_stated = |property: &str| match property {
-            "automatic" => desired.automatic.is_some(),
-            "purge" => desired.purge,
-            "release" => desired.release.is_some(),
+            Properties::AUTOMATIC => desired.automatic.is_some(),
+            Properties::PURGE => desired.purge,
+            Properties::RELEASE => desired.release.is_some(),
             _ => false,
         };
         match manager.unsupported().iter().find(|(property, _)| is_stated(property)) {
@@ -168,7 +168,7 @@ impl Packages {
 impl Provider for Packages {
     fn test_cost(&self, desired: &Value) -> Cost {
         // Only the package lists know which version that is, and a program asks them.
-        let is_latest = desired.get("version").and_then(Value::as_str) == Some("latest");
+        let is_latest = desired.get(Properties::VERSION).and_then(Value::as_str) == Some("latest");
         if is_latest { Cost::Process } else { Cost::Inline }
     }
 
@@ -176,7 +176,11 @@ impl Provider for Packages {
         let Ok(stated) = read_each::<Properties<'_>>(input) else { return Vec::new() };
         // Ranges may have versions in common.
         let is_exact = matches!(stated.version.as_ref().map(|each| &each.requirement), Some(Requirement::Exact(_)));
-        let properties: &[&str] = if is_exact { &["version", "hold", "automatic"] } else { &["hold", "automatic"] };
+        let properties: &[&str] = if is_exact {
+            &[Properties::VERSION, Properties::HOLD, Properties::AUTOMATIC]
+        } else {
+            &[Properties::HOLD, Properties::AUTOMATIC]
+        };
         let thing = |name| format!("the package '{name}'");
         stated.names().flat_map(|name| reply::states(&thing(name), input, properties)).collect()
     }
@@ -186,7 +190,12 @@ impl Provider for Packages {
             return Ties::default();
         }
         let stated = input.expose();
-        let names = stated.get("names").and_then(Value::as_array).into_iter().flatten().chain(stated.get("name"));
+        let names = stated
+            .get(Properties::NAMES)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .chain(stated.get(Properties::NAME));
         let provides = names.filter_map(|name| Some(Provision::Package(name.as_str()?.to_owned()))).collect();
         Ties { provides, uses: vec![Provision::PackageSource] }
     }
@@ -243,12 +252,14 @@ impl Provider for Packages {
 fn exported(installed: &Installed, package: &Package) -> Exported {
     let name = installed.full_name(package);
     let mut state = Object::with_capacity(5);
-    state.insert("name".to_owned(), Value::from(name.as_str()));
-    state.insert("version".to_owned(), Value::from(&*package.version));
-    for (property, holds) in [("hold", package.hold), ("automatic", package.automatic == Some(true))] {
+    state.insert(Properties::NAME.to_owned(), Value::from(name.as_str()));
+    state.insert(Properties::VERSION.to_owned(), Value::from(&*package.version));
+    for (property, holds) in
+        [(Properties::HOLD, package.hold), (Properties::AUTOMATIC, package.automatic == Some(true))]
+    {
         state.extend(holds.then(|| (property.to_owned(), Value::from(true))));
     }
-    state.insert("_exist".to_owned(), Value::from(true));
+    state.insert(Properties::EXIST.to_owned(), Value::from(true));
     Exported::named(name, state)
 }
 
@@ -308,8 +319,9 @@ impl<'m> System<'m> {
             return Ok((*version).to_owned());
         }
         let known = self.available_of(name);
-        let known =
-            known.ok_or_else(|| impossible("name", format!("there is no package '{name}' in the package lists")))?;
+        let known = known.ok_or_else(|| {
+            impossible(Properties::NAME, format!("there is no package '{name}' in the package lists"))
+        })?;
         let order = self.manager.order();
         let versions = known.candidate.iter().chain(&known.versions);
         let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
@@ -322,7 +334,7 @@ impl<'m> System<'m> {
         fitting.last().map(|version| (*version).clone()).ok_or_else(|| {
             let all = known.versions.join(", ");
             impossible(
-                "version",
+                Properties::VERSION,
                 format!("no version of '{name}' in the package lists is one that is required; there are: {all}"),
             )
         })
@@ -363,12 +375,13 @@ impl<'a> Properties<'a> {
                     .is_some_and(|version| !system.accepts(&version.requirement, name, &found.version));
                 let hold = self.hold.is_some_and(|hold| hold != found.hold);
                 let automatic = self.automatic.is_some_and(|automatic| Some(automatic) != found.automatic);
-                let all = [("version", version), ("hold", hold), ("automatic", automatic)];
+                let all =
+                    [(Properties::VERSION, version), (Properties::HOLD, hold), (Properties::AUTOMATIC, automatic)];
                 all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
             }
-            (None, _) if self.exist => vec!["_exist"],
-            (_, Some(found)) if found.presence != Presence::Configuration => vec!["_exist"],
-            (_, Some(_)) if self.purge => vec!["purge"],
+            (None, _) if self.exist => vec![Properties::EXIST],
+            (_, Some(found)) if found.presence != Presence::Configuration => vec![Properties::EXIST],
+            (_, Some(_)) if self.purge => vec![Properties::PURGE],
             _ => Vec::new(),
         }
     }
@@ -385,17 +398,18 @@ impl<'a> Properties<'a> {
         };
         for name in self.names() {
             let differing = self.differing_of(system, name);
-            let is_new = differing.contains(&"_exist");
+            let is_new = differing.contains(&Properties::EXIST);
             if !self.exist {
                 transaction.remove.extend((!differing.is_empty()).then(|| name.to_owned()));
                 continue;
             }
-            if is_new || differing.contains(&"version") {
+            if is_new || differing.contains(&Properties::VERSION) {
                 transaction.install.push((name.to_owned(), self.wanted_version(system, name)?));
             }
-            let marks = [("hold", self.hold), ("automatic", self.automatic)];
+            let marks = [(Properties::HOLD, self.hold), (Properties::AUTOMATIC, self.automatic)];
             for (property, wanted) in marks {
-                let list = if property == "hold" { &mut transaction.hold } else { &mut transaction.automatic };
+                let list =
+                    if property == Properties::HOLD { &mut transaction.hold } else { &mut transaction.automatic };
                 // Installing a package clears what is marked.
                 let is_due = !differing.is_empty();
                 list.extend(wanted.filter(|_| is_due).map(|wanted| (name.to_owned(), wanted)));
@@ -417,10 +431,13 @@ impl<'a> Properties<'a> {
             // Without its epoch a version is older than any that has one.
             let is_same = found.version.split_once(':').is_some_and(|(_, rest)| rest == version);
             if is_same {
-                return Err(impossible("version", format!("{message}; include the epoch, the part before ':'")));
+                return Err(impossible(
+                    Properties::VERSION,
+                    format!("{message}; include the epoch, the part before ':'"),
+                ));
             }
             return Err(impossible(
-                "version",
+                Properties::VERSION,
                 format!("{message}. Add 'allowDowngrade: true' to install an older one"),
             ));
         }
@@ -429,7 +446,8 @@ impl<'a> Properties<'a> {
 
     /// Fails for what no package list can change.
     fn check_possible(&self, system: &System<'_>) -> Result<(), Failure> {
-        let (property, doing) = if self.exist { ("version", "change its version") } else { ("_exist", "remove it") };
+        let (property, doing) =
+            if self.exist { (Properties::VERSION, "change its version") } else { (Properties::EXIST, "remove it") };
         let is_held = |name: &&str| {
             let changes = self.differing_of(system, name).contains(&property);
             changes && self.hold.is_none() && system.installed.find(name).is_some_and(|found| found.hold)
@@ -450,7 +468,8 @@ impl<'a> Properties<'a> {
     /// The package lists, if they are updated before a transaction.
     fn outdated_lists(&self, system: &System<'_>, cx: &Context) -> Option<Lists> {
         const DAY: u32 = 86_400;
-        let installs = self.exist && self.differing(system).iter().any(|name| ["_exist", "version"].contains(name));
+        let installs = self.exist
+            && self.differing(system).iter().any(|name| [Properties::EXIST, Properties::VERSION].contains(name));
         let maximum = Duration::from_secs(self.maximum_list_age.unwrap_or(DAY).into());
         let lists = Some(()).filter(|()| installs).map(|()| system.manager.lists(cx))?;
         let is_due = match self.update_lists {
@@ -473,7 +492,7 @@ impl<'a> Properties<'a> {
     /// the packages cannot be changed so, or it is bound to a plan that has shown something else.
     fn decide(&self, system: System<'_>, cx: &Context) -> Result<Change, Failure> {
         let differing = self.differing(&system);
-        let installs = differing.iter().any(|name| ["_exist", "version"].contains(name));
+        let installs = differing.iter().any(|name| [Properties::EXIST, Properties::VERSION].contains(name));
         let is_range = matches!(self.version.as_ref().map(|version| &version.requirement), Some(Requirement::Range(_)));
         let system = if self.exist && installs && is_range { system.with_available(cx, self)? } else { system };
         let transaction = self.transaction(&system)?;
@@ -485,14 +504,17 @@ impl<'a> Properties<'a> {
             if shown.is_some() { not_as_planned(failure) } else { failure }
         })?;
         if let Some(why) = shown.and_then(|shown| shown.deviation(&plan, &system.installed)) {
-            return Err(not_as_planned(impossible("version", why)));
+            return Err(not_as_planned(impossible(Properties::VERSION, why)));
         }
         let planned = |name: &str| {
             let mut installs = plan.installs.iter().map(|install| install.name.as_str());
             installs.any(|planned| is_same(planned, name))
         };
         if let Some((name, _)) = transaction.install.iter().find(|(name, _)| !planned(name)) {
-            return Err(impossible("name", format!("the package manager has no package '{name}' to install")));
+            return Err(impossible(
+                Properties::NAME,
+                format!("the package manager has no package '{name}' to install"),
+            ));
         }
         self.check_held(&system, &plan)?;
         self.check_order(&system, &plan)?;
@@ -510,15 +532,16 @@ impl<'a> Properties<'a> {
             let versions = found.map(|found| &*found.versions).unwrap_or_default();
             match version {
                 None if found.is_none() => {
-                    Some(impossible("name", format!("there is no package '{name}' in the package lists")))
+                    Some(impossible(Properties::NAME, format!("there is no package '{name}' in the package lists")))
                 }
-                None if versions.is_empty() => {
-                    Some(impossible("name", format!("'{name}' is a virtual package; name one that provides it")))
-                }
+                None if versions.is_empty() => Some(impossible(
+                    Properties::NAME,
+                    format!("'{name}' is a virtual package; name one that provides it"),
+                )),
                 Some(version) if !versions.iter().any(|known| system.manager.names_version(version, known)) => {
                     let there_are = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
                     let message = format!("the package lists have no version '{version}' of '{name}'");
-                    Some(impossible("version", format!("{message}; there are: {there_are}")))
+                    Some(impossible(Properties::VERSION, format!("{message}; there are: {there_are}")))
                 }
                 _ => None,
             }
@@ -534,7 +557,7 @@ impl<'a> Properties<'a> {
             None => Ok(()),
             Some(name) => {
                 let message = format!("the package '{name}', which is held at its version, would change as well");
-                Err(impossible("name", format!("{message}. Add it to 'names', or release its hold")))
+                Err(impossible(Properties::NAME, format!("{message}. Add it to 'names', or release its hold")))
             }
         }
     }
@@ -547,7 +570,7 @@ impl<'a> Properties<'a> {
             None => Ok(()),
             Some(Install { name, version, .. }) => {
                 let message = format!("the package '{name}' would be changed to the older version {version}");
-                Err(impossible("name", format!("{message}. Add 'allowDowngrade: true' to allow it")))
+                Err(impossible(Properties::NAME, format!("{message}. Add 'allowDowngrade: true' to allow it")))
             }
         }
     }
@@ -618,7 +641,7 @@ impl<'a> Properties<'a> {
     }
 
     fn effect(&self, differing: &[&str]) -> Effect {
-        match (self.exist, differing.contains(&"_exist")) {
+        match (self.exist, differing.contains(&Properties::EXIST)) {
             (true, true) => Effect::Create,
             (true, false) => Effect::Change,
             (false, _) => Effect::Remove,
@@ -628,7 +651,7 @@ impl<'a> Properties<'a> {
     /// Returns what a test predicts of a set without the package lists: which of several packages are missing.
     fn expected(&self, system: &System<'_>, differing: &[&str]) -> SetReply {
         let mut effects = Effects::of(self.effect(differing));
-        let differs = self.names().filter(|name| self.differing_of(system, name).contains(&"_exist"));
+        let differs = self.names().filter(|name| self.differing_of(system, name).contains(&Properties::EXIST));
         for name in differs {
             let version = system.installed.find(name).map(|found| found.version.to_string());
             let list = if self.exist { &mut effects.creates } else { &mut effects.destroys };
@@ -643,7 +666,7 @@ impl<'a> Properties<'a> {
         effects.creates.extend(lists.map(Lists::item));
         let after = self.state_after(&change.plan, before);
         // The property tells the version of the one package, unless it is stated in another way.
-        let shown = self.name.and_then(|name| Some((name.0, after.get("version")?.as_str()?)));
+        let shown = self.name.and_then(|name| Some((name.0, after.get(Properties::VERSION)?.as_str()?)));
         let is_shown =
             |new: &Install| shown.is_some_and(|(name, version)| is_same(&new.name, name) && new.version == version);
         let is_stated = |new: &&Install| self.names().any(|stated| is_same(&new.name, stated));
@@ -683,39 +706,39 @@ impl<'a> Properties<'a> {
         let mut state = self.named(exist);
         if !exist {
             let is_left = self.names().any(|name| installed.find(name).is_some());
-            state.extend(self.purge.then(|| ("purge".to_owned(), Value::from(!is_left))));
+            state.extend(self.purge.then(|| (Properties::PURGE.to_owned(), Value::from(!is_left))));
         }
-        let version = self.version.as_ref().filter(|_| exist && !differing.contains(&"version"));
+        let version = self.version.as_ref().filter(|_| exist && !differing.contains(&Properties::VERSION));
         let found: Vec<&Package> = self.names().filter_map(found).collect();
         let versions = found.iter().map(|package| package.version.to_string()).collect();
         self.add_versions(&mut state, version.map(|version| version.text), versions);
         if exist {
-            state.insert("hold".to_owned(), Value::from(found.iter().all(|package| package.hold)));
+            state.insert(Properties::HOLD.to_owned(), Value::from(found.iter().all(|package| package.hold)));
             let automatic: Option<Vec<bool>> = found.iter().map(|package| package.automatic).collect();
             let automatic = automatic.map(|each| each.into_iter().all(|automatic| automatic));
-            state.extend(automatic.map(|automatic| ("automatic".to_owned(), Value::from(automatic))));
+            state.extend(automatic.map(|automatic| (Properties::AUTOMATIC.to_owned(), Value::from(automatic))));
         }
         state
     }
 
     fn named(&self, exist: bool) -> Object {
         let mut state = Object::with_capacity(6);
-        state.extend(self.name.map(|name| ("name".to_owned(), Value::from(name.0))));
+        state.extend(self.name.map(|name| (Properties::NAME.to_owned(), Value::from(name.0))));
         if let Some(names) = &self.names {
             let names = names.iter().map(|name| Value::from(name.0)).collect();
-            state.insert("names".to_owned(), Value::Array(names));
+            state.insert(Properties::NAMES.to_owned(), Value::Array(names));
         }
-        state.insert("_exist".to_owned(), Value::from(exist));
+        state.insert(Properties::EXIST.to_owned(), Value::from(exist));
         state
     }
 
     /// The version of the one package, as stated where that holds, or those of several.
     fn add_versions(&self, state: &mut Object, stated: Option<&str>, found: Vec<String>) {
         let one = self.name.and(found.first().map(String::as_str));
-        let version = stated.or(one).map(|version| ("version".to_owned(), Value::from(version)));
+        let version = stated.or(one).map(|version| (Properties::VERSION.to_owned(), Value::from(version)));
         state.extend(version);
         if self.names.is_some() && !found.is_empty() {
-            state.insert("versions".to_owned(), Value::from(found));
+            state.insert(Properties::VERSIONS.to_owned(), Value::from(found));
         }
     }
 
@@ -723,7 +746,7 @@ impl<'a> Properties<'a> {
     fn state_after(&self, plan: &Plan, before: &Installed) -> Object {
         let mut state = self.named(self.exist);
         if !self.exist {
-            state.extend(self.purge.then(|| ("purge".to_owned(), Value::from(true))));
+            state.extend(self.purge.then(|| (Properties::PURGE.to_owned(), Value::from(true))));
             return state;
         }
         let planned = |name: &str| {
@@ -735,7 +758,7 @@ impl<'a> Properties<'a> {
             self.version.as_ref().map(|version| version.text),
             self.names().filter_map(planned).collect(),
         );
-        for (property, stated) in [("hold", self.hold), ("automatic", self.automatic)] {
+        for (property, stated) in [(Properties::HOLD, self.hold), (Properties::AUTOMATIC, self.automatic)] {
             state.extend(stated.map(|stated| (property.to_owned(), Value::from(stated))));
         }
         state
@@ -760,7 +783,7 @@ fn check_removals(known: &[Remove], plan: &Plan) -> Result<(), Failure> {
         None => Ok(()),
         Some(Remove { name, .. }) => {
             let message = format!("with the updated package lists, the package '{name}' would be removed as well");
-            Err(impossible("name", format!("{message}. Nothing was changed; a plan shows it now")))
+            Err(impossible(Properties::NAME, format!("{message}. Nothing was changed; a plan shows it now")))
         }
     }
 }

@@ -5,6 +5,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::Value;
 use stead_host::provider::Binding;
 
+use super::Properties;
 use super::manager::{Installed, Plan, Presence, Transaction, is_same};
 
 /// The installed and removed packages that a plan has shown for an instance.
@@ -78,5 +79,5 @@ impl<'a> Shown<'a> {
 }
 
 fn own_version(changed: &Changed) -> Option<&str> {
-    changed.after.get("version").and_then(Value::as_str)
+    changed.after.get(Properties::VERSION).and_then(Value::as_str)
 }

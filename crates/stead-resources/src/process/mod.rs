@@ -97,7 +97,11 @@ impl Process {
     fn state(&self) -> Object {
         let Self { pid, name, cmdline } = self;
         let text = |name: &str, value: &String| (name.to_owned(), Value::from(value.as_str()));
-        Object::from([("pid".to_owned(), Value::from(*pid)), text("name", name), text("cmdline", cmdline)])
+        Object::from([
+            (Properties::PID.to_owned(), Value::from(*pid)),
+            text(Properties::NAME, name),
+            text(Properties::CMDLINE, cmdline),
+        ])
     }
 }
 
@@ -129,7 +133,7 @@ const NO_PID: u64 = 0;
 fn filter(input: &Value) -> Result<Filter, Failure> {
     let mut pattern = input.clone();
     if let Value::Object(members) = &mut pattern {
-        members.retain(|name, value| name != "pid" || *value != Value::from(NO_PID));
+        members.retain(|name, value| name != Properties::PID || *value != Value::from(NO_PID));
     }
     Filter::parse(&pattern).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
 }
@@ -154,10 +158,10 @@ impl<'a> Wanted<'a> {
 
     /// The state of a process that is not there.
     fn missing(&self) -> Object {
-        let known = [("name", self.name), ("cmdline", self.cmdline)];
+        let known = [(Properties::NAME, self.name), (Properties::CMDLINE, self.cmdline)];
         let known = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
-        let pid = self.pid.map(|pid| ("pid".to_owned(), Value::from(pid)));
-        let absent = ("_exist".to_owned(), Value::from(false));
+        let pid = self.pid.map(|pid| (Properties::PID.to_owned(), Value::from(pid)));
+        let absent = (Properties::EXIST.to_owned(), Value::from(false));
         std::iter::once(absent).chain(pid).chain(known).collect()
     }
 }

@@ -125,8 +125,8 @@ impl Provider for RunCommandOnSet {
 fn done(input: &Plain, expected: i64, output: Option<String>) -> SetReply {
     let mut after = input.expose().clone();
     if let Value::Object(after) = &mut after {
-        after.insert("exitCode".to_owned(), Value::from(expected));
-        after.extend(output.map(|output| ("output".to_owned(), Value::from(output))));
+        after.insert(Properties::EXIT_CODE.to_owned(), Value::from(expected));
+        after.extend(output.map(|output| (Properties::OUTPUT.to_owned(), Value::from(output))));
     }
     let (after, effects) = (Some(Plain::new(after)), Effects::of(Effect::Change));
     SetReply { after, changed: Some(changed()), effects, ..SetReply::default() }
@@ -134,7 +134,7 @@ fn done(input: &Plain, expected: i64, output: Option<String>) -> SetReply {
 
 /// Nobody can tell what a command changed; that it was run is reported, so that others can act on it.
 fn changed() -> Vec<String> {
-    vec!["exitCode".to_owned()]
+    vec![Properties::EXIT_CODE.to_owned()]
 }
 
 fn invocation(stated: Properties<'_>, cx: &Context) -> Result<Invocation, Failure> {

@@ -98,21 +98,27 @@ words! {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         let is_masked = self.masked == Some(true);
-        exclusive(("masked", is_masked), ("unit", self.unit.is_some()))?;
+        exclusive((Properties::MASKED, is_masked), (Properties::UNIT, self.unit.is_some()))?;
         if is_masked && self.state == Some(Activity::Running) {
-            return Err(crate::input::invalid("state", "'state' cannot be \"running\" while 'masked' is true"));
+            return Err(crate::input::invalid(
+                Properties::STATE,
+                "'state' cannot be \"running\" while 'masked' is true",
+            ));
         }
         if is_masked && self.enabled == Some(true) {
-            return Err(crate::input::invalid("enabled", "'enabled' cannot be true while 'masked' is true"));
+            return Err(crate::input::invalid(Properties::ENABLED, "'enabled' cannot be true while 'masked' is true"));
         }
         if self.restarted && self.state == Some(Activity::Stopped) {
-            return Err(crate::input::invalid("restarted", "'restarted' cannot be true while 'state' is \"stopped\""));
+            return Err(crate::input::invalid(
+                Properties::RESTARTED,
+                "'restarted' cannot be true while 'state' is \"stopped\"",
+            ));
         }
         if self.stable_for > LONGEST_STABLE_FOR {
-            return Err(crate::input::invalid("stableFor", "'stableFor' must be between 0 and 600"));
+            return Err(crate::input::invalid(Properties::STABLE_FOR, "'stableFor' must be between 0 and 600"));
         }
-        let unit = self.unit.iter().map(|unit| ("unit", *unit));
-        let drop_ins = self.drop_ins.iter().flatten().map(|(_, text)| ("dropIns", *text));
+        let unit = self.unit.iter().map(|unit| (Properties::UNIT, *unit));
+        let drop_ins = self.drop_ins.iter().flatten().map(|(_, text)| (Properties::DROP_INS, *text));
         let flawed = unit.chain(drop_ins).find_map(|(name, text)| Some((name, unit_file_flaw(text.0)?)));
         flawed.map_or(Ok(()), |(name, flaw)| {
             Err(crate::input::invalid(name, format!("systemd would ignore a part of '{name}': {flaw}")))
@@ -239,22 +245,27 @@ impl Provider for Services {
     }
 
     fn states(&self, cx: &Context, input: &Plain) -> Vec<Statement> {
-        let stated = whole_name(reply::text(input, "name").unwrap_or_default());
+        let stated = whole_name(reply::text(input, Properties::NAME).unwrap_or_default());
         // A unit file that is stated takes the place of a link by that name.
-        let is_own = input.expose().get("unit").is_some();
+        let is_own = input.expose().get(Properties::UNIT).is_some();
         let name = if is_own { stated } else { unit::real_name(&cx.system_root, &stated).unwrap_or(stated) };
-        reply::states(&format!("the unit '{name}'"), input, &["state", "enabled", "masked"])
+        reply::states(
+            &format!("the unit '{name}'"),
+            input,
+            &[Properties::STATE, Properties::ENABLED, Properties::MASKED],
+        )
     }
 
     fn ties(&self, input: &Plain) -> Ties {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let files = input.expose().get("restartedAfter").and_then(Value::as_array).into_iter().flatten();
+        let files = input.expose().get(Properties::RESTARTED_AFTER).and_then(Value::as_array).into_iter().flatten();
         let files = files.filter_map(|file| Some(Provision::Path(Path::new(file.as_str()?).into())));
         // A package brings the unit that has its name, as a rule.
-        let name = input.expose().get("name").and_then(text);
+        let name = input.expose().get(Properties::NAME).and_then(text);
         let brought = |name: &String| Provision::Package(name.strip_suffix(".service").unwrap_or(name).to_owned());
         let package = name.as_ref().map(brought);
-        let writes = ["unit", "dropIns"].iter().any(|property| input.expose().get(property).is_some());
+        let writes =
+            [Properties::UNIT, Properties::DROP_INS].iter().any(|property| input.expose().get(property).is_some());
         let writes = writes && !reply::is_removal(input);
         let folder = name.as_deref().filter(|_| writes).map(|name| drop_in_removals(&whole_name(name)));
         Ties { provides: Vec::new(), uses: files.chain(package).chain(folder).collect() }
@@ -288,8 +299,8 @@ impl Services {
             let service = Object::from_iter([("service".to_owned(), Value::from(&*desired.name.whole()))]);
             after.insert("_restartRequired".to_owned(), Value::Array(vec![Value::Object(service)]));
             // It is asked for, and done when this process ends: a test in the meantime does not count against it.
-            let files = input.expose().get("restartedAfter").cloned();
-            after.extend(files.map(|files| ("restartedAfter".to_owned(), files)));
+            let files = input.expose().get(Properties::RESTARTED_AFTER).cloned();
+            after.extend(files.map(|files| (Properties::RESTARTED_AFTER.to_owned(), files)));
         }
         Ok(SetReply { presumed, effects, ..reply::set(after, &differing, what_if) })
     }
@@ -298,7 +309,7 @@ impl Services {
         let (root, name) = (&cx.system_root, desired.name.whole());
         if has_other_init(root) {
             // Unit files and links, which packages bring anyway, start nothing there.
-            return Err(impossible("name", "this system uses sysvinit; only systemd services are supported"));
+            return Err(impossible(Properties::NAME, "this system uses sysvinit; only systemd services are supported"));
         }
         let read = |path: &str| unit::text_of(root, path);
         let unit = Unit::find(root, &name);
@@ -377,7 +388,7 @@ impl Services {
         let is_own = ends && is_live(cx) && self.systemd.is_main_process(&name)?;
         if is_own && (change.job == Some(Job::Stop) || desired.masked == Some(true)) {
             let hint = format!("use `systemctl stop {name}`");
-            return Err(impossible("name", format!("stead runs in '{name}' and cannot stop it; {hint}")));
+            return Err(impossible(Properties::NAME, format!("stead runs in '{name}' and cannot stop it; {hint}")));
         }
         let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
@@ -435,14 +446,14 @@ impl Found {
 /// The state of a unit, without contents of files.
 fn state(name: &str, found: &Found) -> Object {
     let mut state = Object::with_capacity(7);
-    state.insert("name".to_owned(), Value::from(name));
-    state.insert("_exist".to_owned(), Value::from(found.unit.exists()));
+    state.insert(Properties::NAME.to_owned(), Value::from(name));
+    state.insert(Properties::EXIST.to_owned(), Value::from(found.unit.exists()));
     if found.unit.exists() {
         if found.is_running.is_some() {
-            state.insert("state".to_owned(), Value::from(found.activity().word()));
+            state.insert(Properties::STATE.to_owned(), Value::from(found.activity().word()));
         }
-        state.insert("enabled".to_owned(), Value::from(found.is_enabled()));
-        state.insert("masked".to_owned(), Value::from(found.is_masked()));
+        state.insert(Properties::ENABLED.to_owned(), Value::from(found.is_enabled()));
+        state.insert(Properties::MASKED.to_owned(), Value::from(found.is_masked()));
     }
     state
 }
@@ -460,8 +471,9 @@ impl Properties<'_> {
 
     /// Fails where systemd reads other files so that those that are stated would not be in force.
     fn check_in_force(&self, root: &SystemRoot) -> Result<(), Failure> {
-        let unit = self.unit.map(|unit| StatedFile { property: "unit", path: self.unit_path(), text: unit.0 });
-        let drop_in = |(path, text)| StatedFile { property: "dropIns", path, text };
+        let unit =
+            self.unit.map(|unit| StatedFile { property: Properties::UNIT, path: self.unit_path(), text: unit.0 });
+        let drop_in = |(path, text)| StatedFile { property: Properties::DROP_INS, path, text };
         let stated: Vec<_> = unit.into_iter().chain(self.drop_in_paths().map(drop_in)).collect();
         let found = if self.exist { overridden(root, &self.name.whole(), &stated) } else { None };
         found.map_or(Ok(()), Err)
@@ -479,14 +491,14 @@ impl Properties<'_> {
 
     fn state(&self, found: &Found) -> Object {
         let mut state = state(&self.name.whole(), found);
-        state.insert("name".to_owned(), Value::from(self.name.0));
+        state.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
         if let Some(own) = found.own().filter(|_| self.unit.is_some()) {
-            state.insert("unit".to_owned(), Value::from(own.text.as_str()));
+            state.insert(Properties::UNIT.to_owned(), Value::from(own.text.as_str()));
         }
         if let Some(stated) = &self.drop_ins {
             let present = stated.keys().zip(&found.drop_ins);
             let present = present.filter_map(|(name, text)| Some((name.0.to_owned(), Value::from(text.as_deref()?))));
-            state.insert("dropIns".to_owned(), Value::Object(present.collect()));
+            state.insert(Properties::DROP_INS.to_owned(), Value::Object(present.collect()));
         }
         state
     }
@@ -494,8 +506,8 @@ impl Properties<'_> {
     /// The state that a set leads to: what is stated.
     fn after(&self) -> Object {
         let mut after = Object::with_capacity(7);
-        after.insert("name".to_owned(), Value::from(self.name.0));
-        after.insert("_exist".to_owned(), Value::from(self.exist));
+        after.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
         if !self.exist {
             return after;
         }
@@ -503,15 +515,15 @@ impl Properties<'_> {
             Value::Object(stated.iter().map(|(name, text)| (name.0.to_owned(), Value::from(text.0))).collect())
         });
         let stated = [
-            ("state", self.state.map(|state| Value::from(state.word()))),
-            ("enabled", self.enabled.map(Value::from)),
-            ("masked", self.masked.map(Value::from)),
-            ("unit", self.unit.map(|unit| Value::from(unit.0))),
-            ("dropIns", drop_ins),
+            (Properties::STATE, self.state.map(|state| Value::from(state.word()))),
+            (Properties::ENABLED, self.enabled.map(Value::from)),
+            (Properties::MASKED, self.masked.map(Value::from)),
+            (Properties::UNIT, self.unit.map(|unit| Value::from(unit.0))),
+            (Properties::DROP_INS, drop_ins),
         ];
         after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // It was asked for and done: what a test finds, which always asks for it, does not count against it.
-        after.extend(self.restarted.then(|| ("restarted".to_owned(), Value::from(true))));
+        after.extend(self.restarted.then(|| (Properties::RESTARTED.to_owned(), Value::from(true))));
         after
     }
 
@@ -519,7 +531,7 @@ impl Properties<'_> {
         if self.exist == found.unit.exists() {
             if self.exist { self.differing_properties(found) } else { Vec::new() }
         } else {
-            vec!["_exist"]
+            vec![Properties::EXIST]
         }
     }
 
@@ -531,13 +543,13 @@ impl Properties<'_> {
         // Once it is unmasked, its links count.
         let is_enabled = found.is_enabled() || self.masked == Some(false) && !found.unit.links.is_empty();
         let differing = [
-            ("state", self.state.is_some_and(|state| !found.is(state))),
-            ("enabled", self.enabled.is_some_and(|enabled| enabled != is_enabled)),
-            ("masked", self.masked.is_some_and(|masked| masked != found.is_masked())),
-            ("unit", self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
-            ("dropIns", !has_drop_ins()),
-            ("restartedAfter", found.outdated_by.is_some() && self.state != Some(Activity::Stopped)),
-            ("restarted", self.restarted && is_running),
+            (Properties::STATE, self.state.is_some_and(|state| !found.is(state))),
+            (Properties::ENABLED, self.enabled.is_some_and(|enabled| enabled != is_enabled)),
+            (Properties::MASKED, self.masked.is_some_and(|masked| masked != found.is_masked())),
+            (Properties::UNIT, self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
+            (Properties::DROP_INS, !has_drop_ins()),
+            (Properties::RESTARTED_AFTER, found.outdated_by.is_some() && self.state != Some(Activity::Stopped)),
+            (Properties::RESTARTED, self.restarted && is_running),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
@@ -564,7 +576,7 @@ impl Properties<'_> {
         let words = self.change(&cx.system_root, found).ok()?.what_if;
         let mut after = if self.exist { state.clone() } else { Object::default() };
         after.extend(self.after());
-        after.remove("restarted");
+        after.remove(Properties::RESTARTED);
         Some(Prediction { after: Plain::new(after), words, ..Prediction::default() })
     }
 
@@ -586,11 +598,11 @@ impl Properties<'_> {
     fn reach(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
         let (name, differing) = (self.name.whole(), self.differing_properties(found));
         let differs = |property: &str| differing.contains(&property);
-        if differs("masked") && self.masked == Some(false) {
+        if differs(Properties::MASKED) && self.masked == Some(false) {
             let own = found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?;
             change.steps.extend(own);
         }
-        if let Some(unit) = self.unit.filter(|_| differs("unit")) {
+        if let Some(unit) = self.unit.filter(|_| differs(Properties::UNIT)) {
             change.steps.push(Step::write(root, self.unit_path(), unit.0));
         }
         for ((path, text), present) in self.drop_in_paths().zip(&found.drop_ins) {
@@ -604,16 +616,16 @@ impl Properties<'_> {
                 let is_unwanted = self.state == Some(Activity::Stopped) || self.enabled == Some(false);
                 change.presume(steps::no_unit(&name, is_to_run || !is_unwanted), root, &self.unit_path());
             }
-            Some(fragment) if differs("enabled") => match self.enabled {
+            Some(fragment) if differs(Properties::ENABLED) => match self.enabled {
                 Some(true) => steps::enable(root, &found.unit.name, &fragment, change)?,
                 _ => steps::disable(root, &found.unit.name, &fragment, change),
             },
             Some(_) | None => {}
         }
-        if differs("masked") && self.masked == Some(true) {
+        if differs(Properties::MASKED) && self.masked == Some(true) {
             if found.own().is_some() {
                 let hint = "Remove it first, with an instance whose '_exist' is false";
-                return Err(impossible("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
+                return Err(impossible(Properties::MASKED, format!("'/{}' is a unit file. {hint}", self.unit_path())));
             }
             if root.at(self.unit_path()).status().is_some() {
                 let hint = if found.unit.name == name {
@@ -622,7 +634,10 @@ impl Properties<'_> {
                     "Name that"
                 };
                 let of = if found.unit.name == name { "a unit file" } else { &found.unit.name };
-                return Err(impossible("masked", format!("'/{}' is a link to {of}. {hint}", self.unit_path())));
+                return Err(impossible(
+                    Properties::MASKED,
+                    format!("'/{}' is a link to {of}. {hint}", self.unit_path()),
+                ));
             }
             change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
         }
@@ -632,7 +647,7 @@ impl Properties<'_> {
         }
         let starts = matches!(change.job, Some(Job::Start | Job::Restart)) || self.enabled == Some(true);
         if starts && found.is_masked() && self.masked.is_none() {
-            let failure = impossible("masked", format!("'{name}' is masked. Add 'masked: false'"));
+            let failure = impossible(Properties::MASKED, format!("'{name}' is masked. Add 'masked: false'"));
             change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
         }
         Ok(())
@@ -651,8 +666,9 @@ impl Properties<'_> {
             Some(Activity::Stopped) => return (!found.is_stopped).then_some(Job::Stop),
             _ => {}
         }
-        let has_new_file = self.state.is_some() && ["unit", "dropIns"].iter().any(|name| differing.contains(name));
-        let is_due = ["restarted", "restartedAfter"].iter().any(|name| differing.contains(name));
+        let has_new_file = self.state.is_some()
+            && [Properties::UNIT, Properties::DROP_INS].iter().any(|name| differing.contains(name));
+        let is_due = [Properties::RESTARTED, Properties::RESTARTED_AFTER].iter().any(|name| differing.contains(name));
         (is_running && (has_new_file || is_due)).then_some(Job::Restart)
     }
 
@@ -660,7 +676,10 @@ impl Properties<'_> {
         let name = self.name.whole();
         if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
             let hint = "Remove its package, or mask that unit instead";
-            return Err(impossible("name", format!("'{name}' has the unit file '/{}'. {hint}", fragment.path)));
+            return Err(impossible(
+                Properties::NAME,
+                format!("'{name}' has the unit file '/{}'. {hint}", fragment.path),
+            ));
         }
         if let Some(fragment) = found.own() {
             steps::disable(root, &name, fragment, change);

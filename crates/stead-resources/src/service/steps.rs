@@ -8,6 +8,7 @@ use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::{Former, FsError, How, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 
+use super::Properties;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
 use crate::input::{blocked, impossible};
 use crate::pending;
@@ -165,12 +166,12 @@ pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change:
     let install = Install::of(&fragment.text, name);
     if install.has_odd_names {
         let what = "has an entry in [Install] that is not a full unit name";
-        return Err(blocked("enabled", format!("the unit file '/{}' {what}", fragment.path)));
+        return Err(blocked(Properties::ENABLED, format!("the unit file '/{}' {what}", fragment.path)));
     }
     if install.links.is_empty() {
         let hint = "Such a unit is started by others. Leave out 'enabled'";
         return Err(impossible(
-            "enabled",
+            Properties::ENABLED,
             format!("the unit file '/{}' asks for no links in a section [Install]. {hint}", fragment.path),
         ));
     }
@@ -201,7 +202,7 @@ pub(super) fn unmasked(path: &str) -> Result<Step, Failure> {
         let kind = ItemKind::Symlink { target: super::MASK.to_owned() };
         return Ok(Step::Remove { path: path.to_owned(), kind });
     }
-    Err(impossible("masked", format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))
+    Err(impossible(Properties::MASKED, format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))
 }
 
 /// Removes the drop-ins of a unit.
@@ -225,9 +226,9 @@ pub(super) fn no_unit(name: &str, is_to_run: bool) -> Failure {
     } else {
         "Add '_exist: false' for a unit that must not be there, in place of 'state' and 'enabled'"
     };
-    blocked("name", format!("there is no unit '{name}'. {hint}"))
+    blocked(Properties::NAME, format!("there is no unit '{name}'. {hint}"))
 }
 
 pub(super) fn nothing_runs() -> Failure {
-    impossible("state", "systemd does not run in this root. State only 'enabled' and 'masked'")
+    impossible(Properties::STATE, "systemd does not run in this root. State only 'enabled' and 'masked'")
 }

@@ -56,7 +56,7 @@ struct Properties<'a> {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         if self.exclusive == Some(true) && !self.exist {
-            return Err(invalid("exclusive", "'exclusive' cannot be true while '_exist' is false"));
+            return Err(invalid(Properties::EXCLUSIVE, "'exclusive' cannot be true while '_exist' is false"));
         }
         Ok(())
     }
@@ -76,13 +76,13 @@ impl Part for Key {
     fn claims(stated: &Value) -> Option<Claims> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str);
         // Where the home of the user is may change in the run: only that of root is sure.
-        let key = text("key").filter(|_| text("user") == Some("root"))?;
+        let key = text(Properties::KEY).filter(|_| text(Properties::USER) == Some("root"))?;
         Some(Claims::path("/root/.ssh/authorized_keys", Extent::Part { line: None, key: Some(key.to_owned()) }))
     }
 
     /// The keys of all users of the system's own databases. A file that cannot be read is passed over.
     fn instances(cx: &Context, filter: &Value, look: &Look<'_>) -> Result<Instances, Failure> {
-        let wanted = filter.get("user").and_then(Value::as_str);
+        let wanted = filter.get(Properties::USER).and_then(Value::as_str);
         let mut found = Vec::new();
         let databases = Databases::read(cx)?;
         for record in databases.users().records().filter(|record| wanted.is_none_or(|user| user == record.name())) {
@@ -108,7 +108,7 @@ fn file_of(home: &str) -> String {
 fn instance(user: &str, entry: &Entry<'_>) -> (String, Object) {
     let end = entry.key.get(entry.key.len().saturating_sub(16)..).unwrap_or(entry.key);
     let name = if entry.comment.is_empty() { end } else { entry.comment };
-    let mut properties: Object = [("user", user), ("key", entry.key)].map(text_property).into();
+    let mut properties: Object = [(Properties::USER, user), (Properties::KEY, entry.key)].map(text_property).into();
     properties.extend(entry.properties());
     (format!("{user} {name}"), properties)
 }
@@ -119,7 +119,7 @@ fn text_property((name, text): (&str, &str)) -> (String, Value) {
 
 impl<'a> Stated<'a> for Properties<'a> {
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
-        let user = Account::find(cx, self.user.0, "user")?;
+        let user = Account::find(cx, self.user.0, Properties::USER)?;
         let ownership = user.as_ref().ok().map_or_else(Ownership::default, Account::ownership);
         let missing = Missing::Create { mode: 0o600, ownership };
         let (home, absent) = match user {
@@ -136,11 +136,11 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn wanted(&self) -> Object {
         let stated = [
-            ("type", self.kind.map(|kind| Value::from(kind.0))),
-            ("options", self.options.map(|options| Value::from(options.0))),
-            ("comment", self.comment.map(|comment| Value::from(comment.0.trim()))),
+            (Properties::KIND, self.kind.map(|kind| Value::from(kind.0))),
+            (Properties::OPTIONS, self.options.map(|options| Value::from(options.0))),
+            (Properties::COMMENT, self.comment.map(|comment| Value::from(comment.0.trim()))),
             // What is not to be exclusive may be.
-            ("exclusive", self.exclusive.filter(|exclusive| *exclusive).map(Value::from)),
+            (Properties::EXCLUSIVE, self.exclusive.filter(|exclusive| *exclusive).map(Value::from)),
         ];
         reply::stated(stated)
     }
@@ -155,11 +155,11 @@ impl<'a> Stated<'a> for Properties<'a> {
         let mut properties = Object::from(first);
         // sshd takes the key with the options of any of its lines.
         if let Some(other) = self.options.and_then(|options| own.find(|entry| entry.options != options.0)) {
-            properties.insert("options".to_owned(), Value::from(other.options));
+            properties.insert(Properties::OPTIONS.to_owned(), Value::from(other.options));
         }
         if self.exclusive == Some(true) {
             let exclusive = self.kept_lines(text).into_iter().all(|kept| kept);
-            properties.insert("exclusive".to_owned(), Value::from(exclusive));
+            properties.insert(Properties::EXCLUSIVE.to_owned(), Value::from(exclusive));
         }
         Ok(Some(properties))
     }
@@ -248,7 +248,8 @@ impl<'t> Entry<'t> {
     }
 
     fn properties(&self) -> [(String, Value); 3] {
-        [("type", self.kind), ("options", self.options), ("comment", self.comment)].map(text_property)
+        [(Properties::KIND, self.kind), (Properties::OPTIONS, self.options), (Properties::COMMENT, self.comment)]
+            .map(text_property)
     }
 }
 

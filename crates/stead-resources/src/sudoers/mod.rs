@@ -137,7 +137,7 @@ impl Provider for Sudoers {
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
         let exported = |name: String| {
-            let input = Plain::new(Value::Object([("name".to_owned(), Value::from(name.as_str()))].into()));
+            let input = Plain::new(Value::Object([(Properties::NAME.to_owned(), Value::from(name.as_str()))].into()));
             let properties = self.get(cx, &input)?.expose().clone();
             Ok(Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None })
         };
@@ -150,7 +150,7 @@ impl Provider for Sudoers {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let name = input.expose().get("name").and_then(Value::as_str)?;
+        let name = input.expose().get(Properties::NAME).and_then(Value::as_str)?;
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
         Some(Claims::path(path_of(name), extent))
     }
@@ -182,13 +182,15 @@ impl Sudoers {
     /// Whether other rules are placed than those that are there.
     fn writes(&self, cx: &Context, desired: &Desired<'_>) -> Result<bool, Failure> {
         let differing = self.files.test(cx, &desired.file(None)).map_err(of_name)?.differing.unwrap_or_default();
-        Ok(desired.properties.exist && differing.iter().any(|name| name == "content" || name == "_exist"))
+        Ok(desired.properties.exist
+            && differing.iter().any(|name| name == Properties::CONTENT || name == Properties::EXIST))
     }
 
     fn written(&self, cx: &Context, desired: &Desired<'_>, execution: Execution) -> Result<SetReply, Failure> {
         let mut reply = self.files.set(cx, &desired.file(None), execution).map_err(of_name)?;
         let changed = desired.renamed(reply.changed);
-        if let Some(content) = desired.content.as_deref().filter(|_| changed == ["_exist"] && desired.properties.exist)
+        if let Some(content) =
+            desired.content.as_deref().filter(|_| changed == [Properties::EXIST] && desired.properties.exist)
         {
             let kind = ItemKind::File { size: content.len() as u64 };
             reply.effects.creates.push(Item { path: path_of(desired.properties.name.0), kind });
@@ -211,7 +213,7 @@ impl<'a> Desired<'a> {
     fn of(properties: Properties<'a>, input: &'a Plain) -> Self {
         let rules = properties.rules.as_ref().map(|rules| rules.iter().map(Rule::line).collect());
         let content = properties.content.map(|content| content.0.to_owned()).or(rules);
-        Self { properties, rules: input.expose().get("rules"), content }
+        Self { properties, rules: input.expose().get(Properties::RULES), content }
     }
 
     /// Fails where the rules would not be in force beside those of other files.
@@ -229,11 +231,11 @@ impl<'a> Desired<'a> {
         let root = stead_system::user::is_root().then(|| Value::from("root"));
         let stated = [
             ("path", Some(Value::from(path))),
-            ("content", content),
-            ("mode", Some(Value::from("0440"))),
-            ("owner", root.clone()),
-            ("group", root),
-            ("_exist", Some(Value::from(self.properties.exist))),
+            (Properties::CONTENT, content),
+            (Properties::MODE, Some(Value::from("0440"))),
+            (Properties::OWNER, root.clone()),
+            (Properties::GROUP, root),
+            (Properties::EXIST, Some(Value::from(self.properties.exist))),
         ];
         let stated: Object = stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         Plain::new(Value::Object(stated))
@@ -242,24 +244,28 @@ impl<'a> Desired<'a> {
     /// A state of the file as one of the rules.
     fn state(&self, file: &State) -> Object {
         let reported = |name: &str| Some((name.to_owned(), file.expose().get(name)?.clone()));
-        let mut state: Object = [("name".to_owned(), Value::from(self.properties.name.0))].into();
-        state.extend(["_exist", "content", "mode", "owner", "group"].into_iter().filter_map(reported));
-        let content = state.get("content").and_then(Value::as_str);
+        let mut state: Object = [(Properties::NAME.to_owned(), Value::from(self.properties.name.0))].into();
+        state.extend(
+            [Properties::EXIST, Properties::CONTENT, Properties::MODE, Properties::OWNER, Properties::GROUP]
+                .into_iter()
+                .filter_map(reported),
+        );
+        let content = state.get(Properties::CONTENT).and_then(Value::as_str);
         if let Some(rules) = self.rules.filter(|_| content.is_some() && content == self.content.as_deref()) {
-            state.remove("content");
-            state.insert("rules".to_owned(), rules.clone());
+            state.remove(Properties::CONTENT);
+            state.insert(Properties::RULES.to_owned(), rules.clone());
         }
         state
     }
 
     /// The property that states what is in the file.
     fn property(&self) -> &'static str {
-        if self.rules.is_some() { "rules" } else { "content" }
+        if self.rules.is_some() { Properties::RULES } else { Properties::CONTENT }
     }
 
     /// The names of properties of the file as those that state them.
     fn renamed(&self, names: Option<Vec<String>>) -> Vec<String> {
-        let renamed = |name: String| if name == "content" { self.property().to_owned() } else { name };
+        let renamed = |name: String| if name == Properties::CONTENT { self.property().to_owned() } else { name };
         names.into_iter().flatten().map(renamed).collect()
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
 
+use super::Properties;
 use crate::input::required;
 use crate::text::{SudoersCommand, SudoersWord};
 
@@ -47,7 +48,7 @@ impl Rule<'_> {
         let is_empty = |words: &Option<Vec<SudoersWord<'_>>>| words.as_ref().is_some_and(Vec::is_empty);
         let empty = [("hosts", &self.hosts), ("runAs", &self.run_as), ("runAsGroups", &self.run_as_groups)];
         if let Some((name, _)) = empty.into_iter().find(|(_, words)| is_empty(words)) {
-            return Err(crate::input::invalid("rules", format!("'{name}' in a rule must not be empty")));
+            return Err(crate::input::invalid(Properties::RULES, format!("'{name}' in a rule must not be empty")));
         }
         if self.users.is_empty() && self.groups.is_empty() {
             return Err(of_rule(&["users", "groups"]));

@@ -126,7 +126,7 @@ impl Provider for Symlinks {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let target = || reply::text(input, "target").map(|target| Path::new(target).into());
+        let target = || reply::text(input, Properties::TARGET).map(|target| Path::new(target).into());
         reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Link { target: target() } })
     }
 }
@@ -173,11 +173,11 @@ impl<'a> Desired<'a> {
         match current {
             Some(Current { status, target: Some(target) }) if self.exist => {
                 let differs = self.target.is_some_and(|desired| desired.as_bytes() != target);
-                differs.then_some("target").into_iter().chain(self.permissions.differing(status)).collect()
+                differs.then_some(Properties::TARGET).into_iter().chain(self.permissions.differing(status)).collect()
             }
             // A file in its place is not the link: neither is there a link, nor is there one to remove.
-            Some(Current { target: None, .. }) | None if self.exist => vec!["_exist"],
-            Some(Current { target: Some(_), .. }) => vec!["_exist"],
+            Some(Current { target: None, .. }) | None if self.exist => vec![Properties::EXIST],
+            Some(Current { target: Some(_), .. }) => vec![Properties::EXIST],
             Some(Current { target: None, .. }) | None => Vec::new(),
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Desired<'a> {
         let target = current.and_then(|current| current.target.as_ref());
         let mut state = reply::state(self.path_text, target.is_some());
         if let Some(target) = target {
-            state.insert("target".into(), Value::from(String::from_utf8_lossy(target).into_owned()));
+            state.insert(Properties::TARGET.into(), Value::from(String::from_utf8_lossy(target).into_owned()));
         }
         state
     }
@@ -196,7 +196,7 @@ impl<'a> Desired<'a> {
             Some(Current { status, target: None }) if !self.force => {
                 let hint = "Add 'force: true' to replace it, with everything in it";
                 let word = status.kind.word();
-                Err(blocked("path", format!("there is a {word} where the link should be. {hint}")))
+                Err(blocked(Properties::PATH, format!("there is a {word} where the link should be. {hint}")))
             }
             _ => Ok(()),
         }
@@ -210,7 +210,7 @@ impl<'a> Desired<'a> {
             Some(Current { target: None, .. }) => Effect::Replace,
             Some(_) => Effect::Change,
         });
-        let goes = !self.exist || differing.contains(&"_exist");
+        let goes = !self.exist || differing.contains(&Properties::EXIST);
         if let (true, Some(place)) = (goes, Place::find(&self.path, &cx.writes)?) {
             let lost = removal::item(&place, self.path_text.to_owned(), &cx.patience())?;
             effects.destroys.extend(lost);
@@ -235,7 +235,7 @@ impl<'a> Desired<'a> {
     fn intentions(&self, current: Option<&Current>, differing: &[&str]) -> Vec<String> {
         let target = self.target.unwrap_or_default();
         let mut intentions = Vec::new();
-        if differing.contains(&"_exist") {
+        if differing.contains(&Properties::EXIST) {
             match current {
                 _ if !self.exist => intentions.push("remove the link".to_owned()),
                 Some(current) => {
@@ -244,7 +244,7 @@ impl<'a> Desired<'a> {
                 }
                 None => intentions.push(format!("create the link to '{target}'")),
             }
-        } else if differing.contains(&"target") {
+        } else if differing.contains(&Properties::TARGET) {
             intentions.push(format!("let it lead to '{target}'"));
         }
         intentions.extend(self.permissions.intentions(differing));
@@ -263,7 +263,7 @@ impl<'a> Desired<'a> {
                 fs::remove_tree(&place, &cx.patience())?;
                 place.replace_by_link(OsStr::new(self.target.unwrap_or_default()), ownership)?;
             }
-            (true, Some(_)) if !differing.contains(&"target") && !differing.contains(&"_exist") => {
+            (true, Some(_)) if !differing.contains(&Properties::TARGET) && !differing.contains(&Properties::EXIST) => {
                 place.own(ownership)?;
             }
             (true, _) => place.replace_by_link(OsStr::new(self.target.unwrap_or_default()), ownership)?,
@@ -283,7 +283,7 @@ impl<'a> Desired<'a> {
     fn after(&self) -> Object {
         let mut after = reply::state(self.path_text, self.exist);
         if let (true, Some(target)) = (self.exist, self.target) {
-            after.insert("target".into(), Value::from(target));
+            after.insert(Properties::TARGET.into(), Value::from(target));
             self.permissions.echo(&mut after);
         }
         after

@@ -68,14 +68,14 @@ struct Sysctl;
 impl Part for Sysctl {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "parameter";
-    const KEYS: &'static [&'static str] = &["name"];
+    const KEYS: &'static [&'static str] = &[Properties::NAME];
     const PATH: Option<&'static str> = Some(FILE);
     const FOLDERS: &'static [&'static str] = &DIRECTORIES;
 
     fn states(input: &Plain) -> Vec<Statement> {
-        let name = reply::text(input, "name").map(dotted).unwrap_or_default();
-        let mut states = reply::states(&format!("the kernel parameter '{name}'"), input, &["value"]);
-        for state in states.iter_mut().filter(|state| state.property == "value") {
+        let name = reply::text(input, Properties::NAME).map(dotted).unwrap_or_default();
+        let mut states = reply::states(&format!("the kernel parameter '{name}'"), input, &[Properties::VALUE]);
+        for state in states.iter_mut().filter(|state| state.property == Properties::VALUE) {
             let words: Vec<&str> = state.value.as_str().unwrap_or_default().split_whitespace().collect();
             state.value = Value::from(words.join(" "));
         }
@@ -90,8 +90,8 @@ impl Part for Sysctl {
         };
         let entries = all.iter().enumerate().filter_map(|(at, line)| Some((at, setting(line.text)?)));
         let instance = |(_, (name, value)): (usize, (&str, &str))| {
-            let properties =
-                [("name", name), ("value", value)].map(|(name, text)| (name.to_owned(), Value::from(text)));
+            let properties = [(Properties::NAME, name), (Properties::VALUE, value)]
+                .map(|(name, text)| (name.to_owned(), Value::from(text)));
             (name.to_owned(), properties.into())
         };
         Ok(entries.filter(|(at, (name, _))| in_force(*at, name)).map(instance).collect())
@@ -107,7 +107,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let value = self.value.filter(|_| self.live && cx.manages_running_system())?;
         let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
         Some(Live {
-            property: "value",
+            property: Properties::VALUE,
             setting: Setting::Parameter(path),
             value: value.0.trim_matches(is_blank).to_owned(),
         })
@@ -127,7 +127,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let Some((_, value)) = line.and_then(|line| setting(line.text)) else { return Ok(None) };
         let stated = self.value.map(|stated| stated.0);
         let same = |stated: &&str| stated.split_whitespace().eq(value.split_whitespace());
-        Ok(Some([("value".to_owned(), Value::from(stated.filter(same).unwrap_or(value)))].into()))
+        Ok(Some([(Properties::VALUE.to_owned(), Value::from(stated.filter(same).unwrap_or(value)))].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {

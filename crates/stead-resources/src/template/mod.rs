@@ -132,7 +132,7 @@ impl Provider for Templates {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
         let claims = reply::claims(input, extent)?;
-        Some(match input.expose().get("backup").and_then(Backup::known_suffix) {
+        Some(match input.expose().get(Properties::BACKUP).and_then(Backup::known_suffix) {
             Some(suffix) => claims.and_backup(suffix),
             None => claims,
         })
@@ -157,7 +157,7 @@ impl Templates {
     ) -> Result<Desired<'a, Rendered<'a>>, Failure> {
         let template = match (stated.template, stated.source) {
             (Some(text), _) => Template::Text(text),
-            (None, Some(source)) => Template::File(source.source(cx, "source")?),
+            (None, Some(source)) => Template::File(source.source(cx, Properties::SOURCE)?),
             (None, None) => Template::None,
         };
         let visibility = Visibility::of(input);
@@ -220,7 +220,7 @@ impl Rendered<'_> {
 
 impl FileContent for Rendered<'_> {
     fn property(&self) -> &'static str {
-        "content"
+        Properties::CONTENT
     }
 
     fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure> {

@@ -8,6 +8,7 @@ use stead_core::template::{self, TemplateError};
 use stead_host::provider::Plain;
 use stead_system::fs::Status;
 
+use super::Properties;
 use crate::file::content::is_public;
 use crate::input::invalid;
 
@@ -63,8 +64,8 @@ impl Source<'_> {
     fn failure(&self, error: &TemplateError) -> Failure {
         let line = error.line.map(|line| format!("line {line}")).unwrap_or_default();
         let (property, place) = match self.origin {
-            Origin::Document => ("template", format!("{line} of the template")),
-            Origin::File(path) => ("source", format!("{line} of '{}'", path.display())),
+            Origin::Document => (Properties::TEMPLATE, format!("{line} of the template")),
+            Origin::File(path) => (Properties::SOURCE, format!("{line} of '{}'", path.display())),
         };
         let advice = if error.is_undefined { "; add it to 'variables'" } else { "" };
         let reason = error.message(self.visibility == Visibility::Shown);

@@ -85,11 +85,12 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         let is_other_kind = self.name.whole() == self.name.0 && self.name.0.strip_suffix(".timer").is_none();
         if is_other_kind || self.stem().is_empty() {
-            return Err(invalid("name", "'name' must be the name of a timer, such as \"backup\""));
+            return Err(invalid(Properties::NAME, "'name' must be the name of a timer, such as \"backup\""));
         }
-        let of_command = [("user", self.user.is_some()), ("group", self.group.is_some())];
-        let of_command = of_command.into_iter().chain([("workingDirectory", self.working_directory.is_some())]);
-        of_command.into_iter().try_for_each(|stated| exclusive(("unit", self.unit.is_some()), stated))
+        let of_command = [(Properties::USER, self.user.is_some()), (Properties::GROUP, self.group.is_some())];
+        let of_command =
+            of_command.into_iter().chain([(Properties::WORKING_DIRECTORY, self.working_directory.is_some())]);
+        of_command.into_iter().try_for_each(|stated| exclusive((Properties::UNIT, self.unit.is_some()), stated))
     }
 }
 
@@ -139,7 +140,7 @@ impl Provider for Timers {
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
         let exported = |unit: String| {
             let name = unit.strip_suffix(".timer").unwrap_or(&unit).to_owned();
-            let input = Plain::new(Value::Object([("name".to_owned(), Value::from(name.as_str()))].into()));
+            let input = Plain::new(Value::Object([(Properties::NAME.to_owned(), Value::from(name.as_str()))].into()));
             let properties = self.get(cx, &input)?.expose().clone();
             Ok(Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None })
         };
@@ -148,7 +149,7 @@ impl Provider for Timers {
 
     fn ties(&self, input: &Plain) -> Ties {
         let mut ties = reply::ties(input);
-        let name = reply::text(input, "name").filter(|_| !reply::is_removal(input)).into_iter();
+        let name = reply::text(input, Properties::NAME).filter(|_| !reply::is_removal(input)).into_iter();
         let stem = |name: &str| name.strip_suffix(".timer").unwrap_or(name).to_owned();
         ties.uses.extend(
             name.flat_map(|name| ["timer", "service"].map(|kind| drop_in_removals(&format!("{}.{kind}", stem(name))))),
@@ -187,10 +188,13 @@ impl Timers {
 /// What the file that is there loses to that of a unit that is to be. Fails where it is none of the administrator's.
 fn lost(cx: &Context, unit: &Plain, found: Option<&Settings>) -> Result<Vec<Item>, Failure> {
     let text = |name: &str| unit.expose().get(name).and_then(Value::as_str);
-    let (Some(name), Some(new)) = (text("name"), text("unit")) else { return Ok(Vec::new()) };
+    let (Some(name), Some(new)) = (text(Properties::NAME), text(Properties::UNIT)) else { return Ok(Vec::new()) };
     if let Some(path) = foreign_unit_file(cx, name) {
         let hint = "Choose another name, or change it with a Stead/Service and 'dropIns'";
-        return Err(blocked("name", format!("'{name}' has the unit file '/{path}', which is not replaced. {hint}")));
+        return Err(blocked(
+            Properties::NAME,
+            format!("'{name}' has the unit file '/{path}', which is not replaced. {hint}"),
+        ));
     }
     let lines = own_unit_file(cx, name).map(|former| lost_lines(&former, new, found)).unwrap_or_default();
     Ok(lines.into_iter().map(|kind| Item { path: own_unit_path(name), kind }).collect())
@@ -206,21 +210,21 @@ impl Properties<'_> {
         let span = |span: Option<TimeSpan<'_>>| span.map(|span| Value::from(span.0));
         let account = |account: Option<UnitAccount<'_>>| account.map(|account| Value::from(account.0));
         Settings::of([
-            ("description", self.description.map(|line| Value::from(line.0))),
-            ("onCalendar", self.on_calendar.as_ref().map(CalendarEvents::value)),
-            ("onActiveSec", span(self.on_active_sec)),
-            ("onBootSec", span(self.on_boot_sec)),
-            ("onStartupSec", span(self.on_startup_sec)),
-            ("onUnitActiveSec", span(self.on_unit_active_sec)),
-            ("onUnitInactiveSec", span(self.on_unit_inactive_sec)),
-            ("accuracySec", span(self.accuracy_sec)),
-            ("randomizedDelaySec", span(self.randomized_delay_sec)),
-            ("persistent", self.persistent.map(Value::from)),
-            ("command", self.command.map(|command| Value::from(command.0))),
-            ("user", account(self.user)),
-            ("group", account(self.group)),
-            ("workingDirectory", self.working_directory.map(|directory| Value::from(directory.0))),
-            ("unit", self.unit.map(|unit| Value::from(unit.0))),
+            (Properties::DESCRIPTION, self.description.map(|line| Value::from(line.0))),
+            (Properties::ON_CALENDAR, self.on_calendar.as_ref().map(CalendarEvents::value)),
+            (Properties::ON_ACTIVE_SEC, span(self.on_active_sec)),
+            (Properties::ON_BOOT_SEC, span(self.on_boot_sec)),
+            (Properties::ON_STARTUP_SEC, span(self.on_startup_sec)),
+            (Properties::ON_UNIT_ACTIVE_SEC, span(self.on_unit_active_sec)),
+            (Properties::ON_UNIT_INACTIVE_SEC, span(self.on_unit_inactive_sec)),
+            (Properties::ACCURACY_SEC, span(self.accuracy_sec)),
+            (Properties::RANDOMIZED_DELAY_SEC, span(self.randomized_delay_sec)),
+            (Properties::PERSISTENT, self.persistent.map(Value::from)),
+            (Properties::COMMAND, self.command.map(|command| Value::from(command.0))),
+            (Properties::USER, account(self.user)),
+            (Properties::GROUP, account(self.group)),
+            (Properties::WORKING_DIRECTORY, self.working_directory.map(|directory| Value::from(directory.0))),
+            (Properties::UNIT, self.unit.map(|unit| Value::from(unit.0))),
         ])
     }
 
@@ -228,11 +232,12 @@ impl Properties<'_> {
     fn timer(&self, cx: &Context, found: Option<&Settings>) -> Plain {
         let name = format!("{}.timer", self.stem());
         let state = self.state.unwrap_or(Activity::Running);
-        let mut stated = vec![("name", Value::from(name.as_str())), ("_exist", Value::from(self.exist))];
+        let mut stated =
+            vec![(Properties::NAME, Value::from(name.as_str())), (Properties::EXIST, Value::from(self.exist))];
         if self.exist {
             let text = self.text(cx, found, &name);
-            stated.extend([("unit", Value::from(text)), ("enabled", Value::from(self.enabled))]);
-            stated.extend(is_live(cx).then(|| ("state", Value::from(state.word()))));
+            stated.extend([(Properties::UNIT, Value::from(text)), (Properties::ENABLED, Value::from(self.enabled))]);
+            stated.extend(is_live(cx).then(|| (Properties::STATE, Value::from(state.word()))));
         }
         plain(stated)
     }
@@ -243,8 +248,9 @@ impl Properties<'_> {
         if self.unit.is_some() || !self.exist && service_of(cx, &self.stem()).is_none() {
             return None;
         }
-        let mut stated = vec![("name", Value::from(name.as_str())), ("_exist", Value::from(self.exist))];
-        stated.extend(self.exist.then(|| ("unit", Value::from(self.text(cx, found, &name)))));
+        let mut stated =
+            vec![(Properties::NAME, Value::from(name.as_str())), (Properties::EXIST, Value::from(self.exist))];
+        stated.extend(self.exist.then(|| (Properties::UNIT, Value::from(self.text(cx, found, &name)))));
         Some(plain(stated))
     }
 
@@ -263,7 +269,7 @@ impl Properties<'_> {
         let overridden = |(kind, text): (&str, String)| {
             let name = format!("{}.{kind}", self.stem());
             let path = own_unit_path(&name).trim_start_matches('/').to_owned();
-            overridden(&cx.system_root, &name, &[StatedFile { property: "name", path, text: &text }])
+            overridden(&cx.system_root, &name, &[StatedFile { property: Properties::NAME, path, text: &text }])
         };
         let texts = [("timer", wanted.timer_settings()), ("service", wanted.service_settings())];
         let found = if self.exist { texts.into_iter().find_map(overridden) } else { None };
@@ -278,14 +284,17 @@ impl Properties<'_> {
     }
 
     fn state(&self, cx: &Context, found: Option<&Settings>, timer: &State) -> Object {
-        let mut state: Object = [("name".to_owned(), Value::from(self.name.0))].into();
+        let mut state: Object = [(Properties::NAME.to_owned(), Value::from(self.name.0))].into();
         let exists = found.is_some();
-        state.insert("_exist".to_owned(), Value::from(exists));
+        state.insert(Properties::EXIST.to_owned(), Value::from(exists));
         if let Some(found) = found {
             state.extend(found.properties(&self.settings()));
             let reported = |name: &str| Some((name.to_owned(), timer.expose().get(name)?.clone()));
             state.extend(
-                ["enabled", "state"].into_iter().filter(|name| *name != "state" || is_live(cx)).filter_map(reported),
+                [Properties::ENABLED, Properties::STATE]
+                    .into_iter()
+                    .filter(|name| *name != Properties::STATE || is_live(cx))
+                    .filter_map(reported),
             );
         }
         state
@@ -293,14 +302,14 @@ impl Properties<'_> {
 
     /// The state that a set leads to: what is stated.
     fn after(&self, cx: &Context) -> Object {
-        let mut after: Object = [("name".to_owned(), Value::from(self.name.0))].into();
-        after.insert("_exist".to_owned(), Value::from(self.exist));
+        let mut after: Object = [(Properties::NAME.to_owned(), Value::from(self.name.0))].into();
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
         if self.exist {
             let wanted = self.settings();
             after.extend(wanted.properties(&wanted));
-            after.insert("enabled".to_owned(), Value::from(self.enabled));
+            after.insert(Properties::ENABLED.to_owned(), Value::from(self.enabled));
             let state = self.state.unwrap_or(Activity::Running).word();
-            after.extend(is_live(cx).then(|| ("state".to_owned(), Value::from(state))));
+            after.extend(is_live(cx).then(|| (Properties::STATE.to_owned(), Value::from(state))));
         }
         after
     }
@@ -315,7 +324,7 @@ impl Properties<'_> {
     ) -> SetReply {
         let mut changed: Vec<&str> = match (self.exist, found) {
             (true, Some(found)) => self.settings().differing(found),
-            (true, None) => vec!["_exist"],
+            (true, None) => vec![Properties::EXIST],
             (false, _) => Vec::new(),
         };
         let (mut what_if, mut presumed) = (Vec::new(), Vec::new());
@@ -327,13 +336,13 @@ impl Properties<'_> {
         for (is_timer, reply) in replies {
             for name in reply.changed.iter().flatten() {
                 let name = match name.as_str() {
-                    "enabled" if is_timer => "enabled",
-                    "state" | "restartedAfter" if is_timer => "state",
-                    "_exist" if !self.exist => "_exist",
+                    Properties::ENABLED if is_timer => Properties::ENABLED,
+                    Properties::STATE | "restartedAfter" if is_timer => Properties::STATE,
+                    Properties::EXIST if !self.exist => Properties::EXIST,
                     // A file that is missing, or says something else, is noted by what it says.
                     _ => continue,
                 };
-                if !changed.contains(&name) && !changed.contains(&"_exist") {
+                if !changed.contains(&name) && !changed.contains(&Properties::EXIST) {
                     changed.push(name);
                 }
             }

@@ -7,23 +7,28 @@ use stead_core::destruction::ItemKind;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
+use super::Properties;
 use crate::service::own_unit_file;
 use crate::text::{assignments, whole_name};
 
 /// The properties with the settings that they become, of the timer and of its service.
 const TIMER: [(&str, &str); 9] = [
-    ("onCalendar", "OnCalendar"),
-    ("onActiveSec", "OnActiveSec"),
-    ("onBootSec", "OnBootSec"),
-    ("onStartupSec", "OnStartupSec"),
-    ("onUnitActiveSec", "OnUnitActiveSec"),
-    ("onUnitInactiveSec", "OnUnitInactiveSec"),
-    ("accuracySec", "AccuracySec"),
-    ("randomizedDelaySec", "RandomizedDelaySec"),
-    ("persistent", "Persistent"),
+    (Properties::ON_CALENDAR, "OnCalendar"),
+    (Properties::ON_ACTIVE_SEC, "OnActiveSec"),
+    (Properties::ON_BOOT_SEC, "OnBootSec"),
+    (Properties::ON_STARTUP_SEC, "OnStartupSec"),
+    (Properties::ON_UNIT_ACTIVE_SEC, "OnUnitActiveSec"),
+    (Properties::ON_UNIT_INACTIVE_SEC, "OnUnitInactiveSec"),
+    (Properties::ACCURACY_SEC, "AccuracySec"),
+    (Properties::RANDOMIZED_DELAY_SEC, "RandomizedDelaySec"),
+    (Properties::PERSISTENT, "Persistent"),
 ];
-const SERVICE: [(&str, &str); 4] =
-    [("user", "User"), ("group", "Group"), ("workingDirectory", "WorkingDirectory"), ("command", "ExecStart")];
+const SERVICE: [(&str, &str); 4] = [
+    (Properties::USER, "User"),
+    (Properties::GROUP, "Group"),
+    (Properties::WORKING_DIRECTORY, "WorkingDirectory"),
+    (Properties::COMMAND, "ExecStart"),
+];
 
 /// What a timer is, by properties: what has no value is not among them.
 pub(super) struct Settings(BTreeMap<&'static str, Value>);
@@ -43,7 +48,7 @@ impl Settings {
         }
         let text = timer.unwrap_or_default();
         let mut found = BTreeMap::new();
-        found.extend(last(&text, "Unit", "Description").map(|value| ("description", Value::from(value))));
+        found.extend(last(&text, "Unit", "Description").map(|value| (Properties::DESCRIPTION, Value::from(value))));
         let of_timer = TIMER.iter().filter_map(|(property, key)| Some((*property, value(&text, "Timer", key)?)));
         found.extend(of_timer);
         let unit = last(&text, "Timer", "Unit").unwrap_or_else(|| own.clone());
@@ -53,7 +58,7 @@ impl Settings {
                     SERVICE.iter().filter_map(|(name, key)| Some((*name, value(&service, "Service", key)?)));
                 found.extend(of_service);
             }
-            None => _ = found.insert("unit", Value::from(unit)),
+            None => _ = found.insert(Properties::UNIT, Value::from(unit)),
         }
         Some(Self(found))
     }
@@ -66,8 +71,10 @@ impl Settings {
 
     /// The names of those that others do not share.
     pub(super) fn differing(&self, found: &Self) -> Vec<&'static str> {
-        let names =
-            ["description"].into_iter().chain(TIMER.iter().chain(&SERVICE).map(|(name, _)| *name)).chain(["unit"]);
+        let names = [Properties::DESCRIPTION]
+            .into_iter()
+            .chain(TIMER.iter().chain(&SERVICE).map(|(name, _)| *name))
+            .chain([Properties::UNIT]);
         names.filter(|name| list(name, self.0.get(name)) != list(name, found.0.get(name))).collect()
     }
 
@@ -82,8 +89,8 @@ impl Settings {
 
     /// The settings of the timer's unit file that are stated.
     pub(super) fn timer_settings(&self) -> String {
-        let unit = self.lines(&[("description", "Description")]);
-        format!("[Unit]\n{unit}[Timer]\n{}{}", self.lines(&TIMER), self.lines(&[("unit", "Unit")]))
+        let unit = self.lines(&[(Properties::DESCRIPTION, "Description")]);
+        format!("[Unit]\n{unit}[Timer]\n{}{}", self.lines(&TIMER), self.lines(&[(Properties::UNIT, "Unit")]))
     }
 
     /// The settings of its service that are stated.
@@ -119,19 +126,19 @@ pub(super) fn service_of(cx: &Context, stem: &str) -> Option<String> {
 /// The text of a unit file with these settings.
 pub(super) fn render(settings: &Settings, stem: &str, name: &str) -> String {
     let mark = format!("{MARK}: changes here are overwritten, those in {name}.d are kept.\n");
-    let description = settings.lines(&[("description", "Description")]);
+    let description = settings.lines(&[(Properties::DESCRIPTION, "Description")]);
     let front = if description.is_empty() { mark } else { format!("{mark}[Unit]\n{description}\n") };
     if name == format!("{stem}.service") {
         return format!("{front}[Service]\nType=oneshot\n{}", settings.lines(&SERVICE));
     }
-    let unit = settings.lines(&[("unit", "Unit")]);
+    let unit = settings.lines(&[(Properties::UNIT, "Unit")]);
     let unit = if unit == format!("Unit={stem}.service\n") { String::new() } else { unit };
     format!("{front}[Timer]\n{}{unit}\n[Install]\nWantedBy=timers.target\n", settings.lines(&TIMER))
 }
 
 /// The lines of a unit file that another one does not have, besides the settings that the state shows.
 pub(super) fn lost_lines(former: &str, new: &str, found: Option<&Settings>) -> Vec<ItemKind> {
-    let is_started = found.is_some_and(|found| !found.0.contains_key("unit"));
+    let is_started = found.is_some_and(|found| !found.0.contains_key(Properties::UNIT));
     let is_shown = |section: &str, key: &str| match section {
         _ if found.is_none() => false,
         "Service" if !is_started => false,
@@ -157,7 +164,7 @@ pub(super) fn lost_lines(former: &str, new: &str, found: Option<&Settings>) -> V
 /// The values of a property, one for each line that it becomes.
 fn list(property: &str, value: Option<&Value>) -> Vec<String> {
     match value {
-        Some(Value::String(unit)) if property == "unit" => vec![whole_name(unit)],
+        Some(Value::String(unit)) if property == Properties::UNIT => vec![whole_name(unit)],
         None => Vec::new(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::Bool(on)) => vec![on.to_string()],

@@ -114,7 +114,7 @@ impl Provider for Timezones {
 }
 
 fn state(name: Option<&str>) -> Object {
-    name.map(|name| ("name".to_owned(), Value::from(name))).into_iter().collect()
+    name.map(|name| (Properties::NAME.to_owned(), Value::from(name))).into_iter().collect()
 }
 
 fn zone_path(name: &str) -> String {
@@ -182,7 +182,7 @@ impl Timezones {
             (Some(status), _) if status.kind == Kind::File => AtLink::File { size: status.size },
             (Some(status), _) => {
                 let message = format!("there is a {} at '{LINK}'. Remove it", status.kind.word());
-                return Err(blocked("name", message));
+                return Err(blocked(Properties::NAME, message));
             }
             (None, _) => AtLink::Nothing,
         };
@@ -234,7 +234,7 @@ impl Change<'_> {
     }
 
     fn differing(&self) -> Vec<&'static str> {
-        if self.is_empty() { Vec::new() } else { vec!["name"] }
+        if self.is_empty() { Vec::new() } else { vec![Properties::NAME] }
     }
 
     fn effects(&self, found: &Found, wanted: &str) -> Effects {
@@ -278,7 +278,7 @@ fn without_zone(cx: &Context, name: &str) -> Result<Option<Presumed>, Failure> {
         None if list.is_empty() => ". Install the package with the time zones, such as tzdata".to_owned(),
         None => String::new(),
     };
-    let failure = blocked("name", format!("there is no time zone '{name}'{hint}"));
+    let failure = blocked(Properties::NAME, format!("there is no time zone '{name}'{hint}"));
     Ok(Some(Presumed { failure, paths: vec![cx.resolve(zone_path(name)).into()] }))
 }
 

@@ -9,7 +9,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::provider::Context;
 use stead_system::fs::{self, Former, Handle, How, Kind, Ownership, Place, Replacement, SystemPath, Writes};
 
-use super::{HOME, UID};
+use super::{HOME, Properties, UID};
 use crate::accounts::{Record, Table};
 use crate::input::{blocked, cannot};
 use crate::{pending, removal};
@@ -48,7 +48,7 @@ pub(super) fn made(
 /// user and is not above the home of another one.
 pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Option<(SystemPath, Item)>, Failure> {
     let (text, uid) = (user.get(HOME).into_owned(), user.number(UID));
-    let refuse = |why: &str| Err(blocked("removeHome", format!("'{text}' {why}. Remove it by itself")));
+    let refuse = |why: &str| Err(blocked(Properties::REMOVE_HOME, format!("'{text}' {why}. Remove it by itself")));
     if text.is_empty() {
         return Ok(None);
     }

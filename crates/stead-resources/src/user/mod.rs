@@ -94,15 +94,15 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// The properties in which two instances can contradict each other. A primary group has a name and a number.
 const STATED: [&str; 9] = [
-    "uid",
-    "home",
-    "shell",
-    "comment",
-    "locked",
-    "expires",
-    "passwordMinimumAge",
-    "passwordMaximumAge",
-    "passwordWarning",
+    Properties::UID,
+    Properties::HOME,
+    Properties::SHELL,
+    Properties::COMMENT,
+    Properties::LOCKED,
+    Properties::EXPIRES,
+    Properties::PASSWORD_MINIMUM_AGE,
+    Properties::PASSWORD_MAXIMUM_AGE,
+    Properties::PASSWORD_WARNING,
 ];
 
 /// `Stead/User` as it is registered.
@@ -131,9 +131,9 @@ impl Provider for Users {
         let differing = desired.differing(&databases)?;
         let mut state = state(&databases, desired.name.0);
         // What is as desired is reported as it was written, but for a secret.
-        let is_as_stated = |property: &str| !differing.contains(&property) && !differing.contains(&"_exist");
-        let hash = desired.password_hash.map(|_| ("passwordHash", REDACTED));
-        for (name, text) in hash.into_iter().chain(desired.group.map(|group| ("group", group.0))) {
+        let is_as_stated = |property: &str| !differing.contains(&property) && !differing.contains(&Properties::EXIST);
+        let hash = desired.password_hash.map(|_| (Properties::PASSWORD_HASH, REDACTED));
+        for (name, text) in hash.into_iter().chain(desired.group.map(|group| (Properties::GROUP, group.0))) {
             if desired.exist && is_as_stated(name) {
                 state.insert(name.to_owned(), Value::from(text));
             }
@@ -172,7 +172,7 @@ impl Provider for Users {
     }
 
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
-        let name = reply::text(input, "name").unwrap_or_default();
+        let name = reply::text(input, Properties::NAME).unwrap_or_default();
         reply::states(&format!("the user '{name}'"), input, &STATED)
     }
 
@@ -208,18 +208,18 @@ impl Users {
 fn state(databases: &Databases, name: &str) -> Object {
     let found = databases.users().find(name);
     let mut state = Object::with_capacity(8);
-    state.insert("name".to_owned(), Value::from(name));
-    state.insert("_exist".to_owned(), Value::from(found.is_some()));
+    state.insert(Properties::NAME.to_owned(), Value::from(name));
+    state.insert(Properties::EXIST.to_owned(), Value::from(found.is_some()));
     let Some(found) = found else { return state };
-    state.extend(found.number(UID).map(|uid| ("uid".to_owned(), Value::from(i64::from(uid)))));
+    state.extend(found.number(UID).map(|uid| (Properties::UID.to_owned(), Value::from(i64::from(uid)))));
     if let Some(gid) = found.number(GID) {
         let group = databases.groups().records_with(&gid.to_string()).find(|group| group.number(2) == Some(gid));
         let group = group.map_or_else(|| gid.to_string(), |group| group.name().into_owned());
-        state.insert("group".to_owned(), Value::from(group));
+        state.insert(Properties::GROUP.to_owned(), Value::from(group));
     }
     let groups = groups_of(databases, name).into_iter().map(Value::from).collect();
-    state.insert("groups".to_owned(), Value::Array(groups));
-    for (property, field) in [("comment", COMMENT), ("home", HOME), ("shell", SHELL)] {
+    state.insert(Properties::GROUPS.to_owned(), Value::Array(groups));
+    for (property, field) in [(Properties::COMMENT, COMMENT), (Properties::HOME, HOME), (Properties::SHELL, SHELL)] {
         state.insert(property.to_owned(), Value::from(found.get(field).into_owned()));
     }
     if let Some(record) = databases.passwords().and_then(|passwords| passwords.find(name)) {
@@ -252,20 +252,20 @@ impl Properties<'_> {
     fn differing(&self, databases: &Databases) -> Result<Vec<&'static str>, Failure> {
         let found = databases.users().find(self.name.0);
         let Some(found) = found.as_ref().filter(|_| self.exist) else {
-            return Ok(if found.is_some() == self.exist { Vec::new() } else { vec!["_exist"] });
+            return Ok(if found.is_some() == self.exist { Vec::new() } else { vec![Properties::EXIST] });
         };
         let mut differing = Vec::new();
         if self.uid.is_some_and(|uid| found.number(UID) != Some(uid)) {
-            differing.push("uid");
+            differing.push(Properties::UID);
         }
         if self.group.is_some_and(|group| gid_of(databases, group) != found.number(GID)) {
-            differing.push("group");
+            differing.push(Properties::GROUP);
         }
         let former = groups_of(databases, self.name.0);
         if as_set(&self.groups_after(&former)) != as_set(&former) {
-            differing.push("groups");
+            differing.push(Properties::GROUPS);
         }
-        let names = ["comment", "home", "shell"].into_iter().zip(self.texts());
+        let names = [Properties::COMMENT, Properties::HOME, Properties::SHELL].into_iter().zip(self.texts());
         let differs = |(text, field): (Option<&str>, usize)| text.is_some_and(|text| found.get(field) != text);
         differing.extend(names.filter_map(|(name, field)| differs(field).then_some(name)));
         if self.states_password() {
@@ -290,8 +290,8 @@ impl Properties<'_> {
     /// What a set would do. A group that is not there yet may be created in front of it.
     fn predicted(&self, cx: &Context, mut databases: Databases) -> Result<Change, Failure> {
         let is_missing = |name: &&str| name.parse::<u32>().is_err() && databases.groups().find(name).is_none();
-        let own = self.group.map(|group| ("group", group.0));
-        let stated = own.into_iter().chain(self.groups.iter().flatten().map(|group| ("groups", group.0)));
+        let own = self.group.map(|group| (Properties::GROUP, group.0));
+        let stated = own.into_iter().chain(self.groups.iter().flatten().map(|group| (Properties::GROUPS, group.0)));
         let missing: Vec<_> = stated.filter(|(_, name)| self.exist && is_missing(name)).collect();
         let mut presumed = Vec::new();
         for (property, name) in missing {
@@ -359,10 +359,12 @@ impl Properties<'_> {
     fn new_uid(&self, databases: &Databases, settings: &Settings) -> Result<u32, Failure> {
         let Some(uid) = self.uid else {
             let free = settings.new_uid(self.system, &Databases::ids(databases.users()));
-            return free.ok_or_else(|| blocked("uid", "no uid is free in the range of /etc/login.defs"));
+            return free.ok_or_else(|| blocked(Properties::UID, "no uid is free in the range of /etc/login.defs"));
         };
         match databases.users().records().find(|record| record.number(UID) == Some(uid)) {
-            Some(owner) => Err(blocked("uid", format!("uid {uid} is already used by the user '{}'", owner.name()))),
+            Some(owner) => {
+                Err(blocked(Properties::UID, format!("uid {uid} is already used by the user '{}'", owner.name())))
+            }
             None => Ok(uid),
         }
     }
@@ -370,7 +372,7 @@ impl Properties<'_> {
     /// The number of the group of a new user. A group of the user's own is put into the database.
     fn new_gid(&self, databases: &mut Databases, settings: &Settings, uid: u32) -> Result<u32, Failure> {
         if let Some(group) = self.group {
-            return gid_of(databases, group).ok_or_else(|| no_group("group", group.0));
+            return gid_of(databases, group).ok_or_else(|| no_group(Properties::GROUP, group.0));
         }
         if !settings.user_groups() {
             return Ok(settings.group());
@@ -380,7 +382,7 @@ impl Properties<'_> {
         }
         let used = Databases::ids(databases.groups());
         let gid = Some(uid).filter(|gid| !used.contains(gid)).or_else(|| settings.new_gid(self.system, &used));
-        let gid = gid.ok_or_else(|| blocked("group", "no gid is free in the range of /etc/login.defs"))?;
+        let gid = gid.ok_or_else(|| blocked(Properties::GROUP, "no gid is free in the range of /etc/login.defs"))?;
         let group = databases.new_group(self.name.0, gid);
         databases.put_group(&group);
         Ok(gid)
@@ -393,13 +395,13 @@ impl Properties<'_> {
         mut record: Record,
         change: &mut Change,
     ) -> Result<(), Failure> {
-        if change.differing.contains(&"uid") {
+        if change.differing.contains(&Properties::UID) {
             let uid = record.number(UID).unwrap_or_default();
             let hint = "Files belong to it; change both with usermod and chown";
-            return Err(blocked("uid", format!("the user '{}' has uid {uid}. {hint}", self.name.0)));
+            return Err(blocked(Properties::UID, format!("the user '{}' has uid {uid}. {hint}", self.name.0)));
         }
         if let Some(group) = self.group {
-            let gid = gid_of(databases, group).ok_or_else(|| no_group("group", group.0))?;
+            let gid = gid_of(databases, group).ok_or_else(|| no_group(Properties::GROUP, group.0))?;
             record.set(GID, &gid.to_string());
         }
         for (text, field) in self.texts() {
@@ -414,7 +416,7 @@ impl Properties<'_> {
         self.change_groups(databases, &change.groups)?;
         change.effects = Effects::of(Effect::Change);
         let words = |name: &&str| match *name {
-            "groups" => format!("set its groups to {}", change.groups.join(", ")),
+            Properties::GROUPS => format!("set its groups to {}", change.groups.join(", ")),
             name => format!("set its {name}"),
         };
         change.what_if = change.differing.iter().map(words).collect();
@@ -424,7 +426,7 @@ impl Properties<'_> {
     /// Lets the user be a member of these groups and of no others.
     fn change_groups(&self, databases: &mut Databases, wanted: &[String]) -> Result<(), Failure> {
         if let Some(missing) = wanted.iter().find(|name| databases.groups().find(name).is_none()) {
-            return Err(no_group("groups", missing));
+            return Err(no_group(Properties::GROUPS, missing));
         }
         let groups: Vec<Record> = databases.groups().records().collect();
         for mut group in groups {
@@ -481,8 +483,8 @@ impl Properties<'_> {
 
     fn reply(&self, change: Change) -> SetReply {
         let mut after = Object::with_capacity(8);
-        after.insert("name".to_owned(), Value::from(self.name.0));
-        after.insert("_exist".to_owned(), Value::from(self.exist));
+        after.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
         if self.exist {
             self.echo(&mut after, change.groups);
         }
@@ -496,18 +498,18 @@ impl Properties<'_> {
         let field = |field: Option<Field<'_>>| field.map(|field| Value::from(field.0));
         let groups = self.groups.as_ref().map(|_| Value::Array(groups.into_iter().map(Value::from).collect()));
         let stated = [
-            ("uid", self.uid.map(|uid| Value::from(i64::from(uid)))),
-            ("group", self.group.map(|group| Value::from(group.0))),
-            ("groups", groups),
-            ("comment", field(self.comment)),
-            ("home", self.home.map(|home| Value::from(home.0))),
-            ("shell", field(self.shell)),
-            ("passwordHash", self.password_hash.map(|_| Value::from(REDACTED))),
-            ("locked", self.locked.map(Value::from)),
-            ("expires", self.expires.map(|expiry| Value::from(expiry.text))),
-            ("passwordMinimumAge", number(self.password_minimum_age)),
-            ("passwordMaximumAge", number(self.password_maximum_age)),
-            ("passwordWarning", number(self.password_warning)),
+            (Properties::UID, self.uid.map(|uid| Value::from(i64::from(uid)))),
+            (Properties::GROUP, self.group.map(|group| Value::from(group.0))),
+            (Properties::GROUPS, groups),
+            (Properties::COMMENT, field(self.comment)),
+            (Properties::HOME, self.home.map(|home| Value::from(home.0))),
+            (Properties::SHELL, field(self.shell)),
+            (Properties::PASSWORD_HASH, self.password_hash.map(|_| Value::from(REDACTED))),
+            (Properties::LOCKED, self.locked.map(Value::from)),
+            (Properties::EXPIRES, self.expires.map(|expiry| Value::from(expiry.text))),
+            (Properties::PASSWORD_MINIMUM_AGE, number(self.password_minimum_age)),
+            (Properties::PASSWORD_MAXIMUM_AGE, number(self.password_maximum_age)),
+            (Properties::PASSWORD_WARNING, number(self.password_warning)),
         ];
         state.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     }

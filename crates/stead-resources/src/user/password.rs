@@ -39,7 +39,7 @@ impl Properties<'_> {
         let locked = self.locked.is_some_and(|locked| locked != is_locked);
         let expires = self.expires.is_some_and(|expiry| found.get(EXPIRY) != field(expiry));
         let ages = self.ages().map(|(name, at, wanted)| (name, wanted.is_some_and(|days| found.get(at) != age(days))));
-        [("passwordHash", hash), ("locked", locked), ("expires", expires)]
+        [(Properties::PASSWORD_HASH, hash), (Properties::LOCKED, locked), (Properties::EXPIRES, expires)]
             .into_iter()
             .chain(ages)
             .filter_map(|(name, differs)| differs.then_some(name))
@@ -54,9 +54,9 @@ impl Properties<'_> {
 
     fn ages(&self) -> [(&'static str, usize, Option<i32>); 3] {
         [
-            ("passwordMinimumAge", MINIMUM_AGE, self.password_minimum_age),
-            ("passwordMaximumAge", MAXIMUM_AGE, self.password_maximum_age),
-            ("passwordWarning", WARNING, self.password_warning),
+            (Properties::PASSWORD_MINIMUM_AGE, MINIMUM_AGE, self.password_minimum_age),
+            (Properties::PASSWORD_MAXIMUM_AGE, MAXIMUM_AGE, self.password_maximum_age),
+            (Properties::PASSWORD_WARNING, WARNING, self.password_warning),
         ]
     }
 
@@ -74,7 +74,7 @@ impl Properties<'_> {
             self.locked.unwrap_or_else(|| stored.starts_with('!') && self.password_hash.is_none_or(|_| stored != "!"));
         if self.locked == Some(false) && matches!(hash.as_str(), "" | "*") {
             let message = format!("the user '{name}' has no password; unlocking it would allow login without one");
-            return Err(blocked("locked", format!("{message}. Add 'passwordHash'")));
+            return Err(blocked(Properties::LOCKED, format!("{message}. Add 'passwordHash'")));
         }
         // An account without a password must not become one that needs none.
         let locked = locked || hash.is_empty() && stored.starts_with('!');
@@ -99,7 +99,7 @@ impl Properties<'_> {
 /// The failure that passwords cannot be read.
 pub(super) fn no_database() -> Failure {
     blocked(
-        "passwordHash",
+        Properties::PASSWORD_HASH,
         "there is no /etc/shadow, or this user may not read it; what it holds cannot be compared or set",
     )
 }
@@ -129,13 +129,15 @@ fn age(days: i32) -> String {
 
 /// Extends a state with what the database holds; of the password only whether it is locked.
 pub(super) fn report(found: &Record, state: &mut Object) {
-    state.insert("locked".to_owned(), Value::from(found.get(PASSWORD).starts_with(['!', '*'])));
+    state.insert(Properties::LOCKED.to_owned(), Value::from(found.get(PASSWORD).starts_with(['!', '*'])));
     let expires =
         found.get(EXPIRY).parse().ok().and_then(day).map_or_else(|| "never".to_owned(), |day| day.to_string());
-    state.insert("expires".to_owned(), Value::from(expires));
-    for (name, at) in
-        [("passwordMinimumAge", MINIMUM_AGE), ("passwordMaximumAge", MAXIMUM_AGE), ("passwordWarning", WARNING)]
-    {
+    state.insert(Properties::EXPIRES.to_owned(), Value::from(expires));
+    for (name, at) in [
+        (Properties::PASSWORD_MINIMUM_AGE, MINIMUM_AGE),
+        (Properties::PASSWORD_MAXIMUM_AGE, MAXIMUM_AGE),
+        (Properties::PASSWORD_WARNING, WARNING),
+    ] {
         let days = found.get(at).parse::<i64>().unwrap_or(-1);
         state.insert(name.to_owned(), Value::from(days));
     }
