@@ -871,7 +871,7 @@ fn retries_keep_to_their_policy() {
 
 /// Flaky, slow and never-ending things, under reconcilers of every pace and patience.
 fn pending_scenes() -> impl Iterator<Item = (Scene, Reconciler, WhileProgress)> {
-    scenes(21, Luck::Mixed).map(|mut scene| {
+    some_scenes(21, Luck::Mixed, 3000).map(|mut scene| {
         let mut numbers = Numbers::of(21, scene.number);
         for thing in scene.world.0.values_mut() {
             thing.failures = if numbers.below(2) == 0 { u32::try_from(numbers.below(9)).unwrap() } else { 0 };
