@@ -30,7 +30,7 @@ use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
-use crate::second_look::SecondLook;
+use crate::second_look::{SecondLook, Traces};
 use crate::session::Session;
 use crate::watch::FileWatch;
 
@@ -118,6 +118,14 @@ impl SessionCalls {
         claims.0.iter().filter_map(written).collect()
     }
 
+    /// What is to be seen of an instance once it was answered.
+    fn traces_of(&self, id: NodeId, answered: &Answered) -> Traces {
+        let desired = Plain::covered(&answered.desired);
+        let provider = self.providers.of(&answered.manifest);
+        let elsewhere = provider.has_state_elsewhere(self.contexts.of(id), &desired);
+        Traces { paths: self.written_by(id, answered), elsewhere }
+    }
+
     /// Why a set would read something else than the plan did that the run is to do.
     fn stale(&self, call: &Call) -> Option<Failure> {
         let id = call.instance.node();
@@ -189,6 +197,22 @@ impl SessionCalls {
 }
 
 impl SessionCalls {
+    /// Notes what an instance was answered, for the look at the end of the run.
+    fn note(&self, call: &Call, outcome: &Outcome, changes: bool, was_loose: bool) {
+        let id = call.instance.node();
+        if !matches!(outcome, Outcome::Tested(_) | Outcome::Changed(_)) {
+            if changes {
+                self.second_look.forget(id);
+            }
+            return;
+        }
+        let answered = Answered { manifest: Arc::clone(&call.manifest), desired: Arc::clone(&call.desired) };
+        if changes && !was_loose && matches!(outcome, Outcome::Changed(_)) {
+            self.second_look.changed_openly(id, || self.written_by(id, &answered));
+        }
+        self.second_look.answered(id, answered, |id, of| self.traces_of(id, &of));
+    }
+
     /// Carries out a call with a resource that was just found, whose schema says what of the desired state is secret.
     fn carry_out_late(&self, call: &Call, manifest: &Arc<Manifest>) -> Response {
         let manifest = self.providers.marked(manifest, &self.contexts.usual);
@@ -226,18 +250,13 @@ impl Calls for SessionCalls {
             return unshown.into();
         }
         let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
-        let disturbance = (changes && is_loose())
-            .then(|| self.second_look.disturb(&call.instance, |id, of| self.written_by(id, &of)));
+        let disturbance =
+            (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
         let response = carry_out(call, &*provider, &*self.vault, &cx);
-        if disturbance.is_none() && matches!(response.outcome, Outcome::Tested(_) | Outcome::Changed(_)) {
-            let answered = Answered { manifest: Arc::clone(&call.manifest), desired: Arc::clone(&call.desired) };
-            let written = |id, of| self.written_by(id, &of);
-            if changes && matches!(response.outcome, Outcome::Changed(_)) {
-                self.second_look
-                    .changed_openly(call.instance.node(), || self.written_by(call.instance.node(), &answered));
-            }
-            self.second_look.answered(call.instance.node(), answered, written);
-        }
+        let was_loose = disturbance.is_some();
+        // Whatever it changed, it changed before it was answered.
+        drop(disturbance);
+        self.note(call, &response.outcome, changes, was_loose);
         response
     }
 

@@ -1,7 +1,8 @@
 //! Finds what others in a run have changed after an instance was brought to its desired state.
 //!
 //! An instance that says what it manages has an effect on nothing else. So files are only looked at when something runs that does
-//! not say so, such as a package or a command: once before it, and once at the end of the run.
+//! not say so, such as a package or a command: once before it, and once at the end of the run. What has a state elsewhere, such as a
+//! service that runs, shows nothing at a path: whatever can have changed anything can have changed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -32,16 +33,25 @@ struct Looks<A> {
     ended: Vec<InstancePath>,
 }
 
+/// What is known of an instance once it was answered.
+pub(crate) struct Traces {
+    /// The paths that it manages.
+    pub(crate) paths: Vec<SystemPath>,
+    /// True if it has a state elsewhere.
+    pub(crate) elsewhere: bool,
+}
+
 /// The files at the paths of an instance once it was answered.
 struct Look {
     found: Vec<(SystemPath, Option<Identity>)>,
+    elsewhere: bool,
     /// How many of those that can change anything had ended by then.
     ended: usize,
 }
 
 impl Look {
     fn is_as_it_was(&self) -> bool {
-        self.found.iter().all(|(path, identity)| identity_of(path) == *identity)
+        !self.elsewhere && self.found.iter().all(|(path, identity)| identity_of(path) == *identity)
     }
 }
 
@@ -50,24 +60,27 @@ fn identity_of(path: &SystemPath) -> Option<Identity> {
 }
 
 impl<A> SecondLook<A> {
-    /// An instance was answered; `paths` are those that it manages.
-    pub(crate) fn answered(&self, id: NodeId, answer: A, paths: impl Fn(NodeId, A) -> Vec<SystemPath>) {
+    /// An instance was answered.
+    pub(crate) fn answered(&self, id: NodeId, answer: A, traces: impl Fn(NodeId, A) -> Traces) {
         let mut looks = self.looks();
         looks.looked_at.remove(&id);
         looks.answered.push((id, answer));
         if looks.under_way > 0 {
-            looks.look(paths);
+            looks.look(traces);
         }
     }
 
-    /// A set of an instance begins that can change anything; it ends when what is returned is dropped.
-    pub(crate) fn disturb(
-        &self,
-        instance: &InstancePath,
-        paths: impl Fn(NodeId, A) -> Vec<SystemPath>,
-    ) -> Disturbance<'_, A> {
+    /// An instance has no answer any more that could be wrong at the end.
+    pub(crate) fn forget(&self, id: NodeId) {
         let mut looks = self.looks();
-        looks.look(paths);
+        looks.looked_at.remove(&id);
+        looks.answered.retain(|(answered, _)| *answered != id);
+    }
+
+    /// A set of an instance begins that can change anything; it ends when what is returned is dropped.
+    pub(crate) fn disturb(&self, instance: &InstancePath, traces: impl Fn(NodeId, A) -> Traces) -> Disturbance<'_, A> {
+        let mut looks = self.looks();
+        looks.look(traces);
         looks.under_way += 1;
         Disturbance { look: self, instance: instance.clone() }
     }
@@ -101,15 +114,15 @@ impl<A> SecondLook<A> {
 
 impl<A> Looks<A> {
     /// Remembers what is at the paths of all that were answered.
-    fn look(&mut self, paths: impl Fn(NodeId, A) -> Vec<SystemPath>) {
+    fn look(&mut self, traces: impl Fn(NodeId, A) -> Traces) {
         let ended = self.ended.len();
         for (id, answer) in std::mem::take(&mut self.answered) {
             let at = |path: SystemPath| {
                 let identity = identity_of(&path);
                 (path, identity)
             };
-            let found = paths(id, answer).into_iter().map(at).collect();
-            self.looked_at.insert(id, Look { found, ended });
+            let Traces { paths, elsewhere } = traces(id, answer);
+            self.looked_at.insert(id, Look { found: paths.into_iter().map(at).collect(), elsewhere, ended });
         }
     }
 }
@@ -152,19 +165,20 @@ mod tests {
             fs::write(at(name), "x").expect("it is written");
         }
         let look = SecondLook::<&str>::default();
-        let paths = |_, name: &str| vec![SystemPath::here(at(name))];
+        let paths = |name: &str| vec![SystemPath::here(at(name))];
+        let traces = |_, name: &str| Traces { paths: paths(name), elsewhere: name == "running" };
         let [a, b, c] = [0, 1, 2].map(NodeId);
-        look.answered(a, "a", paths);
-        drop(look.disturb(&instance(3), paths));
-        let under_way = look.disturb(&instance(4), paths);
-        look.answered(b, "b", paths);
-        look.answered(c, "c", paths);
+        look.answered(a, "a", traces);
+        drop(look.disturb(&instance(3), traces));
+        let under_way = look.disturb(&instance(4), traces);
+        look.answered(b, "b", traces);
+        look.answered(c, "c", traces);
         assert!(look.disturbed().is_empty());
         for name in ["a", "b", "c"] {
             fs::write(at(name), "other").expect("it is written");
         }
         drop(under_way);
-        drop(look.disturb(&instance(5), paths));
+        drop(look.disturb(&instance(5), traces));
         let by = |found: &BTreeMap<NodeId, Vec<InstancePath>>, id| {
             found[&id].iter().map(|other| other.name().to_string()).collect::<Vec<_>>()
         };
@@ -172,10 +186,18 @@ mod tests {
         assert_eq!([a, b, c].map(|id| by(&found, id).concat()), ["345", "45", "45"]);
         // Another instance that says what it manages has changed one of them.
         assert!(look.disturbed().contains_key(&b));
-        look.changed_openly(NodeId(9), || paths(b, "b"));
+        look.changed_openly(NodeId(9), || paths("b"));
         assert!(!look.disturbed().contains_key(&b));
         // It was set again.
-        look.answered(c, "c", paths);
+        look.answered(c, "c", traces);
         assert!(!look.disturbed().contains_key(&c));
+        // What has a state elsewhere shows nothing at a path.
+        let running = NodeId(6);
+        look.answered(running, "running", traces);
+        assert!(!look.disturbed().contains_key(&running));
+        drop(look.disturb(&instance(7), traces));
+        assert_eq!(by(&look.disturbed(), running), ["7"]);
+        look.forget(running);
+        assert!(!look.disturbed().contains_key(&running));
     }
 }

@@ -108,6 +108,12 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Returns whether an instance with this desired state has a state that does not show at the paths of its claims, such as that
+    /// of the running system, and that is cheap to test. It is tested again at the end of a run in which others could change it.
+    fn has_state_elsewhere(&self, _cx: &Context, _input: &Plain) -> bool {
+        false
+    }
+
     /// The paths that an instance with this desired state reads from, as it states them: those of its claims, and programs
     /// that lie beside the document.
     fn reads(&self, input: &Plain) -> Vec<String> {

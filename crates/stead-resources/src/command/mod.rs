@@ -165,6 +165,10 @@ fn program_of(command: &Value) -> Option<&str> {
 
 impl Provider for Command {
     /// Without a command 'get', what the others printed is the state, and they do not run again.
+    fn has_state_elsewhere(&self, _cx: &Context, input: &Plain) -> bool {
+        [Properties::TEST, Properties::CREATES].iter().any(|guard| input.expose().get(guard).is_some())
+    }
+
     fn get_tells_all(&self) -> bool {
         false
     }

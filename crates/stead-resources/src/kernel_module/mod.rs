@@ -61,6 +61,10 @@ struct Modules {
 }
 
 impl Provider for Modules {
+    fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
+        cx.manages_running_system() && input.expose().get(Properties::LOADED).is_some()
+    }
+
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, Properties::NAME).unwrap_or_default().replace('-', "_");
         reply::states(

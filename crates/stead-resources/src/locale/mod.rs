@@ -59,6 +59,10 @@ struct Locales {
 }
 
 impl Provider for Locales {
+    fn has_state_elsewhere(&self, _cx: &Context, _input: &Plain) -> bool {
+        true
+    }
+
     fn states(&self, _cx: &Context, input: &Plain) -> Vec<Statement> {
         let variables = input.expose().get(Properties::VARIABLES).and_then(Value::as_object);
         let state = |(name, locale): (&String, &Value)| Statement {

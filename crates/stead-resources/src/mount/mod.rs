@@ -136,6 +136,10 @@ fn helpers(fstype: &str) -> &'static [&'static str] {
 }
 
 impl Provider for Mounts {
+    fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
+        cx.manages_running_system() && input.expose().get(Properties::STATE).is_some()
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

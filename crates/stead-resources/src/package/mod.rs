@@ -166,6 +166,10 @@ impl Packages {
 }
 
 impl Provider for Packages {
+    fn has_state_elsewhere(&self, _cx: &Context, _input: &Plain) -> bool {
+        true
+    }
+
     fn test_cost(&self, desired: &Value) -> Cost {
         // Only the package lists know which version that is, and a program asks them.
         let is_latest = desired.get(Properties::VERSION).and_then(Value::as_str) == Some("latest");

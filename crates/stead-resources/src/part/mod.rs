@@ -202,6 +202,12 @@ impl<P: Part> Parts<P> {
 }
 
 impl<P: Part> Provider for Parts<P> {
+    /// That of a part without claims is in a file whose path is not known before.
+    fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
+        let live = || read::<P::Stated<'_>>(input).is_ok_and(|stated| stated.live(cx).is_some());
+        P::claims(input.expose()).is_none() || live()
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<P::Stated<'_>>(input).map(|_| ())
     }

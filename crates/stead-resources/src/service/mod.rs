@@ -185,6 +185,11 @@ struct Start {
 }
 
 impl Provider for Services {
+    /// Whether it was to be restarted is known only once.
+    fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
+        is_live(cx) && input.expose().get(Properties::RESTARTED) != Some(&Value::Bool(true))
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }

@@ -106,6 +106,10 @@ struct Timers {
 }
 
 impl Provider for Timers {
+    fn has_state_elsewhere(&self, cx: &Context, _input: &Plain) -> bool {
+        is_live(cx)
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }
