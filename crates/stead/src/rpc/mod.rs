@@ -192,11 +192,14 @@ impl<P: Protocol> Server<P> {
         }
     }
 
-    /// Cancels what is under way, and answers what was not begun.
+    /// Cancels what is under way, and answers what was not begun: in one step, so that nobody sees an end without the answers.
     fn end(&self) {
-        for one in self.change(Schedule::end) {
-            self.tell(&one, Err(cancelled(&one)));
-        }
+        self.change(|schedule| {
+            for one in schedule.end() {
+                let line = line_of::<P>(&one, Err(cancelled(&one)));
+                schedule.answered(&one, line, false);
+            }
+        });
     }
 
     /// Cancels what is under way once this process is to end.
@@ -218,7 +221,7 @@ impl<P: Protocol> Server<P> {
             let line = loop {
                 match schedule.next_line() {
                     Some(line) => break line,
-                    None if schedule.ends && !schedule.is_running() => return,
+                    None if schedule.ends && !schedule.has_requests() => return,
                     None => schedule = self.changed.wait(schedule).unwrap_or_else(PoisonError::into_inner),
                 }
             };
@@ -333,9 +336,8 @@ impl<P: Protocol> Server<P> {
 
     /// Has the answer to a request written that was taken out.
     fn tell(&self, request: &UnderWay, result: Result<Json, Problem>) {
-        let is_awaited = P::ANSWERS_CANCELLED || !request.is_cancelled;
         let is_result = result.is_ok();
-        let line = is_awaited.then(|| answer(Some(&request.id), result));
+        let line = line_of::<P>(request, result);
         self.change(|schedule| schedule.answered(request, line, is_result));
     }
 
@@ -358,6 +360,11 @@ impl Read for Requests {
         let mut input = io::stdin();
         if self.notice.comes_before(&input) { Ok(0) } else { input.read(into) }
     }
+}
+
+/// The answer to a request; `None` where nobody waits for it.
+fn line_of<P: Protocol>(request: &UnderWay, result: Result<Json, Problem>) -> Option<String> {
+    (P::ANSWERS_CANCELLED || !request.is_cancelled).then(|| answer(Some(&request.id), result))
 }
 
 /// The answer to a line that is not a request.

@@ -283,6 +283,11 @@ impl<C> Schedule<C> {
         self.bytes -= bytes;
     }
 
+    /// Returns whether any request has an answer that is not written.
+    pub(super) fn has_requests(&self) -> bool {
+        self.requests > 0
+    }
+
     /// Returns whether anything is carried out.
     pub(super) fn is_running(&self) -> bool {
         self.running > 0
