@@ -73,6 +73,8 @@ pub struct Call {
 /// How much of the state of an instance is read by anybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wanted {
+    /// Nothing but the answer of the method that was asked for: no state is read besides.
+    Answer,
     /// Nothing, where a test finds it in its desired state: a resource need not report it.
     Verdict,
     /// The state as the operation reports it.
@@ -277,7 +279,7 @@ pub struct Response {
     /// The desired state of an instance whose resource was found when it was called, with its secrets sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Arc<Value>>,
-    /// The part of a change that was made that is not known, and why, in a sentence.
+    /// The state that could not be read, or the part of a change that was made that is not known, and why, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
@@ -453,6 +455,12 @@ impl Failure {
     /// Returns whether something is missing or in the way, such as a program that is not there.
     pub fn is_blocked(&self) -> bool {
         matches!(self.kind, FailureKind::Blocked | FailureKind::Start)
+    }
+
+    /// Returns whether a look at a state that ends like this leaves it unknown: the resource was asked, and had no state to tell.
+    pub fn leaves_state_unknown(&self) -> bool {
+        use FailureKind::{Deadline, Exit, OutputLimit, Protocol, Signal, System};
+        matches!(self.kind, Exit(_) | Signal(_) | Deadline | OutputLimit | Protocol | System)
     }
 
     /// Tells failures that can be otherwise once something else was changed.

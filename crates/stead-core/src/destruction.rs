@@ -138,7 +138,7 @@ impl Effects {
 }
 
 /// Returns whether properties, as they are stated, allow that something is removed which is there: the instance is to be absent,
-/// or to make room for itself. An expression may come to anything.
+/// also in the words of PowerShell, or to make room for itself. An expression may come to anything.
 pub fn may_destroy(stated: &Value) -> bool {
     const MAKES_ROOM: [&str; 6] = ["force", "recurse", "purge", "_purge", "removeHome", "_exist"];
     let allows = |name: &&str| match stated.get(name) {
@@ -146,7 +146,12 @@ pub fn may_destroy(stated: &Value) -> bool {
         Some(Value::Bool(stated)) => *stated == (*name != "_exist"),
         Some(_) => true,
     };
-    MAKES_ROOM.iter().any(allows)
+    let ensures = |(name, value): (&String, &Value)| {
+        let is_open =
+            !matches!(value, Value::String(word) if !word.eq_ignore_ascii_case("Absent") && !word.starts_with('['));
+        name.eq_ignore_ascii_case("Ensure") && is_open
+    };
+    MAKES_ROOM.iter().any(allows) || stated.as_object().is_some_and(|stated| stated.iter().any(ensures))
 }
 
 /// Items up to a limit, and how many there are besides.

@@ -82,6 +82,42 @@ pub fn exists(state: &Object) -> bool {
     state.get(EXIST).and_then(Value::as_bool).unwrap_or(true)
 }
 
+/// How the states of a resource say whether the instance exists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Existence {
+    /// By `_exist` alone.
+    #[default]
+    Exist,
+    /// By the property `Ensure` as well, as resources of PowerShell do: what is `Absent` is not there. Neither has a case.
+    Ensure,
+}
+
+impl Existence {
+    /// Returns whether a state says that the instance exists; it does unless it says otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use serde_json::json;
+    /// use stead_core::diff::Existence;
+    /// use stead_core::value::Value;
+    ///
+    /// let state = Value::from(json!({ "Key": "a", "ensure": "absent" }));
+    /// let state = state.as_object().ok_or("it is an object")?;
+    /// assert!(Existence::Exist.holds(state));
+    /// assert!(!Existence::Ensure.holds(state));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn holds(self, state: &Object) -> bool {
+        exists(state) && (self == Self::Exist || !is_ensured_absent(state))
+    }
+}
+
+/// Returns whether a state, desired or actual, has `Ensure: Absent`.
+pub fn is_ensured_absent(state: &Object) -> bool {
+    let mut ensured = state.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Ensure"));
+    ensured.any(|(_, value)| value.as_str().is_some_and(|word| word.eq_ignore_ascii_case("Absent")))
+}
+
 /// Returns whether the actual value has everything that the desired one names.
 pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
     matches(desired, actual, rules.shape(), rules)

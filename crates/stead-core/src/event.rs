@@ -251,6 +251,8 @@ pub enum Approach {
     Converge,
     /// The operation is carried out as asked, as when one resource is called directly.
     Direct,
+    /// The operation is the one method of that name, as far as the resource has it: no state is read before or after it.
+    Alone,
 }
 
 impl Mode {
@@ -274,6 +276,12 @@ impl Mode {
     #[must_use]
     pub const fn direct(operation: Operation, execution: Execution) -> Self {
         Self { operation, execution, verification: Verify::Lenient, approach: Approach::Direct }
+    }
+
+    /// Call one method, of which the answer is all that is asked for.
+    #[must_use]
+    pub const fn alone(operation: Operation) -> Self {
+        Self { approach: Approach::Alone, ..Self::direct(operation, Execution::Actual) }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::call::{
     Response, Tested, Verification, Wanted, invalid_restarts, restarts,
 };
 use crate::destruction::{Effect, Effects};
-use crate::diff::{Rules, absence, differing, exists, overlaid};
+use crate::diff::{Existence, Rules, absence, differing, exists, overlaid};
 use crate::event::{Approach, Mode};
 use crate::export::escaped;
 use crate::manifest::{Capabilities, Implementation, Manifest};
@@ -27,7 +27,7 @@ pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
     let capabilities = &manifest.capabilities;
     let tests_first = manifest.promises.cheap_test && capabilities.test;
     let says_itself = match mode.execution {
-        _ if mode.approach == Approach::Direct => true,
+        _ if mode.approach != Approach::Converge => true,
         _ if tests_first => false,
         Execution::Actual => capabilities.implements_pretest,
         Execution::WhatIf if deletes(capabilities, desired) => capabilities.delete_what_if,
@@ -261,17 +261,19 @@ impl<'a> Planner<'a> {
         if let Some(pending) = self.pending.take() {
             return Ok(done(Outcome::Pending(Box::new(pending)), None));
         }
-        match self.call.operation {
+        let step = match self.call.operation {
             Operation::Get => self.get(),
             Operation::Test => self.test(),
             Operation::Set => self.change(),
             Operation::Delete => self.remove(),
             Operation::Export => self.export(),
-        }
+        };
+        step.map(|step| self.with_effect(step))
     }
 
     /// Takes in the outcome of a method, and returns what is to be warned of. A failure is that of the operation, but where
-    /// something was changed before: that is reported, with what is not known of it.
+    /// something was changed before: that is reported, with what is not known of it. A state that cannot be read is unknown
+    /// where something else is asked for, and takes nothing away from that.
     pub fn observe(&mut self, answer: Result<Reply, Failure>) -> Result<Option<String>, Failure> {
         let failure = match answer {
             Ok(Reply::Set(mut reply)) => {
@@ -287,6 +289,9 @@ impl<'a> Planner<'a> {
             }
             Err(failure) => failure,
         };
+        if failure.leaves_state_unknown() && self.goes_on_unread() {
+            return Ok(Some(format!("the state is unknown: {}", failure.message)));
+        }
         let made = match (&self.set, &self.deleted) {
             _ if self.call.execution == Execution::WhatIf => return Err(failure),
             (Some(_), _) => "the set was made",
@@ -299,6 +304,20 @@ impl<'a> Planner<'a> {
         };
         self.unknown = Some(unknown);
         Ok(Some(format!("{made}, but {words}: {}", failure.message)))
+    }
+
+    /// Goes on without the state that was to be read, and returns whether that can be done: before a change, and where the
+    /// resource has given its verdict.
+    fn goes_on_unread(&mut self) -> bool {
+        let is_before_change = self.call.operation == Operation::Set && self.lacks_before() && self.set.is_none();
+        match (self.stage, &mut self.test) {
+            (Stage::Before, _) if is_before_change => self.before = Some(Reading::default()),
+            (Stage::Test, Some(TestReply { actual: unread @ None, in_desired_state: Some(_), .. })) => {
+                *unread = Some(Reading::default());
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn take(&mut self, reply: Reply) {
@@ -354,9 +373,13 @@ impl<'a> Planner<'a> {
             let own = self.capabilities().test;
             return if own { Ok(Err(PlannerStep::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
-        if self.call.wanted == Wanted::Verdict && reply.in_desired_state == Some(true) {
-            let desired = || Reading { state: Arc::clone(&self.call.desired), metadata: None };
-            reply.actual.get_or_insert_with(desired);
+        match (self.call.wanted, reply.in_desired_state) {
+            (Wanted::Verdict | Wanted::Answer, Some(true)) => {
+                let desired = || Reading { state: Arc::clone(&self.call.desired), metadata: None };
+                reply.actual.get_or_insert_with(desired);
+            }
+            (Wanted::Answer, Some(false)) => drop(reply.actual.get_or_insert_default()),
+            _ => {}
         }
         let Some(Reading { state, metadata }) = reply.actual.take() else {
             self.test = Some(reply);
@@ -422,9 +445,14 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
-    /// Returns whether the state before needs to be read: it is not known, and the resource can report it.
+    /// Returns whether the state before needs to be read: it is not known, somebody asks for it, and the resource can report it.
     fn lacks_before(&self) -> bool {
-        self.before.is_none() && self.capabilities().get
+        self.before.is_none() && self.reads_states()
+    }
+
+    /// Returns whether states are read besides what the resource reports by itself.
+    fn reads_states(&self) -> bool {
+        self.capabilities().get && self.call.wanted != Wanted::Answer
     }
 
     fn really_set(&mut self) -> Planned {
@@ -432,7 +460,7 @@ impl<'a> Planner<'a> {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(PlannerStep::Invoke(Method::Set(Execution::Actual))) };
-        if self.unknown == Some(Unknown::State) {
+        if self.unknown == Some(Unknown::State) || self.call.wanted == Wanted::Answer {
             return Ok(self.blindly_set());
         }
         if let Some(after) = reply.after.take() {
@@ -508,7 +536,7 @@ impl<'a> Planner<'a> {
         if self.deleted.is_none() {
             return Ok(PlannerStep::Invoke(Method::Delete(Execution::Actual)));
         }
-        if !self.capabilities().get || self.unknown == Some(Unknown::State) {
+        if !self.reads_states() || self.unknown == Some(Unknown::State) {
             return Ok(self.blindly_set());
         }
         let Some(after) = self.after.take() else { return self.read(Stage::After) };
@@ -568,9 +596,44 @@ impl<'a> Planner<'a> {
             None if tested.in_desired_state => Arc::clone(&before),
             None => overlaid(&before, self.desired, &self.rules).into(),
         };
-        let changed = (!tested.in_desired_state).then_some(tested.differing);
+        // Where the state is unknown, the verdict alone tells that something changes.
+        let named = |names: Vec<String>| if names.is_empty() { changes_between(&before, &after) } else { names };
+        let changed = (!tested.in_desired_state).then(|| named(tested.differing));
         let changed = Changed { changed, ..unchanged(before, after) };
         Ok(done(Outcome::Changed(Box::new(changed)), metadata))
+    }
+
+    /// Adds what the states alone do not tell of a resource of PowerShell: whether an instance is created or removed, and the state
+    /// that a set comes to, whose names may be written otherwise than those of the desired one.
+    fn with_effect(&self, mut step: PlannerStep) -> PlannerStep {
+        let PlannerStep::Done(response) = &mut step else { return step };
+        match &mut response.outcome {
+            Outcome::Changed(changed) if changed.effects.effect.is_none() => {
+                changed.effects.effect = self.effect(&changed.before, &changed.after);
+            }
+            Outcome::Tested(tested)
+                if !tested.in_desired_state && tested.predicted.is_none() && self.call.manifest.is_powershell() =>
+            {
+                let after = Arc::new(overlaid(&tested.actual, self.desired, &self.rules));
+                let effect = self.effect(&tested.actual, self.desired);
+                let effects = Effects { effect, ..Effects::default() };
+                let prediction = Prediction { after, effects, words: Vec::new(), once: Vec::new() };
+                Arc::make_mut(tested).predicted = Some(Box::new(prediction));
+            }
+            _ => {}
+        }
+        step
+    }
+
+    fn effect(&self, before: &Value, after: &Value) -> Option<Effect> {
+        let existence = self.call.manifest.existence;
+        let is_there = |state: &Value| state.as_object().is_none_or(|state| existence.holds(state));
+        match (existence, is_there(before), is_there(after)) {
+            (Existence::Exist, ..) => None,
+            (Existence::Ensure, false, true) => Some(Effect::Create),
+            (Existence::Ensure, true, false) => Some(Effect::Remove),
+            (Existence::Ensure, ..) => None,
+        }
     }
 
     /// Removes the instance without a look. In what-if a resource that cannot say what it would do is not called at all.

@@ -115,6 +115,17 @@ enum Before {
 }
 
 impl Before {
+    /// The effect on the instance that was stated for the set.
+    fn effect(&self) -> Option<Effect> {
+        match self {
+            Self::Test(tested) => tested.predicted.as_ref()?.effects.effect,
+            Self::Set(response) => match &response.outcome {
+                Outcome::Changed(changed) => changed.effects.effect,
+                _ => None,
+            },
+        }
+    }
+
     fn state(&self) -> Option<&Value> {
         match self {
             Self::Test(tested) => Some(&tested.actual),
@@ -571,7 +582,9 @@ impl Record {
     /// where it has none, by the states. Of a drifted instance, what a set would do.
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
-            (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
+            (Status::Changed, ..) if let Some((before, after)) = self.net_change() => {
+                Some(between(before, after)).filter(|effect| *effect != Effect::Change).or_else(|| self.first_effect())
+            }
             (Status::Changed, Some(changed), ..) => Some(changed.effect()),
             // It acts upon what others change.
             (Status::Changed, None, Some(tested), _) if tested.in_desired_state && self.sets == 0 => {
@@ -583,6 +596,14 @@ impl Record {
             }
             _ => None,
         }
+    }
+
+    /// Of what was run again: whether the first run found that it is to be created or removed, in words that its states do not
+    /// have.
+    fn first_effect(&self) -> Option<Effect> {
+        let stated = self.earlier.as_ref().and_then(|earlier| earlier.first.as_ref()?.effect());
+        let is_other = |effect: &Effect| matches!(effect, Effect::Create | Effect::Remove);
+        Some(stated.filter(is_other).unwrap_or(Effect::Change))
     }
 
     /// Returns whether it changed.

@@ -62,6 +62,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
             for (tested, wanted) in [
                 (None, Wanted::Reported),
                 (None, Wanted::Verdict),
+                (None, Wanted::Answer),
                 (Some(true), Wanted::Reported),
                 (Some(false), Wanted::All),
             ] {
@@ -136,6 +137,50 @@ fn a_change_that_was_made_is_reported_whatever_fails_afterwards() {
     assert!(lost.is_empty(), "{} changes are lost, the first with {:?}", lost.len(), lost.first());
 }
 
+/// A look that fails takes nothing away from a set, nor from a verdict.
+#[test]
+fn a_state_that_cannot_be_read_is_unknown() {
+    let mut unread = 0;
+    for bits in 0..1 << 10 {
+        let manifest = Arc::new(manifest(bits));
+        for call in [Operation::Test, Operation::Set].into_iter().flat_map(|operation| calls(&manifest, operation)) {
+            let ended = |can_read: bool| {
+                let mut planner = Planner::new(&call, &call.desired, Rules::default());
+                let mut methods = Vec::new();
+                loop {
+                    match planner.step() {
+                        Ok(PlannerStep::Invoke(method)) => {
+                            let fails = method == Method::Get && !can_read;
+                            methods.extend((!matches!(method, Method::Get | Method::Test)).then_some(method));
+                            let answered = if fails { Err(unreadable()) } else { Ok(decided(method)) };
+                            if planner.observe(answered).is_err() {
+                                return (methods, false);
+                            }
+                        }
+                        Ok(PlannerStep::Done(_)) => return (methods, true),
+                        Err(_) => return (methods, false),
+                    }
+                }
+            };
+            let ((methods, worked), (blind_methods, blind_worked)) = (ended(true), ended(false));
+            let judges = manifest.capabilities.test || call.operation == Operation::Set && !methods.is_empty();
+            if worked && judges {
+                unread += 1;
+                assert!(blind_worked && methods.iter().all(|method| blind_methods.contains(method)), "{call:?}");
+            }
+        }
+    }
+    assert!(unread > 1000, "{unread} operations are told apart");
+}
+
+/// An answer with a verdict and no state.
+fn decided(method: Method) -> Reply {
+    match method {
+        Method::Test => Reply::Test { in_desired_state: Some(false), actual: None, differing: None, predicted: None },
+        _ => answer(method, Answers::Terse),
+    }
+}
+
 fn unreadable() -> Failure {
     Failure::new(FailureKind::Protocol, "it is not JSON")
 }
@@ -167,6 +212,8 @@ fn assert_allowed(call: &Call, method: Method) {
         Method::Export => has.export,
     };
     assert!(named, "{method:?} is not in {has:?}");
+    let sets = call.operation == Operation::Set && call.execution == Execution::Actual;
+    assert!(!sets || method != Method::Get || call.wanted != Wanted::Answer, "nobody asks for a state");
     let acts = matches!(method, Method::Set(Execution::Actual) | Method::Delete(Execution::Actual));
     let may_act = call.execution == Execution::Actual && call.operation.may_change();
     assert!(!acts || may_act, "{method:?} in {:?} {:?}", call.operation, call.execution);

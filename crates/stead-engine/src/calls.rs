@@ -236,7 +236,7 @@ impl Calls for SessionCalls {
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
-        let verdict_suffices = call.wanted == Wanted::Verdict;
+        let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
         let usual = self.contexts.of(call.instance.node());
         let changes = call.operation.may_change() && call.execution == Execution::Actual;
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };

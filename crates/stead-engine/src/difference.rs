@@ -11,7 +11,7 @@ use stead_core::event::Status;
 use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_core::value::{Value, pointer};
+use stead_core::value::{Object, Value, pointer};
 use stead_resources::{BuiltIn, builtin_of};
 
 /// The differences between before and after, or between the actual and the desired state.
@@ -64,7 +64,12 @@ impl Difference {
     /// Compares two states. Besides the properties that the resource names, those in `shown` are kept where they have another
     /// value.
     fn between((effect, shown): (Effect, &[&str]), before: &Value, after: &Value, named: Option<&[String]>) -> Self {
-        let known_before = if is_new(effect) { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
+        let known_before = match before {
+            _ if is_new(effect) => Cow::Owned(identity(before)),
+            // It is not known.
+            Value::Null if after.as_object().is_some() => Cow::Owned(Value::Object(Object::new())),
+            _ => Cow::Borrowed(before),
+        };
         let mut properties = changes(&known_before, after);
         let is_shown = |change: &Change| {
             let property = pointer::steps(&change.path).next().unwrap_or_default();

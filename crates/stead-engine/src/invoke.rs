@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Operation, Outcome, Restart};
+use stead_core::call::{Operation, Outcome, Restart};
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::event::Mode;
 use stead_core::id::TypeName;
@@ -197,7 +197,7 @@ impl ResourceCall {
     }
 
     fn answer(&self, operation: Operation, desired: Value) -> Result<Record, InvokeError> {
-        let plan = Plan::new(Mode::direct(operation, Execution::Actual), NonZeroUsize::MIN);
+        let plan = Plan::new(Mode::alone(operation), NonZeroUsize::MIN);
         let (record, sources) = self.attempt(desired, plan).map_err(Refusal::from)?;
         let id = record.failure().and_then(|failure| failure.error_id.clone());
         carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, id))

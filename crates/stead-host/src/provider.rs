@@ -328,8 +328,8 @@ pub struct Context {
     /// For a set: the test that led to it found no instance. That was a moment ago: the set must be correct even if it is
     /// no longer true.
     pub found_absent: bool,
-    /// For a test: nobody reads the state of an instance that is in its desired state. A resource that says so may leave it
-    /// out.
+    /// For a test: nobody reads the state of an instance that is in its desired state. For a set: nobody reads the state after
+    /// it, but for the restarts in it. A resource may leave it out.
     pub verdict_suffices: bool,
     /// True if the method may change something, so that its program gets time to end when it is cancelled.
     pub changes: bool,

@@ -93,6 +93,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
         wanted: match json["wanted"].as_str() {
             Some("verdict") => Wanted::Verdict,
             Some("all") => Wanted::All,
+            Some("answer") => Wanted::Answer,
             _ => Wanted::Reported,
         },
     }
@@ -226,7 +227,10 @@ impl Scripted {
         }
         if let Some(fail) = answer.get("fail") {
             let text = |name: &str| fail[name].as_str().map(str::to_owned);
-            let kind = FailureKind::Exit(fail["exit"].as_i64().unwrap_or(1).try_into().unwrap());
+            let kind = match fail["kind"].as_str() {
+                Some("start") => FailureKind::Start,
+                _ => FailureKind::Exit(fail["exit"].as_i64().unwrap_or(1).try_into().unwrap()),
+            };
             let message = text("message").unwrap_or_default();
             return Err(Failure { property: text("property"), ..Failure::new(kind, message) });
         }

@@ -304,6 +304,9 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     if let Some(secrets) = secrets_schema(&resource.properties) {
         content["secrets"] = secrets;
     }
+    if resource.ensures() {
+        content["ensures"] = true.into();
+    }
     json!({
         "type": format!("{}/{}", module.name, resource.name),
         "kind": if resource.kind == DefinitionKind::Composite { "importer" } else { "resource" },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::text::LineColumn;
-use crate::types::Property;
+use crate::types::{Property, Rule, Type};
 
 /// The kind of source that a resource is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -43,6 +43,18 @@ pub struct Resource {
     pub properties: Vec<Property>,
     /// The methods that can be called besides get, test and set.
     pub methods: Methods,
+}
+
+impl Resource {
+    /// Returns whether its property `Ensure` says whether an instance exists: it can be `Absent`.
+    pub fn ensures(&self) -> bool {
+        let is_absent = |word: &String| word.eq_ignore_ascii_case("Absent");
+        let mut ensures = self.properties.iter().filter(|property| property.name.eq_ignore_ascii_case("Ensure"));
+        ensures.any(|property| match &property.ty {
+            Type::Enumeration(enumeration) => enumeration.members.iter().any(|(name, _)| is_absent(name)),
+            _ => property.rules.iter().any(|rule| matches!(rule, Rule::OneOf(words) if words.iter().any(is_absent))),
+        })
+    }
 }
 
 /// Methods that a class may have besides get, test and set.

@@ -1,9 +1,9 @@
 //! Cases of `corpus/cli`: commands, what they print, and their exit codes.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::{env, fs};
 
 use stead_testkit::{Case, Computed, Suite, main as run_suites};
 
@@ -70,25 +70,48 @@ fn session(case: &Case) -> Result<Computed, String> {
         stead_testkit::skip(&case.name, &format!("there is no program '{missing}'"));
         return Ok(vec![("session", case.section("session").to_owned())]);
     }
+    // The folder of PowerShell is searched only where a case needs it: others show what is done without.
+    let powershell = if names(case, "pwsh") { powershell() } else { None };
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
-    let shown = commands.map(|line| run(line, folder.path(), aside.path())).collect::<Result<String, String>>()?;
+    let shown = commands
+        .map(|line| run(line, folder.path(), aside.path(), powershell.as_deref()))
+        .collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
 }
 
 /// The first of the programs that a case needs and that is not there.
 fn missing_program(case: &Case) -> Option<&str> {
+    let is_missing = |name: &&str| match *name {
+        "pwsh" => powershell().is_none(),
+        name => !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists()),
+    };
+    programs(case).find(is_missing)
+}
+
+fn programs(case: &Case) -> impl Iterator<Item = &str> {
     let programs = if case.has("programs") { case.section("programs") } else { "" };
-    let is_missing = |name: &&str| !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists());
-    programs.split_whitespace().find(is_missing)
+    programs.split_whitespace()
+}
+
+fn names(case: &Case, program: &str) -> bool {
+    programs(case).any(|name| name == program)
+}
+
+/// The folder of PowerShell, wherever the `PATH` of the tests has it.
+fn powershell() -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).find(|folder| folder.join("pwsh").is_file())
 }
 
 fn temporary() -> Result<tempfile::TempDir, String> {
     tempfile::tempdir().map_err(|error| error.to_string())
 }
 
-fn run(line: &str, folder: &Path, aside: &Path) -> Result<String, String> {
+fn run(line: &str, folder: &Path, aside: &Path, powershell: Option<&Path>) -> Result<String, String> {
     let directory = Path::new(PROGRAM).parent().ok_or("the program has no folder")?;
-    let path = format!("{}:{}:/usr/bin:/bin", aside.display(), directory.display());
+    let mut path = format!("{}:{}:/usr/bin:/bin", aside.display(), directory.display());
+    if let Some(powershell) = powershell {
+        path += &format!(":{}", powershell.display());
+    }
     let output = Command::new("/bin/sh")
         .args(["-c", &format!("{{ {} ; }} 2>&1", line.trim_start_matches("$ "))])
         .current_dir(folder)

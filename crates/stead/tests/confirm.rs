@@ -126,6 +126,46 @@ fn nothing_is_asked_without_a_terminal() {
     assert!(!is_there(&folder, "gone.txt"));
 }
 
+/// A resource of PowerShell that keeps a file, and says by `Ensure` whether it is there.
+const ENSURES: [(&str, &str); 3] = [
+    ("modules/Keep/Keep.psd1", "@{ RootModule = 'Keep.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Keep' }"),
+    (
+        "modules/Keep/Keep.psm1",
+        "enum Ensure { Absent; Present }
+[DscResource()] class Keep {
+    [DscProperty(Key)] [string] $Path
+    [DscProperty()] [Ensure] $Ensure = 'Present'
+    [Keep] Get() {
+        $is = if (Test-Path $this.Path) { 'Present' } else { 'Absent' }
+        return [Keep] @{ Path = $this.Path; Ensure = $is }
+    }
+    [bool] Test() { return $this.Get().Ensure -eq $this.Ensure }
+    [void] Set() { Remove-Item $this.Path }
+}",
+    ),
+    ("d.yaml", "resources: [{name: gone, type: Keep/Keep, properties: {Path: HERE/gone.txt, ensure: absent}}]\n"),
+];
+
+#[test]
+fn what_powershell_would_remove_is_asked_for() {
+    if !std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|path| path.join("pwsh").is_file()) {
+        return stead_testkit::skip("what_powershell_would_remove_is_asked_for", "pwsh is not on the PATH");
+    }
+    for (answer, is_kept) in [("n\n", true), ("y\n", false)] {
+        let folder = folder("");
+        fs::create_dir_all(folder.path().join("modules/Keep")).unwrap();
+        for (name, text) in ENSURES {
+            let text = text.replace("HERE", &folder.path().display().to_string());
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut command = command(&folder, &[]);
+        command.env("PSModulePath", folder.path().join("modules"));
+        let (screen, _) = AtTerminal::run(command).types(answer).ends();
+        assert!(screen.contains("- Keep/Keep 'gone'  to be removed") && screen.contains(QUESTION), "{screen}");
+        assert_eq!(is_there(&folder, "gone.txt"), is_kept, "{screen}");
+    }
+}
+
 #[test]
 fn what_may_be_removed_is_asked_for_too() {
     for (answer, is_kept) in [("n\n", true), ("y\n", false)] {

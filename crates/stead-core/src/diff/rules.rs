@@ -10,6 +10,8 @@ pub enum Case {
     /// They differ.
     #[default]
     Exact,
+    /// They are the same in names of properties, and differ in values.
+    IgnoredInNames,
     /// They are the same, in values and in names of properties.
     Ignored,
 }
@@ -58,7 +60,7 @@ impl<'a> Rules<'a> {
     pub(super) fn entry<'v>(&self, members: &'v Object, name: &str) -> Option<(&'v String, &'v Value)> {
         members.get_key_value(name).or_else(|| match self.case {
             Case::Exact => None,
-            Case::Ignored => {
+            Case::IgnoredInNames | Case::Ignored => {
                 let name = name.to_lowercase();
                 members.iter().find(|(key, _)| key.to_lowercase() == name)
             }

@@ -10,7 +10,7 @@ pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => Exactly::of(one) == Exactly::of(other),
         (Value::String(one), Value::String(other)) => match case {
-            Case::Exact => one == other,
+            Case::Exact | Case::IgnoredInNames => one == other,
             Case::Ignored => one == other || one.to_lowercase() == other.to_lowercase(),
         },
         _ => one == other,
@@ -55,8 +55,9 @@ pub(super) fn key(value: &Value, case: Case) -> Option<String> {
             format!("[{}]", keys.join(","))
         }
         Value::Object(members) => {
+            let names = if case == Case::Exact { Case::Exact } else { Case::Ignored };
             let member =
-                |(name, value): (&String, &Value)| Some(format!("{}:{}", string_key(name, case), key(value, case)?));
+                |(name, value): (&String, &Value)| Some(format!("{}:{}", string_key(name, names), key(value, case)?));
             let mut keys = members.iter().map(member).collect::<Option<Vec<_>>>()?;
             keys.sort_unstable();
             format!("{{{}}}", keys.join(","))
@@ -68,7 +69,7 @@ pub(super) fn key(value: &Value, case: Case) -> Option<String> {
 /// The length in front keeps text from looking like anything else.
 fn string_key(text: &str, case: Case) -> String {
     let text = match case {
-        Case::Exact => std::borrow::Cow::Borrowed(text),
+        Case::Exact | Case::IgnoredInNames => std::borrow::Cow::Borrowed(text),
         Case::Ignored => std::borrow::Cow::Owned(text.to_lowercase()),
     };
     let mut key = String::with_capacity(text.len() + 4);

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::diff::Existence;
 use crate::document::SecurityContext;
 use crate::id::TypeName;
 use crate::wait::Wait;
@@ -129,6 +130,8 @@ pub struct Manifest<I = Implementation> {
     pub reconcile_wait: Option<Wait>,
     /// Its properties whose values are secret however they are stated.
     pub secrets: Vec<SecretProperty>,
+    /// How its states say whether an instance exists.
+    pub existence: Existence,
     /// Where its schema says that values are secret; `None` where it does not, or only a program knows the schema.
     pub secret_places: Option<Arc<SecretPlaces>>,
     /// How it is carried out.
@@ -154,6 +157,7 @@ impl<I> Manifest<I> {
             security: OperationSecurity::default(),
             reconcile_wait: None,
             secrets: Vec::new(),
+            existence: Existence::default(),
             secret_places: None,
             implementation,
         }
@@ -174,6 +178,7 @@ impl<I> Manifest<I> {
             security: self.security,
             reconcile_wait: self.reconcile_wait,
             secrets: self.secrets,
+            existence: self.existence,
             secret_places: self.secret_places,
             implementation: how(self.implementation),
         }

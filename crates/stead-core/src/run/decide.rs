@@ -190,6 +190,7 @@ impl Run {
             pending: record.pending.clone(),
             metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
             wanted: match operation {
+                _ if mode.approach == Approach::Alone => Wanted::Answer,
                 Operation::Test if mode.execution == Execution::Actual && self.is_dispensable(id) => Wanted::Verdict,
                 _ if self.graph.is_referred(id) => Wanted::All,
                 _ => Wanted::Reported,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
 use stead_core::destruction::Effects;
-use stead_core::diff::Rules;
+use stead_core::diff::{Case, Rules};
 use stead_core::export::{Filter, InvalidFilter};
 use stead_core::manifest::{Implementation, Kind};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
@@ -37,7 +37,8 @@ pub(super) fn is_reserved(name: &str) -> bool {
 
 impl Attempt<'_> {
     pub(super) fn rules(&self) -> Rules<'_> {
-        self.schema.as_deref().map_or_else(Rules::default, |schema| Rules::of_schema(schema.json()))
+        let case = if self.call.manifest.is_powershell() { Case::IgnoredInNames } else { Case::Exact };
+        Rules { case, schema: self.schema.as_deref().map(Schema::json) }
     }
 
     /// Calls a method, and seals what it answers.

@@ -183,6 +183,8 @@ impl Printer {
             Status::Drifted | Status::Changed if run.mode() != Mode::APPLY && run.due(node).is_some() => {
                 format!(": {}", visible(&run.due(node).unwrap_or_default()))
             }
+            // Of what is to be absent nothing else matters.
+            Status::Drifted if run.report().record(node).effect() == Some(Effect::Remove) => String::new(),
             Status::Drifted => match &run.report().record(node).tested {
                 Some(tested) if tested.differing.iter().any(|name| name != "_exist") => {
                     format!(": {}", visible(&tested.differing.join(", ")))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, code};
-use stead_core::diff::{Alteration, Change, exists};
+use stead_core::diff::{Alteration, Change, Existence};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
@@ -166,8 +166,9 @@ fn problem(type_name: &str, failure: &Failure) -> Problem {
 
 fn result(called: &ResourceCall, record: &Record) -> Json {
     let Some(response) = record.response.as_deref() else { return Json::Null };
+    let existence = called.manifest.existence;
     match &response.outcome {
-        Outcome::Got(actual) => object([("exists", is_there(actual).into()), ("actual", plain(actual))]),
+        Outcome::Got(actual) => object([("exists", is_there(actual, existence).into()), ("actual", plain(actual))]),
         Outcome::Tested(tested) => {
             let built_in = builtin_of(&called.manifest);
             let differs = Difference::of_record(record, built_in).filter(|_| !tested.in_desired_state);
@@ -178,7 +179,7 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
             found.extend(unexplained);
             object([
                 ("inDesiredState", tested.in_desired_state.into()),
-                ("exists", is_there(&tested.actual).into()),
+                ("exists", is_there(&tested.actual, existence).into()),
                 ("actual", plain(&tested.actual)),
                 ("differing", found.into()),
             ])
@@ -186,7 +187,7 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
         Outcome::Changed(changed) => object([
             ("before", plain(&changed.before)),
             ("after", plain(&changed.after)),
-            ("exists", is_there(&changed.after).into()),
+            ("exists", is_there(&changed.after, existence).into()),
             ("changed", json!(changed.changed.as_deref().unwrap_or_default())),
             ("messages", changed.what_if_messages().into()),
             ("restartRequired", restarts(&response.restarts)),
@@ -233,8 +234,8 @@ fn is_within(found: &[Json], name: &str) -> bool {
     found.iter().any(|one| property(one) == Some(true))
 }
 
-fn is_there(state: &Value) -> bool {
-    state.as_object().is_none_or(exists)
+fn is_there(state: &Value, existence: Existence) -> bool {
+    state.as_object().is_none_or(|state| existence.holds(state))
 }
 
 /// A value as the protocol has it: where a secret is, only that there is one.

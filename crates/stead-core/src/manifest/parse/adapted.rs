@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use super::Parser;
 use crate::diag::Diagnostic;
+use crate::diff::Existence;
 use crate::id::TypeName;
 use crate::manifest::read::{Unknown, head, plain, present};
 use crate::manifest::{AdaptedManifest, AdaptedResource, Capabilities, Manifest, SecretPlaces, Version, codes, words};
@@ -93,7 +94,10 @@ impl Parser<'_> {
         let described = resource.content.as_ref().and_then(|content| content.get("secrets"));
         let mut schemas = resource.schema.iter().chain(described);
         let secret_places = schemas.find_map(SecretPlaces::of_schema).map(Arc::new);
-        Some(Manifest { secret_places, ..about?.carried_out(|()| resource) })
+        let ensures =
+            resource.content.as_ref().is_some_and(|content| content.get("ensures") == Some(&Json::Bool(true)));
+        let existence = if ensures { Existence::Ensure } else { Existence::Exist };
+        Some(Manifest { secret_places, existence, ..about?.carried_out(|()| resource) })
     }
 
     /// The version of a listed resource. Modules of PowerShell have two to four numbers.
