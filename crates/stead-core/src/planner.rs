@@ -629,10 +629,9 @@ impl<'a> Planner<'a> {
         let existence = self.call.manifest.existence;
         let is_there = |state: &Value| state.as_object().is_none_or(|state| existence.holds(state));
         match (existence, is_there(before), is_there(after)) {
-            (Existence::Exist, ..) => None,
             (Existence::Ensure, false, true) => Some(Effect::Create),
             (Existence::Ensure, true, false) => Some(Effect::Remove),
-            (Existence::Ensure, ..) => None,
+            (Existence::Exist | Existence::Ensure, ..) => None,
         }
     }
 

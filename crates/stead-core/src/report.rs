@@ -583,7 +583,10 @@ impl Record {
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
             (Status::Changed, ..) if let Some((before, after)) = self.net_change() => {
-                Some(between(before, after)).filter(|effect| *effect != Effect::Change).or_else(|| self.first_effect())
+                Some(match between(before, after) {
+                    Effect::Change => self.first_effect(),
+                    told => told,
+                })
             }
             (Status::Changed, Some(changed), ..) => Some(changed.effect()),
             // It acts upon what others change.
@@ -600,10 +603,10 @@ impl Record {
 
     /// Of what was run again: whether the first run found that it is to be created or removed, in words that its states do not
     /// have.
-    fn first_effect(&self) -> Option<Effect> {
+    fn first_effect(&self) -> Effect {
         let stated = self.earlier.as_ref().and_then(|earlier| earlier.first.as_ref()?.effect());
         let is_other = |effect: &Effect| matches!(effect, Effect::Create | Effect::Remove);
-        Some(stated.filter(is_other).unwrap_or(Effect::Change))
+        stated.filter(is_other).unwrap_or(Effect::Change)
     }
 
     /// Returns whether it changed.

@@ -111,12 +111,9 @@ impl Opened<'_> {
 impl Opened<'_> {
     /// The state after a set, where anybody reads it. A restart that was asked for once must not be lost where it cannot be read.
     fn after_set(&mut self, reboot: bool) -> SetReply {
-        let (mut state, unread) = match self.cx.verdict_suffices {
-            true => (Value::Object(Object::new()), None),
-            false => match self.get() {
-                Ok(state) => (state, None),
-                Err(failure) => (Value::Object(Object::new()), Some(failure)),
-            },
+        let (mut state, unread) = match (self.cx.verdict_suffices, Value::Object(Object::new())) {
+            (true, nothing) => (nothing, None),
+            (false, nothing) => self.get().map_or_else(|failure| (nothing, Some(failure)), |state| (state, None)),
         };
         if let (true, Value::Object(members)) = (reboot, &mut state) {
             let name = stead_system::kernel::host_name();

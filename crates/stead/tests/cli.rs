@@ -108,15 +108,14 @@ fn temporary() -> Result<tempfile::TempDir, String> {
 
 fn run(line: &str, folder: &Path, aside: &Path, powershell: Option<&Path>) -> Result<String, String> {
     let directory = Path::new(PROGRAM).parent().ok_or("the program has no folder")?;
-    let mut path = format!("{}:{}:/usr/bin:/bin", aside.display(), directory.display());
-    if let Some(powershell) = powershell {
-        path += &format!(":{}", powershell.display());
-    }
+    let folders = [Some(aside), Some(directory), Some(Path::new("/usr/bin")), Some(Path::new("/bin")), powershell];
+    let path = env::join_paths(folders.into_iter().flatten()).map_err(|error| error.to_string())?;
     let output = Command::new("/bin/sh")
         .args(["-c", &format!("{{ {} ; }} 2>&1", line.trim_start_matches("$ "))])
         .current_dir(folder)
         .env_clear()
-        .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
+        .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8"), ("POWERSHELL_TELEMETRY_OPTOUT", "1")])
+        .env("PATH", path)
         .env("HOME", aside.join("home"))
         .env("STEAD_STATE", aside.join("state"))
         .env("STEAD_RECONCILE", "none")

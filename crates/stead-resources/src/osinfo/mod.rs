@@ -1,6 +1,7 @@
 //! `Microsoft/OSInfo`: what the operating system says of itself.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::declared::Declared as _;
 use crate::input::read;
 use crate::{BuiltIn, NOTHING, with_version};
 
-/// Where distributions describe themselves; the first one that is there counts.
 /// Far more than such a file.
 const MAX_SIZE: u64 = 1 << 20;
 
+/// Where distributions describe themselves; the first one that is there counts.
 const OS_RELEASE: &[&str] = &["/etc/os-release", "/usr/lib/os-release"];
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -40,7 +41,8 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 struct Properties<'a> {
     /// The family of the operating system.
     family: Option<Family>,
-    /// The version of the distribution. A version of numbers has three of them: Debian 12 is '12.0.0'.
+    /// The version of the distribution. A version of numbers has three of them: Debian 12 is '12.0.0'. A test takes '>= 12', '<= 12.5',
+    /// '> 11' and '< 13' as well, which compare the numbers.
     version: Option<&'a str>,
     /// The edition, where the operating system has any.
     edition: Option<&'a str>,
@@ -142,7 +144,36 @@ impl Provider for OsInfo {
 /// The properties that are asked for and different. What a test reports itself is not compared.
 fn differing(desired: &Value, actual: &Object) -> Vec<String> {
     let asked = desired.as_object().into_iter().flatten().filter(|(name, _)| !name.starts_with('_'));
-    asked.filter(|(name, value)| !same(value, actual.get(name))).map(|(name, _)| name.clone()).collect()
+    let is_so = |name: &str, value: &Value| match (name, value) {
+        ("version", Value::String(wanted)) => meets(wanted, text(actual, name)),
+        _ => same(value, actual.get(name)),
+    };
+    asked.filter(|(name, value)| !is_so(name, value)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Returns whether a version is the one that is wanted, or in such an order to it: `>=`, `<=`, `>`, `<` compare numbers, `=` and none
+/// the text.
+fn meets(wanted: &str, version: &str) -> bool {
+    type Holds = fn(Ordering) -> bool;
+    const ORDERS: [(&str, Holds); 4] =
+        [(">=", Ordering::is_ge), ("<=", Ordering::is_le), (">", Ordering::is_gt), ("<", Ordering::is_lt)];
+    let wanted = wanted.trim();
+    match ORDERS.iter().find_map(|(sign, holds)| Some((wanted.strip_prefix(sign)?, holds))) {
+        Some((than, holds)) => order(version, than.trim()).is_some_and(holds),
+        None => wanted.strip_prefix('=').unwrap_or(wanted).trim() == version,
+    }
+}
+
+/// The order of two versions by their numbers, of which a missing one is 0; `None` where something else is in them.
+fn order(one: &str, other: &str) -> Option<Ordering> {
+    let numbers = |text: &str| -> Option<Vec<u64>> {
+        let mut numbers = text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        while numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        Some(numbers)
+    };
+    Some(numbers(one)?.cmp(&numbers(other)?))
 }
 
 fn same(desired: &Value, actual: Option<&Value>) -> bool {

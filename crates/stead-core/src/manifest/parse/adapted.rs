@@ -97,7 +97,7 @@ impl Parser<'_> {
         let ensures =
             resource.content.as_ref().is_some_and(|content| content.get("ensures") == Some(&Json::Bool(true)));
         let existence = if ensures { Existence::Ensure } else { Existence::Exist };
-        Some(Manifest { secret_places, existence, ..about?.carried_out(|()| resource) })
+        Some(Manifest { existence, secret_places, ..about?.carried_out(|()| resource) })
     }
 
     /// The version of a listed resource. Modules of PowerShell have two to four numbers.
