@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
 
+use super::fs::{User, judge, mounts_below};
+
 const PREFIX: &str = "stead-files-";
+
+/// The longest path of a folder in which that of a program may be: names of sockets have up to 78 bytes below that.
+const LONGEST_BASE: usize = 28;
 
 /// A folder with a name of its own that only this user can enter. It is gone when this is dropped, with all that is in it.
 ///
@@ -32,10 +37,25 @@ pub struct ScratchError {
 impl Scratch {
     /// A new folder: one that programs can be started from where it is to hold some.
     pub fn new(has_programs: bool) -> Result<Self, ScratchError> {
-        let above = base(has_programs);
-        for base in bases() {
-            remove_abandoned(&base);
-        }
+        Self::below(bases(), |path| !has_programs || runs(path))
+    }
+
+    /// A new folder for what a program keeps for itself while it runs, such as its temporary files and its sockets: on the disk,
+    /// as that may be large, and with a path that is short enough for sockets.
+    ///
+    /// It is where `TMPDIR` says, unless that is too long or others than root could exchange what root has there.
+    pub fn for_program() -> Result<Self, ScratchError> {
+        let trust = User::current().trust();
+        let stated = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let stated = stated.filter(|path| path.as_os_str().len() <= LONGEST_BASE && judge(path, trust).is_ok());
+        Self::below(stated.into_iter().chain(["/tmp", "/var/tmp", "/run"].map(PathBuf::from)).collect(), |_| true)
+    }
+
+    /// One in the first of these folders that can have it safely, else in the last. What killed processes left in any is removed.
+    fn below(mut bases: Vec<PathBuf>, fits: impl Fn(&Path) -> bool) -> Result<Self, ScratchError> {
+        bases.iter().for_each(|base| remove_abandoned(base));
+        let last = bases.pop().unwrap_or_default();
+        let above = bases.into_iter().find(|path| is_safe(path) && fits(path)).unwrap_or(last);
         match private_folder(&above) {
             Ok((path, lock)) => Ok(Self { path, _lock: lock }),
             Err(source) => Err(ScratchError { above, source }),
@@ -87,14 +107,9 @@ fn bases() -> Vec<PathBuf> {
     own.into_iter().chain([shared, std::env::temp_dir()]).collect()
 }
 
-/// The folder that folders of files are made in: one of memory if there is one, and one that programs can be started from
-/// where there are programs.
-fn base(has_programs: bool) -> PathBuf {
-    let runs = |path: &Path| statvfs(path).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::NOEXEC));
-    let fits = |path: &PathBuf| is_safe(path) && (!has_programs || runs(path));
-    let mut all = bases();
-    let last = all.pop().unwrap_or_default();
-    all.into_iter().find(fits).unwrap_or(last)
+/// Returns whether programs can be started from a folder.
+fn runs(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// Returns whether this user can create a folder there, and nobody else but root can remove or rename it.
@@ -148,6 +163,11 @@ fn remove_abandoned(base: &Path) {
 }
 
 fn remove(folder: &Path) {
+    // Something that is mounted there is not this folder's.
+    if File::open(folder).is_ok_and(|opened| !mounts_below(&opened).is_empty()) {
+        tracing::warn!("'{}' is not removed: something is mounted in it", folder.display());
+        return;
+    }
     // A folder of the bundle may not be writable to anybody; root needs no permission.
     if std::fs::remove_dir_all(folder).is_err() && folder.exists() {
         make_writable(folder);

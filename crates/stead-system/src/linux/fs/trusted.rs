@@ -437,18 +437,27 @@ enum Found {
     File(TrustedFile),
 }
 
-/// Checks every component of a path that exists.
+/// Checks every component of a path that exists, and that nobody else can create what of it does not.
 pub fn judge(path: &Path, trust: Trust) -> Result<(), OpenError> {
-    match find(path, trust) {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
+    let mut walk = Walk::from(root(trust)?);
+    walk.push(&absolute(path)?);
+    while let Some(name) = walk.rest.pop() {
+        match walk.step(name) {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(()),
+            Err(error) if error.is_not_found() => break,
+            Err(error) => return Err(error),
+        }
     }
+    Ok(judge_writable(&walk.at.metadata, &walk.at.path, trust)?)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    std::path::absolute(path).map_err(|source| OpenError::System { path: path.to_owned(), source })
 }
 
 fn find(path: &Path, trust: Trust) -> Result<Found, OpenError> {
-    let absolute = std::path::absolute(path);
-    let absolute = absolute.map_err(|source| OpenError::System { path: path.to_owned(), source })?;
-    Walk::from(root(trust)?).to(&absolute)
+    Walk::from(root(trust)?).to(&absolute(path)?)
 }
 
 /// One component after the other.

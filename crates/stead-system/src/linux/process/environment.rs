@@ -102,19 +102,8 @@ impl Environment {
 
     /// Without what would make root's programs read settings, or run programs, that others can change.
     fn without_others(mut self) -> Self {
-        let is_others = |value: &OsStr| {
-            let judged =
-                std::env::split_paths(value).filter(|path| path.is_absolute()).map(|path| judge(&path, self.trust));
-            judged.into_iter().any(|judged| matches!(judged, Err(OpenError::Untrusted(_))))
-        };
-        let names_files =
-            |name: &OsStr| name.to_str().is_some_and(|name| NAME_FILES.iter().any(|each| fits(name, each)));
-        let others = self.variables.iter().filter(|(name, value)| names_files(name) && is_others(value));
-        let others: Vec<OsString> = others.map(|(name, _)| name.clone()).collect();
-        self.variables.retain(|(name, _)| !others.contains(name));
-        for name in others {
-            tracing::info!("'{}' of another user is not handed on to programs of root", name.display());
-        }
+        let trust = self.trust;
+        self.variables.retain(|(name, value)| !is_of_others(name, value, trust));
         self
     }
 
@@ -143,14 +132,15 @@ impl Environment {
         kept
     }
 
-    /// Adds what of the environment of this process has one of these names; a `*` at the end stands for anything.
+    /// Adds what of the environment of this process has one of these names; a `*` at the end stands for anything. What would
+    /// make root's programs read settings of others is left out, whoever names it.
     pub fn add_of_this_process(&mut self, names: &[String]) {
         if names.is_empty() {
             return;
         }
         let is_named = |name: &OsStr| name.to_str().is_some_and(|name| names.iter().any(|each| fits(name, each)));
         for (name, value) in std::env::vars_os().filter(|(name, _)| is_named(name)) {
-            if self.variables.iter().all(|(known, _)| *known != name) {
+            if self.variables.iter().all(|(known, _)| *known != name) && !is_of_others(&name, &value, self.trust) {
                 self.variables.push((name, value));
             }
         }
@@ -198,6 +188,18 @@ impl Environment {
     pub(super) fn find_trusted(&self, name: &OsStr) -> Option<PathBuf> {
         on_path(&self.trusted.path(self.get("PATH")?, self.trust), name)
     }
+}
+
+/// Returns whether a variable names a place from which programs would read settings, or run something, and which others than
+/// root can change although only root is trusted.
+fn is_of_others(name: &OsStr, value: &OsStr, trust: Trust) -> bool {
+    let names_files = name.to_str().is_some_and(|name| NAME_FILES.iter().any(|each| fits(name, each)));
+    let mut paths = std::env::split_paths(value).filter(|path| names_files && path.is_absolute());
+    let is_others = paths.any(|path| matches!(judge(&path, trust), Err(OpenError::Untrusted(_))));
+    if is_others {
+        tracing::info!("'{}' of another user is not handed on to programs of root", name.display());
+    }
+    is_others
 }
 
 fn on_path(path: &OsStr, name: &OsStr) -> Option<PathBuf> {
@@ -271,6 +273,23 @@ mod tests {
         assert_eq!(names().len(), 4);
         std::os::unix::fs::chown(home.path(), Some(12345), None).unwrap();
         assert_eq!(names(), ["TMPDIR"], "a login sets the others");
+    }
+
+    #[test]
+    fn what_others_could_create_is_theirs() {
+        if !stead_testkit::is_root("what_others_could_create_is_theirs") {
+            return;
+        }
+        let (private, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::set_permissions(shared.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
+        std::os::unix::fs::symlink(shared.path().join("none"), private.path().join("link")).unwrap();
+        let is_kept = |path: PathBuf| {
+            let kept = Environment::of([("HOME".into(), path.into())], &[]).trusting(Trust::Root).without_others();
+            kept.get("HOME").is_some()
+        };
+        assert!(is_kept(private.path().join("none/below")), "nobody else can");
+        assert!(!is_kept(shared.path().to_owned()) && !is_kept(shared.path().join("none/below")));
+        assert!(!is_kept(private.path().join("link")), "where it leads counts");
     }
 
     #[test]

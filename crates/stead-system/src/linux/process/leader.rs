@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
 
 use super::os::procfs::Stat;
-use super::os::{self, End};
+use super::os::{self, Awaited, End};
 use super::supervisor::{self, Supervised};
 use super::tree::{MARKER, PATIENCE, Tree};
 use super::{Exit, ProcessError, Processes, Program};
@@ -68,9 +68,31 @@ impl Leader {
         names(&self.tree.members())
     }
 
+    /// Ends what its first process left behind, if that has ended.
+    pub(super) fn end_left_behind(&mut self) {
+        if self.exit.is_some() && self.tree.has_survivors() {
+            self.end_all();
+        }
+    }
+
     /// Ends everything of it by force; returns what could not be ended.
     pub(super) fn end_all(&mut self) -> Processes {
         names(&self.tree.end(PATIENCE))
+    }
+}
+
+impl Leader {
+    /// Waits for the first process, which was ended. It counts as ended while others of its threads are still there: only
+    /// its descriptor says when it can be waited for. One that hangs in the kernel is waited for by somebody else.
+    fn reap(&mut self) {
+        let ends = Awaited { exit: Some(self.ends.as_fd()), ..Awaited::default() };
+        let is_gone = os::wait(&ends, PATIENCE).is_ok_and(|ready| ready.exit);
+        if is_gone {
+            drop(self.child.wait());
+        } else {
+            let child = self.child.id();
+            drop(std::thread::Builder::new().name("process end".to_owned()).spawn(move || os::wait_for(child)));
+        }
     }
 }
 
@@ -79,7 +101,7 @@ impl Drop for Leader {
         if self.exit.is_none() {
             self.end_group(End::Force);
             self.tree.end(PATIENCE);
-            drop(self.child.try_wait());
+            self.reap();
         }
     }
 }

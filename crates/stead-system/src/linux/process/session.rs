@@ -26,6 +26,8 @@ pub struct Session {
     unread: Vec<u8>,
     /// The longest line that is taken.
     limit: usize,
+    /// True once the program was asked to end.
+    asked: bool,
 }
 
 /// An event of a program while it is waited for.
@@ -65,11 +67,12 @@ impl Session {
                 && belongs(&channel, leader.child.id())
             {
                 channel.set_nonblocking(true).map_err(failed)?;
-                return Ok(Self { leader, channel, printed, unread: Vec::new(), limit });
+                return Ok(Self { leader, channel, printed, unread: Vec::new(), limit, asked: false });
             }
             if ready.exit {
                 leader.note_end().map_err(failed)?;
                 printed.drain(hear);
+                leader.end_left_behind();
                 return Err(ConversationError::Ended(leader.exit()));
             }
         }
@@ -111,11 +114,16 @@ impl Session {
         }
     }
 
+    /// Closes the socket, which asks the program to end. [`Self::end`] waits for that.
+    pub fn ask_to_end(&mut self) {
+        self.asked = self.asked || self.channel.end().is_ok();
+    }
+
     /// Closes the socket, which asks the program to end, and gives it that long before it is forced.
     pub fn end(mut self, grace: Duration) {
         let begun = Instant::now();
-        let closed = self.channel.end().is_ok();
-        while closed
+        self.ask_to_end();
+        while self.asked
             && self.leader.exit().is_none()
             && let Some(left) = grace.checked_sub(begun.elapsed())
         {
@@ -127,9 +135,9 @@ impl Session {
         }
     }
 
-    /// How much memory its first process takes, in bytes.
+    /// How much memory the process takes that connected, in bytes: the first one may only have started it.
     pub fn resident_memory(&self) -> Option<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.leader.child.id())).ok()?;
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.channel.process()?)).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
     }
@@ -182,9 +190,7 @@ impl Session {
 impl Drop for Session {
     /// The program itself is ended with its [`Leader`]; here it is what it left behind.
     fn drop(&mut self) {
-        if self.leader.exit().is_some() && self.leader.tree.has_survivors() {
-            self.leader.end_all();
-        }
+        self.leader.end_left_behind();
     }
 }
 

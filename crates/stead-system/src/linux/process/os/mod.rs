@@ -204,6 +204,13 @@ pub(super) fn end_process(seen: &Stat) {
     }
 }
 
+/// Waits until a child has ended, however long that takes, and forgets it.
+pub(super) fn wait_for(child: u32) {
+    if let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+    }
+}
+
 /// Forgets an adopted process that has ended.
 pub(super) fn reap(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
