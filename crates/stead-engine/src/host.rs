@@ -98,6 +98,12 @@ impl Host {
         self.powershell.get_or_init(search).as_ref()
     }
 
+    /// Ends the processes that are kept for calls, before it returns. For the end of a program that does not wait until everything
+    /// that shares this host is dropped.
+    pub fn end(&self) {
+        self.powershell.get().into_iter().flatten().for_each(|powershell| powershell.end());
+    }
+
     /// Does some work on a thread of this host; see [`WorkerPool::submit`].
     pub fn submit(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         self.pool.submit(work)

@@ -32,8 +32,9 @@ use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::secrets_schema;
+use crate::shared_types;
 use crate::types::Property;
-use crate::worker::{Pool, Settings};
+use crate::worker::{Origin, Pool, Settings};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
 pub const ADAPTERS: [&str; 2] = ["Microsoft.Adapter/PowerShell", "Microsoft.DSC/PowerShell"];
@@ -138,6 +139,11 @@ impl PowerShell {
         Self { options, pool, known: RwLock::default() }
     }
 
+    /// Ends the processes that are kept for calls; see [`Pool::end`].
+    pub fn end(&self) {
+        self.pool.iter().for_each(Pool::end);
+    }
+
     /// The directories of modules, the first first.
     pub fn module_path(&self) -> &[PathBuf] {
         &self.options.module_path
@@ -224,10 +230,11 @@ impl PowerShell {
             DefinitionKind::Class => module.file.to_path_buf(),
             DefinitionKind::Script | DefinitionKind::Composite => resource.implementation.to_path_buf(),
         };
-        let (files, trust) = (files_elsewhere(module, &resource), self.options.user.trust());
+        let (files, trust) = (Arc::new(files_elsewhere(module, &resource)), self.options.user.trust());
+        let origin = origin(Arc::clone(module), &resource, Arc::clone(&files), trust);
         let module = Arc::clone(module);
         let source = Source { module: path, stamp: Box::new(move || stamp(module.folder(), &files, trust)) };
-        Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
+        Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(origin)))
     }
 
     /// Returns the instances that an instance of a composite resource with these properties consists of; see
@@ -336,6 +343,26 @@ fn files_elsewhere(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
     let classes = classes.filter(|_| resource.kind == DefinitionKind::Class);
     let own = [&module.file, &resource.file, &resource.implementation].map(|file| file.to_path_buf());
     scripts.chain(classes).chain(own).filter(|file| !file.starts_with(module.folder())).collect()
+}
+
+/// Whose code a resource of a module runs. The files are read again whenever one of them changed.
+fn origin(
+    module: Arc<Module>,
+    resource: &Resource,
+    files: Arc<BTreeSet<PathBuf>>,
+    trust: Trust,
+) -> Box<dyn Fn(&str) -> Origin + Send + Sync> {
+    let own = resource.implementation.parent().map(Path::to_owned);
+    let known: Mutex<Option<(String, bool)>> = Mutex::default();
+    Box::new(move |stamp| {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = match &*known {
+            Some((at, alone)) if at == stamp => *alone,
+            _ => shared_types::are_in(module.folder(), own.as_deref(), &files, trust),
+        };
+        *known = Some((stamp.to_owned(), alone));
+        Origin { module: module.name.clone(), folder: module.folder().to_owned(), alone }
+    })
 }
 
 /// Something that changes whenever one of these files does, or one below the folder: scripts load files that nothing but

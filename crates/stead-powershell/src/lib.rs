@@ -24,6 +24,7 @@ pub mod provider;
 pub mod resource;
 pub mod schema;
 pub mod script;
+mod shared_types;
 pub mod text;
 mod token;
 pub mod types;

@@ -14,7 +14,7 @@ use stead_system::fs::OpenError;
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::json_schema;
-use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Pool, Record, Reply, Stream};
+use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Reply, Stream};
 
 /// Where a resource comes from.
 pub struct Source {
@@ -31,12 +31,23 @@ pub struct PowerShellProvider {
     pool: Option<Pool>,
     resource: Arc<Resource>,
     source: Source,
+    origin: Box<OriginOf>,
 }
+
+/// Returns whose code a call runs, by the stamp of the files that it runs.
+type OriginOf = dyn Fn(&str) -> Origin + Send + Sync;
 
 impl PowerShellProvider {
     /// For a resource that is a class or a script. A composite is expanded before anything runs.
     pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
-        Self { pool, resource, source }
+        let file = source.module.clone();
+        Self { pool, resource, source, origin: Box::new(move |_| Origin::of_file(&file)) }
+    }
+
+    /// Returns the same provider, for code of which more is known.
+    #[must_use]
+    pub fn from(self, origin: Box<OriginOf>) -> Self {
+        Self { origin, ..self }
     }
 
     /// A session for calls of one instance, of which this method is the first.
@@ -61,7 +72,9 @@ impl PowerShellProvider {
         })?;
         let module = Module { path: &self.source.module, stamp: &stamp };
         let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel, inherited: &cx.inherited };
-        let lease = pool.lease(module, &limits).map_err(|failed| failure(&failed, &secrets))?;
+        let origin = (self.origin)(&stamp);
+        let origin = Origin { alone: origin.alone || !secrets.is_empty(), ..origin };
+        let lease = pool.lease(module, origin, &limits).map_err(|failed| failure(&failed, &secrets))?;
         Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
     }
 

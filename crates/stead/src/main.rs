@@ -62,6 +62,7 @@ fn main() -> ExitCode {
     trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let host = env.host.clone();
     let exit = match &env.unusable_policy {
         // What it says is the same on every machine.
         Some(why) if !matches!(arguments.command, Command::Explain(_) | Command::Doctor(_)) => {
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         }
         _ => run(arguments, env, program),
     };
+    host.end();
     terminal::finish(exit).into()
 }
 

@@ -6,6 +6,12 @@ if ($env:STEAD_POWERSHELL_MODULES) {
     $env:PSModulePath = $env:STEAD_POWERSHELL_MODULES.TrimStart(':') + [System.IO.Path]::Combine($PSHOME, 'Modules')
     [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_MODULES', [NullString]::Value)
 }
+# Where only trusted settings count, PowerShell has read them: programs that a resource starts read theirs where they always are.
+$settings = [Environment]::GetEnvironmentVariable('STEAD_POWERSHELL_CONFIGURATION')
+if ($null -ne $settings) {
+    [Environment]::SetEnvironmentVariable('XDG_CONFIG_HOME', $(if ($settings) { $settings } else { [NullString]::Value }))
+    [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_CONFIGURATION', [NullString]::Value)
+}
 $socket = [System.Net.Sockets.Socket]::new('Unix', 'Stream', 'Unspecified')
 $socket.Connect($endpoint)
 $channel = [System.Net.Sockets.NetworkStream]::new($socket, $true)

@@ -6,7 +6,6 @@ mod printed;
 mod protocol;
 mod start;
 
-use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,9 +14,10 @@ use std::time::{Duration, Instant};
 use stead_core::call::FailureKind;
 use stead_system::Cancel;
 use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Session};
+use stead_system::scratch::Scratch;
 
 pub use outcome::{CallError, Record, Reply};
-pub use pool::{Lease, Pool, Settings};
+pub use pool::{Lease, Origin, Pool, Settings};
 pub use protocol::{Hello, Method, PowerShellError, Stream};
 pub use start::StartError;
 
@@ -178,11 +178,9 @@ impl Failed {
 struct Worker {
     /// Absent once it is of no use any more.
     session: Option<Session>,
-    /// The modules that it loaded, and at which state.
-    modules: BTreeMap<String, String>,
-    /// The names of the variables that it was given besides those that all are.
-    inherited: Vec<String>,
     calls: u32,
+    /// What it has on the disk, which goes with it.
+    _folder: Scratch,
 }
 
 /// How long PowerShell may take to end when it is asked to. Forced at once it would leave its sockets behind.
@@ -197,18 +195,13 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn new(session: Session, inherited: &[String]) -> Self {
-        Self { session: Some(session), modules: BTreeMap::new(), inherited: inherited.to_vec(), calls: 0 }
+    fn new(session: Session, folder: Scratch) -> Self {
+        Self { session: Some(session), calls: 0, _folder: folder }
     }
 
-    /// Returns whether it can be called for a module, with these variables and no others.
-    fn fits(&self, module: Module<'_>, inherited: &[String]) -> bool {
-        self.inherited == inherited && !self.is_outdated(module)
-    }
-
-    /// Returns whether it loaded the module at another state.
-    fn is_outdated(&self, module: Module<'_>) -> bool {
-        self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp != module.stamp)
+    /// Asks it to end, which dropping it waits for.
+    fn ask_to_end(&mut self) {
+        self.session.iter_mut().for_each(Session::ask_to_end);
     }
 
     fn if_running(mut self) -> Option<Self> {
@@ -220,15 +213,10 @@ impl Worker {
         self.session.as_ref().and_then(Session::resident_memory).unwrap_or_default()
     }
 
-    fn has_loaded(&self, module: Module<'_>) -> bool {
-        self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp == module.stamp)
-    }
-
     fn call(&mut self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
         self.calls += 1;
         let id = self.calls.to_string();
         let path = call.module.path.to_string_lossy();
-        self.modules.insert(path.clone().into_owned(), call.module.stamp.to_owned());
         let line = request(call, &id, &path);
         // It comes back when the worker can go on; else it is ended at once.
         let mut session = self.session.take().ok_or(Failed::Protocol)?;

@@ -5,20 +5,22 @@
 //! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value as Json, json};
 use stead_core::call::FailureKind;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User, make_private_directory};
-use stead_system::process::{ConversationError, Executable, Heard, Program, Refused, Session};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted};
+use stead_system::process::{ConversationError, Environment, Executable, Heard, Program, Refused, Session};
+use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
 use super::printed::Printed;
-use super::protocol::{Line, Message, VERSION};
+use super::protocol::{Hello, Line, Message, VERSION};
 use super::{Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
@@ -31,6 +33,9 @@ const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
 /// adds directories to `PSModulePath` when it starts, so that this is what it is set to afterwards.
 const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 
+/// The variable that tells the loader what `XDG_CONFIG_HOME` is to be afterwards, where PowerShell itself gets another one.
+const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
+
 /// Keeps PowerShell from colours, from calling home, and from sockets in the directory for temporary files.
 const QUIET: [(&str, &str); 6] = [
     ("TERM", "dumb"),
@@ -41,15 +46,18 @@ const QUIET: [(&str, &str); 6] = [
     ("DOTNET_EnableDiagnostics", "0"),
 ];
 
-/// The longest path of a socket.
-const LONGEST_PATH: usize = 107;
+/// The settings of a PowerShell for all users, in the folder that it is installed in.
+const SETTINGS_FILE: &str = "powershell.config.json";
+
+/// The longest file of settings that is read.
+const LONGEST_SETTINGS: u64 = 1 << 20;
 
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no directory for its socket.
-    #[error("cannot create a socket for PowerShell in '{}'", folder.display())]
-    Socket {
+    /// There is no folder for its socket and its temporary files.
+    #[error("cannot create a folder for PowerShell in '{}'", folder.display())]
+    Folder {
         /// Where.
         folder: PathBuf,
         /// The error of the system.
@@ -58,8 +66,8 @@ pub enum StartError {
     /// It is not there, or not to be trusted.
     #[error("cannot run PowerShell: {0}")]
     Refused(#[source] Refused),
-    /// Others than root could change its own modules.
-    #[error("cannot use the modules of PowerShell itself")]
+    /// Others than root could change its own modules or settings.
+    #[error("cannot use the modules and settings of PowerShell itself")]
     Untrusted(#[source] Untrusted),
     /// It did not answer.
     #[error("cannot start the PowerShell '{}'", program.display())]
@@ -82,59 +90,162 @@ impl StartError {
         match self {
             Self::Program { source: ConversationError::Process(error), .. } => error.kind(),
             Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
-            Self::Socket { .. } => FailureKind::System,
+            Self::Folder { .. } => FailureKind::System,
             Self::Refused(refused) => refused.kind(),
             Self::Untrusted(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
         }
     }
 }
 
-/// Starts PowerShell and waits until it can be called.
-pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, StartError> {
+/// Starts PowerShell and waits until it can be called. Where a launcher turned out to start one that is installed elsewhere,
+/// `home` says so for the next start.
+pub(super) fn start(settings: &Settings, home: &OnceLock<PathBuf>, limits: &Limits<'_>) -> Result<Worker, StartError> {
+    let trust = settings.environment.trust();
     let mut environment = settings.environment.clone();
     environment.add_of_this_process(limits.inherited);
     let executable = Executable::open(settings.executable.clone(), &environment).map_err(StartError::Refused)?;
-    let path = executable.path();
-    let socket = Socket::create()?;
-    let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
-    let mut variables: Vec<(OsString, OsString)> =
-        QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    variables.push((ENDPOINT.into(), socket.path().into()));
-    variables.extend(trusted_modules(settings).map(|value| (MODULES.into(), value)));
-    let program = Program {
-        executable: &executable,
-        arguments: &arguments,
-        directory: Path::new("/"),
-        environment: &environment,
-        variables: &variables,
-        input: None,
-    };
-    let (mut printed, mut hello) = (Printed::default(), None);
-    let mut hear = |heard: Heard<'_>| match heard {
-        Heard::Printed(stream, bytes) => {
-            printed.take(stream, bytes, &mut |_| {});
-            ControlFlow::Continue(())
-        }
-        Heard::Line(line) => {
-            hello = serde_json::from_slice::<Line>(line).ok().and_then(Line::message);
-            ControlFlow::Break(())
-        }
-    };
-    let script = STANDARD.encode(SCRIPT) + "\n";
-    let session =
-        Session::start(&program, &socket.listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
-    let greeted = session.and_then(|mut session| {
-        session.exchange(script.as_bytes(), limits.deadline.left(), limits.cancel, &mut hear)?;
-        Ok(session)
-    });
-    match (greeted, hello) {
-        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
-            own_modules(&hello.home, settings.environment.trust())?;
-            Ok(Worker::new(session, limits.inherited))
-        }
-        (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
-        (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),
+    let start = Start { settings, executable: &executable, environment: &environment, limits };
+    let real = std::fs::canonicalize(executable.path()).ok();
+    let assumed = home.get().map(PathBuf::as_path).or_else(|| real.as_deref()?.parent());
+    let given = assumed.map_or(Ok(None), |home| own_settings(home, trust))?;
+    let (worker, hello) = start.greeted(given.as_ref())?;
+    own_modules(&hello.home, trust)?;
+    let own = own_settings(&hello.home, trust)?;
+    if own == given {
+        return Ok(worker);
     }
+    drop(worker);
+    home.get_or_init(|| hello.home);
+    Ok(start.greeted(own.as_ref())?.0)
+}
+
+/// The start of one process.
+struct Start<'a> {
+    settings: &'a Settings,
+    executable: &'a Executable,
+    environment: &'a Environment,
+    limits: &'a Limits<'a>,
+}
+
+impl Start<'_> {
+    /// A process with these settings for all users, and what it said first.
+    fn greeted(&self, settings: Option<&Json>) -> Result<(Worker, Hello), StartError> {
+        let (limits, path) = (self.limits, self.executable.path());
+        let own = Scratch::for_program()
+            .map_err(|ScratchError { above, source }| StartError::Folder { folder: above, source })?;
+        let failed = |source| StartError::Folder { folder: own.path().to_owned(), source };
+        let listener = Listener::bind(&own.path().join("s")).map_err(failed)?;
+        let arguments = arguments(&own, settings).map_err(failed)?;
+        let variables = self.variables(&own).map_err(failed)?;
+        let program = Program {
+            executable: self.executable,
+            arguments: &arguments,
+            directory: Path::new("/"),
+            environment: self.environment,
+            variables: &variables,
+            input: None,
+        };
+        let (mut printed, mut hello) = (Printed::default(), None);
+        let mut hear = |heard: Heard<'_>| match heard {
+            Heard::Printed(stream, bytes) => {
+                printed.take(stream, bytes, &mut |_| {});
+                ControlFlow::Continue(())
+            }
+            Heard::Line(line) => {
+                hello = serde_json::from_slice::<Line>(line).ok().and_then(Line::message);
+                ControlFlow::Break(())
+            }
+        };
+        let script = STANDARD.encode(SCRIPT) + "\n";
+        let session =
+            Session::start(&program, &listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
+        let greeted = session.and_then(|mut session| {
+            session.exchange(script.as_bytes(), limits.deadline.left(), limits.cancel, &mut hear)?;
+            Ok(session)
+        });
+        match (greeted, hello) {
+            (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
+                Ok((Worker::new(session, own), hello))
+            }
+            (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
+            (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),
+        }
+    }
+
+    /// The variables that a worker is given besides those of all programs, whatever those say.
+    ///
+    /// Its temporary files are in a folder of its own. For root, so are the settings that PowerShell reads as those of the user:
+    /// they could have it load modules, and write down what calls return.
+    fn variables(&self, own: &Scratch) -> io::Result<Vec<(OsString, OsString)>> {
+        let [temporary, configuration] = ["tmp", "config"].map(|name| own.path().join(name));
+        own.create_folder(&temporary)?;
+        let mut variables: Vec<(OsString, OsString)> =
+            QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        variables.push((ENDPOINT.into(), own.path().join("s").into()));
+        variables.push(("TMPDIR".into(), temporary.into()));
+        if self.settings.environment.trust() != Trust::Everyone {
+            own.create_folder(&configuration)?;
+            let stated = self.environment.get("XDG_CONFIG_HOME").unwrap_or_default();
+            variables.push((CONFIGURATION.into(), stated.to_owned()));
+            variables.push(("XDG_CONFIG_HOME".into(), configuration.into()));
+        }
+        variables.extend(trusted_modules(self.settings).map(|value| (MODULES.into(), value)));
+        Ok(variables)
+    }
+}
+
+/// The arguments of PowerShell, of which some are in files in its folder.
+fn arguments(own: &Scratch, settings: Option<&Json>) -> io::Result<Vec<OsString>> {
+    let mut arguments: Vec<OsString> = ["-NoLogo", "-NoProfile", "-NonInteractive"].map(OsString::from).into();
+    if let Some(settings) = settings {
+        let file = own.path().join(SETTINGS_FILE);
+        own.create_file(&file, settings.to_string().as_bytes(), 0o600)?;
+        arguments.extend(["-SettingsFile".into(), file.into()]);
+    }
+    arguments.extend(["-Command", LOADER].map(OsString::from));
+    Ok(arguments)
+}
+
+/// The settings for all users of the PowerShell that is installed in a folder, and what they leave open: no script blocks
+/// are logged, which PowerShell by itself does with those that have certain words, and with them what a call was given; and
+/// nothing but errors is, unless some logging is asked for. `None` where the settings are in a form that only PowerShell
+/// reads: it gets no others then.
+fn own_settings(home: &Path, trust: Trust) -> Result<Option<Json>, StartError> {
+    let path = home.join(SETTINGS_FILE);
+    let text = match TrustedFile::open(&path, trust).and_then(|file| file.read()) {
+        Ok(file) => {
+            let mut text = Vec::new();
+            file.take(LONGEST_SETTINGS).read_to_end(&mut text).map(|_| Some(text)).unwrap_or_default()
+        }
+        Err(OpenError::Untrusted(untrusted)) => return Err(StartError::Untrusted(untrusted)),
+        Err(error) if error.is_not_found() => Some(b"{}".to_vec()),
+        Err(_) => None,
+    };
+    let text = text.as_deref().map(|text| text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text));
+    let stated = text.and_then(|text| serde_json::from_slice::<Map<String, Json>>(text).ok());
+    if stated.is_none() {
+        tracing::warn!(
+            "'{}' is not plain JSON: PowerShell may log script blocks, with secrets in them",
+            path.display()
+        );
+    }
+    Ok(stated.map(|mut stated| {
+        let policies = member(&mut stated, "PowerShellPolicies", json!({}));
+        let is_unstated = policies.as_object().is_some_and(Map::is_empty);
+        if let Json::Object(policies) = policies {
+            member(policies, "ScriptBlockLogging", json!({ "EnableScriptBlockLogging": false }));
+        }
+        if is_unstated {
+            member(&mut stated, "LogLevel", json!("Error"));
+        }
+        Json::Object(stated)
+    }))
+}
+
+/// The member of a name that PowerShell compares without regard to case; where there is none, it becomes this.
+fn member<'a>(of: &'a mut Map<String, Json>, name: &str, absent: Json) -> &'a mut Json {
+    let known = of.keys().find(|known| known.eq_ignore_ascii_case(name)).cloned();
+    of.entry(known.unwrap_or_else(|| name.to_owned())).or_insert(absent)
 }
 
 /// The modules that PowerShell brings along are always in its path. Nothing of them was loaded yet.
@@ -157,51 +268,4 @@ fn trusted_modules(settings: &Settings) -> Option<OsString> {
         }
         joined
     })
-}
-
-/// A socket in a directory that nobody else can enter. Both are gone when this is dropped; a connection stays.
-struct Socket {
-    listener: Listener,
-    folder: PathBuf,
-}
-
-impl Socket {
-    fn create() -> Result<Self, StartError> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let unique = || format!("stead-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // Whoever owns the directory above could exchange what is in it.
-        let is_root = User::current().trust() == Trust::Root && Path::new("/run").is_dir();
-        let temporary = if is_root { PathBuf::from("/run") } else { std::env::temp_dir() };
-        let is_short = temporary.as_os_str().len() + "/stead-4294967295-1000000/s".len() <= LONGEST_PATH;
-        let parent = if is_short { temporary } else { PathBuf::from("/tmp") };
-        let failed = |source| StartError::Socket { folder: parent.clone(), source };
-        let create = || {
-            let folder = parent.join(unique());
-            make_private_directory(&folder).map(|()| folder)
-        };
-        // What is there already is somebody else's.
-        let is_taken = |created: &io::Result<PathBuf>| {
-            created.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
-        };
-        let created = std::iter::repeat_with(create).take(16).find(|created| !is_taken(created));
-        let folder = created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into())).map_err(failed)?;
-        match Listener::bind(&folder.join("s")) {
-            Ok(listener) => Ok(Self { listener, folder }),
-            Err(error) => {
-                drop(std::fs::remove_dir(&folder));
-                Err(failed(error))
-            }
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join("s")
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(self.path()));
-        drop(std::fs::remove_dir(&self.folder));
-    }
 }

@@ -53,7 +53,9 @@ impl Scratch {
 
     /// One in the first of these folders that can have it safely, else in the last. What killed processes left in any is removed.
     fn below(mut bases: Vec<PathBuf>, fits: impl Fn(&Path) -> bool) -> Result<Self, ScratchError> {
-        bases.iter().for_each(|base| remove_abandoned(base));
+        for base in &bases {
+            remove_abandoned(base);
+        }
         let last = bases.pop().unwrap_or_default();
         let above = bases.into_iter().find(|path| is_safe(path) && fits(path)).unwrap_or(last);
         match private_folder(&above) {

@@ -1,0 +1,110 @@
+//! Variables that lead to places of others reach no worker of root.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use super::Place;
+
+/// The user whose places are not root's.
+const EVE: u32 = 12345;
+
+const VARIABLES: [&str; 7] =
+    ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "DOTNET_ROOT", "TMPDIR", "PSModulePath"];
+
+/// Says which variables lead to a trap, which module paths do, and whether a command of it is found.
+const LOOK: &str = r"$found = @(foreach ($v in 'HOME','XDG_CONFIG_HOME','XDG_DATA_HOME','XDG_CACHE_HOME','DOTNET_ROOT','TMPDIR','PSModulePath') {
+    if ([Environment]::GetEnvironmentVariable($v) -like '*trap*') { $v } })
+if (Get-Command Get-Trapped -ErrorAction Ignore) { $found += 'its command' }
+if ([IO.Path]::GetTempPath() -like '*trap*') { $found += 'its temporary files' }
+$this.Seen = $found -join ' '";
+
+/// Everything by which a PowerShell could be led astray, wherever a variable points to this folder.
+fn set_trap(place: &Place, folder: &Path) {
+    let module = "function Get-Trapped { 'trapped' }\nExport-ModuleMember -Function Get-Trapped\n";
+    let written = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let modules = folder.display();
+    let settings = format!(
+        r#"{{"PSModulePath":"{modules}","PowerShellPolicies":{{"Transcription":{{"EnableTranscripting":true,"OutputDirectory":"{}"}}}}}}"#,
+        place.path("transcripts").display()
+    );
+    for below in ["", ".local/share/powershell/Modules/", "powershell/Modules/"] {
+        written(&format!("{below}Trap/Trap.psm1"), module);
+    }
+    for below in ["", ".config/"] {
+        written(&format!("{below}powershell/powershell.config.json"), &settings);
+    }
+}
+
+/// The ways in which a place is not root's alone.
+fn traps(place: &Place) -> [PathBuf; 4] {
+    let traps = ["of-another-trap", "link-trap", "writable-trap", "missing-trap"].map(|name| place.path(name));
+    let [of_another, link, writable, missing] = &traps;
+    for folder in [of_another, writable] {
+        set_trap(place, folder);
+    }
+    chown(of_another, Some(EVE), None).unwrap();
+    symlink(of_another, link).unwrap();
+    fs::set_permissions(writable, Permissions::from_mode(0o775)).unwrap();
+    // Whoever comes first creates it.
+    let shared = place.path("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+    symlink(shared.join("trap"), missing).unwrap();
+    traps
+}
+
+#[test]
+fn nothing_of_others_reaches_a_worker_of_root() {
+    let Some(place) = Place::new("nothing_of_others_reaches_a_worker_of_root") else { return };
+    place.class("Look", LOOK);
+    let modules = place.path("modules").display().to_string();
+    for trap in traps(&place) {
+        for variable in VARIABLES {
+            let value = trap.display().to_string();
+            let value = if variable == "PSModulePath" { format!("{value}:{modules}") } else { value };
+            let seen = place.seen("Look/Look", "n", |command| _ = command.env(variable, value));
+            assert_eq!(seen, "", "{variable}={}", trap.display());
+        }
+    }
+    assert!(!place.path("transcripts").exists());
+}
+
+/// The same places, when they are root's alone: so the traps would be found.
+#[test]
+fn what_is_roots_reaches_its_workers() {
+    let Some(place) = Place::new("what_is_roots_reaches_its_workers") else { return };
+    place.class("Look", LOOK);
+    let own = place.path("trap");
+    set_trap(&place, &own);
+    let modules = place.path("modules").display().to_string();
+    let seen = |variable: &str, value: &str| place.seen("Look/Look", "n", |command| _ = command.env(variable, value));
+    let value = own.display().to_string();
+    assert_eq!(seen("PSModulePath", &format!("{value}:{modules}")), "PSModulePath its command");
+    assert_eq!(seen("DOTNET_ROOT", &value), "DOTNET_ROOT");
+    // Programs that a resource starts have their settings; PowerShell itself has none of a user.
+    assert_eq!(seen("XDG_CONFIG_HOME", &value), "XDG_CONFIG_HOME");
+    assert!(!place.path("transcripts").exists());
+}
+
+/// What root has there is nobody else's, and it is gone afterwards.
+#[test]
+fn temporary_files_are_in_a_folder_of_the_worker() {
+    let Some(place) = Place::new("temporary_files_are_in_a_folder_of_the_worker") else { return };
+    place.class(
+        "Temporary",
+        "$path = [IO.Path]::GetTempPath(); Set-Content (Join-Path $path kept) x; \
+         $this.Seen = '{0} {1}' -f $path, [IO.File]::GetUnixFileMode($path)",
+    );
+    let folders: Vec<String> = (0..2).map(|_| place.seen("Temporary/Temporary", "n", |_| ())).collect();
+    for seen in &folders {
+        let (path, mode) = seen.split_once(' ').unwrap();
+        assert_eq!(mode, "UserExecute, UserWrite, UserRead");
+        assert!(!Path::new(path).parent().unwrap().exists(), "{path}");
+    }
+    assert_ne!(folders[0], folders[1]);
+}
