@@ -115,6 +115,21 @@ impl<L: Leaf> Node<L> {
         self.entries()?.iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
+    /// Returns the places of the values that aliases repeat: each stands more than once in the tree, and once in the text.
+    pub fn repeated(&self) -> Vec<Span> {
+        let (mut seen, mut repeated) = (HashSet::new(), Vec::new());
+        let mut nodes = vec![self];
+        while let Some(node) = nodes.pop() {
+            if node.span.start < node.span.end && !seen.insert(node.span) {
+                repeated.push(node.span);
+                continue;
+            }
+            nodes.extend(node.items().into_iter().flatten());
+            nodes.extend(node.entries().into_iter().flatten().map(|entry| &entry.value));
+        }
+        repeated
+    }
+
     /// The text with its place, if it is plain text.
     pub fn spanned_str(&self) -> Option<Spanned<&str>> {
         self.as_str().map(|text| Spanned::new(text, self.span))

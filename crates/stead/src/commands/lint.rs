@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, Fix, Severity, counted};
 use stead_core::event::Mode;
 use stead_core::graph::Values;
-use stead_core::text::{SourceId, Sources};
+use stead_core::text::{Limits, SourceId, Sources, read};
 use stead_engine::{Session, json as forms};
 
 use super::files;
@@ -65,6 +65,9 @@ fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
         return Err(interrupt::exit(session.cancel(), Exit::Unusable));
     }
     findings = distinct(&findings);
+    let repeated = session.sources.get(SourceId(0)).map(|source| read(SourceId(0), &source.text, &Limits::default()));
+    let repeated = repeated.and_then(|(tree, _)| tree).map(|tree| tree.repeated()).unwrap_or_default();
+    findings = findings.into_iter().map(|finding| finding.without_changes_of(&repeated)).collect();
     Ok(Found { session, findings, instances })
 }
 
