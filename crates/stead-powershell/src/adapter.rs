@@ -1,8 +1,6 @@
 //! The PowerShell of a machine, as adapters that this program carries out itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -17,9 +15,8 @@ use stead_core::manifest::{
 };
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
-use stead_host::cache::Stamp;
 use stead_host::provider::Provider;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::fs::{OpenError, Trust, User};
 use stead_system::process::Environment;
 
 use crate::class::File;
@@ -27,6 +24,7 @@ use crate::counterparts;
 use crate::expansion::{self, Installed};
 use crate::finding::Finding;
 use crate::index::{Index, Inventory};
+use crate::loaded::Loaded;
 use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
@@ -230,10 +228,17 @@ impl PowerShell {
             DefinitionKind::Class => module.file.to_path_buf(),
             DefinitionKind::Script | DefinitionKind::Composite => resource.implementation.to_path_buf(),
         };
-        let (files, trust) = (Arc::new(files_elsewhere(module, &resource)), self.options.user.trust());
-        let origin = origin(Arc::clone(module), &resource, Arc::clone(&files), trust);
-        let module = Arc::clone(module);
-        let source = Source { module: path, stamp: Box::new(move || stamp(module.folder(), &files, trust)) };
+        let loaded = Arc::new(Loaded {
+            folder: module.folder().to_owned(),
+            entry: path.clone(),
+            files: files_elsewhere(module, &resource),
+            directories: self.options.module_path.clone(),
+            environment: self.options.environment.clone(),
+            trust: self.options.user.trust(),
+            known: Mutex::default(),
+        });
+        let origin = origin(Arc::clone(module), &resource, Arc::clone(&loaded));
+        let source = Source { module: path, stamp: Box::new(move || loaded.stamp()) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(origin)))
     }
 
@@ -346,98 +351,16 @@ fn files_elsewhere(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
 }
 
 /// Whose code a resource of a module runs. The files are read again whenever one of them changed.
-fn origin(
-    module: Arc<Module>,
-    resource: &Resource,
-    files: Arc<BTreeSet<PathBuf>>,
-    trust: Trust,
-) -> Box<dyn Fn(&str) -> Origin + Send + Sync> {
+fn origin(module: Arc<Module>, resource: &Resource, loaded: Arc<Loaded>) -> Box<dyn Fn(&str) -> Origin + Send + Sync> {
     let own = resource.implementation.parent().map(Path::to_owned);
     let known: Mutex<Option<(String, bool)>> = Mutex::default();
     Box::new(move |stamp| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let alone = match &*known {
             Some((at, alone)) if at == stamp => *alone,
-            _ => shared_types::are_in(module.folder(), own.as_deref(), &files, trust),
+            _ => shared_types::are_in(module.folder(), own.as_deref(), &loaded.elsewhere().files, loaded.trust),
         };
         *known = Some((stamp.to_owned(), alone));
         Origin { module: module.name.clone(), folder: module.folder().to_owned(), alone }
     })
-}
-
-/// Something that changes whenever one of these files does, or one below the folder: scripts load files that nothing but
-/// running them shows. Fails where one of them is not trusted any more.
-fn stamp(folder: &Path, files: &BTreeSet<PathBuf>, trust: Trust) -> Result<String, OpenError> {
-    let mut hasher = DefaultHasher::new();
-    let directory = TrustedDirectory::open(folder, trust)?;
-    stamp_below(&directory, &mut BTreeSet::new(), &mut hasher)?;
-    for file in files {
-        stamp_file(TrustedFile::open(file, trust), &mut hasher)?;
-    }
-    Ok(format!("{:016x}", hasher.finish()))
-}
-
-/// The stamps of everything below a directory. One that a link leads back to was seen before.
-fn stamp_below(
-    directory: &TrustedDirectory,
-    seen: &mut BTreeSet<(u64, u64)>,
-    hasher: &mut DefaultHasher,
-) -> Result<(), OpenError> {
-    if !seen.insert(Stamp::of(directory.metadata()).identity()) {
-        return Ok(());
-    }
-    let names = match directory.names() {
-        // PowerShell cannot look for a file in it either.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => BTreeSet::new(),
-        names => names.map_err(|source| OpenError::System { path: directory.path().to_owned(), source })?,
-    };
-    for name in names {
-        name.hash(hasher);
-        match directory.directory(&name) {
-            Ok(inner) => stamp_below(&inner, seen, hasher)?,
-            Err(OpenError::System { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
-                stamp_file(directory.file(&name), hasher)?;
-            }
-            Err(error) => stamp_file(Err(error), hasher)?,
-        }
-    }
-    Ok(())
-}
-
-fn stamp_file(file: Result<TrustedFile, OpenError>, hasher: &mut DefaultHasher) -> Result<(), OpenError> {
-    match file {
-        Ok(opened) => Stamp::of(opened.metadata()).hash(hasher),
-        Err(error) if error.is_not_found() => "-".hash(hasher),
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-    use super::*;
-
-    #[test]
-    fn whatever_lies_in_the_folder_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir(path("helpers")).unwrap();
-        symlink("..", path("helpers/up")).unwrap();
-        symlink("nowhere", path("helpers/broken")).unwrap();
-        let now = || stamp(folder.path(), &BTreeSet::new(), User::current().trust()).map_err(|error| error.to_string());
-        let mut before = now().unwrap();
-        for text in ["one", "other"] {
-            fs::write(path("helpers/a.ps1"), text).unwrap();
-            assert_ne!(now().unwrap(), std::mem::replace(&mut before, now().unwrap()));
-        }
-        assert_eq!(now().unwrap(), before);
-        fs::set_permissions(path("helpers/a.ps1"), Permissions::from_mode(0o666)).unwrap();
-        match User::current().trust() {
-            Trust::Root | Trust::RootAnywhere => assert!(now().unwrap_err().contains("can be written by everyone")),
-            Trust::Everyone => assert_ne!(now().unwrap(), before),
-        }
-    }
 }

@@ -17,6 +17,7 @@ pub mod counterparts;
 mod expansion;
 pub mod finding;
 pub mod index;
+mod loaded;
 pub mod manifest;
 pub mod module;
 pub mod mof;

@@ -91,6 +91,57 @@ fn what_is_roots_reaches_its_workers() {
     assert!(!place.path("transcripts").exists());
 }
 
+/// What a module names outside of its folder is judged as what is in it.
+#[test]
+fn root_loads_nothing_of_others_that_a_module_names() {
+    let Some(place) = Place::new("root_loads_nothing_of_others_that_a_module_names") else { return };
+    let traps = traps(&place);
+    let own = place.path("own");
+    fs::create_dir(&own).unwrap();
+    let mark = place.path("mark");
+    let code = format!("Set-Content -LiteralPath '{}' trapped\n", mark.display());
+    for folder in traps.iter().filter(|trap| trap.is_dir() && !trap.is_symlink()).chain([&own]) {
+        for name in ["code.ps1", "code.psm1"] {
+            fs::write(folder.join(name), &code).unwrap();
+        }
+    }
+    for folder in traps.iter().chain([&own]) {
+        for member in NAMING {
+            let path = if member.contains("Modules =") {
+                Path::new("../..").join(folder.file_name().unwrap())
+            } else {
+                folder.clone()
+            };
+            let member = member.replace("TRAP", &path.display().to_string());
+            let (before, stated) = if member.starts_with("using") { (&*member, "") } else { ("", &*member) };
+            place.module("Named", "modules/Named", "1.0.0", before, "$this.Seen = 'ran'");
+            let manifest = fs::read_to_string(place.path("modules/Named/Named.psd1")).unwrap();
+            place.write("modules/Named/Named.psd1", &manifest.replace(" }", &format!("; {stated} }}")));
+            let output =
+                place.command(&["invoke", "Named/Named", "--method", "get", "--property", "Name=n"]).output().unwrap();
+            if *folder == own {
+                assert!(mark.exists() || member.contains("/later."), "{member} is code: {output:?}");
+                let _ = fs::remove_file(&mark);
+            } else {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                let refused = ["owned by user", "can be written by", "there is no resource"];
+                let refused = refused.iter().any(|reason| said.contains(reason));
+                assert!(!output.status.success() && refused && !mark.exists(), "{member}: {output:?}");
+            }
+        }
+    }
+}
+
+/// How a module names what is outside of its folder; what is not there yet could be put there.
+const NAMING: [&str; 6] = [
+    "NestedModules = 'TRAP/code.psm1'",
+    "RequiredModules = 'TRAP/code.psm1'",
+    "ScriptsToProcess = 'TRAP/code.ps1'",
+    "TypesToProcess = 'TRAP/later.ps1xml'",
+    "RequiredAssemblies = 'TRAP/later.dll'",
+    "using module TRAP/code.psm1",
+];
+
 /// What root has there is nobody else's, and it is gone afterwards.
 #[test]
 fn temporary_files_are_in_a_folder_of_the_worker() {
