@@ -170,7 +170,7 @@ fn a_state_that_cannot_be_read_is_unknown() {
             }
         }
     }
-    assert!(unread > 1000, "{unread} operations are told apart");
+    assert!(unread > 1000, "{unread} operations answered without a state");
 }
 
 /// An answer with a verdict and no state.

@@ -1,9 +1,6 @@
 //! `Stead/File`: a regular file, its content, mode and owner.
 
 use std::cell::OnceCell;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +11,7 @@ use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
-use stead_system::fs::{self, Former, FsError, Handle, How, Kind, Ownership, Place, Replacement, Status, SystemPath};
+use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, SystemPath};
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::declared::Declared as _;
@@ -24,10 +21,13 @@ use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
 use crate::{BuiltIn, pending, reply};
 
+mod backup;
 pub(crate) mod content;
+mod current;
 
 pub(crate) use content::FileContent;
 use content::{Content, Shown};
+pub(crate) use current::Current;
 
 /// A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so
 /// other hard links keep the former content. What is not mentioned stays as it is.
@@ -153,50 +153,6 @@ impl Provider for Files {
             None => claims,
         })
     }
-}
-
-/// The file that is there.
-pub(crate) struct Current {
-    pub(crate) file: File,
-    pub(crate) status: Status,
-}
-
-impl Current {
-    /// Opens it without waiting for anything; when its content is not needed, it may be unreadable.
-    fn open(
-        path: &Path,
-        open: impl Fn(How) -> Result<Option<Handle>, FsError>,
-        reads: bool,
-    ) -> Result<Option<Self>, Failure> {
-        let opened = match open(How::Read) {
-            // A socket cannot be opened at all, and what cannot be read can still be examined.
-            Err(FsError::System { source, .. }) if fs::is_not_openable(&source) => open(How::Look)?,
-            Err(FsError::System { source, .. }) if !reads && source.kind() == io::ErrorKind::PermissionDenied => {
-                open(How::Look)?
-            }
-            Err(error) => return Err(instead(error)),
-            Ok(opened) => opened,
-        };
-        let Some(fd) = opened else { return Ok(None) };
-        let status = fs::status_of(&fd, path)?;
-        match status.kind {
-            Kind::File => Ok(Some(Self { file: fd.into(), status })),
-            found => Err(not_a_file(found)),
-        }
-    }
-}
-
-fn instead(error: FsError) -> Failure {
-    if let FsError::WrongKind { found, .. } = error { not_a_file(found) } else { error.into() }
-}
-
-fn not_a_file(found: Kind) -> Failure {
-    let hint = match found {
-        Kind::Symlink => "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'",
-        Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
-        Kind::File | Kind::Special => "It is left alone",
-    };
-    blocked(Properties::PATH, format!("there is a {} where the file should be. {hint}", found.word()))
 }
 
 /// The desired state of a file whose content comes from anywhere: what resources that write whole files have in common.
@@ -634,32 +590,5 @@ impl<'a, C: FileContent> Desired<'a, C> {
         let mode = self.permissions.mode.map(|(_, mode)| mode).filter(changes);
         place.writes().change(&current.file, &self.path, ownership, mode)?;
         Ok(true)
-    }
-
-    fn keep(&self, place: &Place, current: &Current) -> Result<(), Failure> {
-        let Some(name) = self.backup_name(place.name(), current)? else { return Ok(()) };
-        if place.keep_as(&name)? {
-            return Ok(());
-        }
-        let copy = place.sibling(&name)?;
-        let mut replacement = Replacement::begin(&copy, Former::Any)?;
-        replacement.keep_attributes(&current.file)?;
-        content::copy(&current.file, &replacement)?;
-        let Status { mode, uid, gid, .. } = current.status;
-        replacement.finish(mode, Ownership { uid: Some(uid), gid: Some(gid) })?;
-        Ok(())
-    }
-
-    fn backup_name(&self, name: &OsStr, current: &Current) -> Result<Option<OsString>, Failure> {
-        let mut backup = name.to_owned();
-        match self.backup {
-            Backup::No => return Ok(None),
-            Backup::Suffix(suffix) => backup.push(suffix),
-            Backup::ByDigest => {
-                let digest = content::sha256(&current.file).map_err(|error| cannot("read", &self.path, error))?;
-                backup.push(format!(".backup-{:.12}", digest.unwrap_or_default()));
-            }
-        }
-        Ok(Some(backup))
     }
 }

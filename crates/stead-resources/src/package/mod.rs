@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
 use stead_core::claims::{Provision, Ties};
-use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
@@ -25,14 +25,15 @@ mod locks;
 mod manager;
 mod rpm;
 mod shown;
+mod states;
+mod system;
 mod version;
 
 use apt::Apt;
 use dnf::Dnf;
-use manager::{
-    Available, Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same,
-};
+use manager::{Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same};
 use shown::Shown;
+use system::System;
 use version::{PackageVersion, Requirement};
 
 /// Packages of the operating system, with apt or dnf (version 4). What is installed is read from the database of the package
@@ -265,84 +266,6 @@ fn exported(installed: &Installed, package: &Package) -> Exported {
     }
     state.insert(Properties::EXIST.to_owned(), Value::from(true));
     Exported::named(name, state)
-}
-
-/// What is installed, and what could be as far as that is needed to decide.
-struct System<'m> {
-    manager: &'m dyn PackageManager,
-    installed: Arc<Installed>,
-    available: Vec<Available>,
-}
-
-impl<'m> System<'m> {
-    /// Asks for what could be installed only where the latest version is wanted: that takes a program.
-    fn look(manager: &'m dyn PackageManager, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
-        let looked = Self { manager, installed: manager.installed(cx)?, available: Vec::new() };
-        let wants_latest = desired.version.as_ref().is_some_and(|version| version.requirement == Requirement::Latest);
-        if !wants_latest || !desired.exist {
-            return Ok(looked);
-        }
-        let looked = looked.with_available(cx, desired)?;
-        Ok(match desired.shown(cx) {
-            Some(shown) => looked.with_shown(&shown),
-            None => looked,
-        })
-    }
-
-    /// The latest version of a package is the one that a plan has shown, or the installed one if it has shown no other.
-    fn with_shown(mut self, shown: &Shown<'_>) -> Self {
-        for package in &mut self.available {
-            let installed = || self.installed.find(&package.name).map(|found| &*found.version);
-            package.candidate = shown.version_of(&package.name).or_else(installed).map(str::to_owned);
-        }
-        self
-    }
-
-    fn with_available(self, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
-        let release = desired.release.map(|release| release.0);
-        let names: Vec<&str> = desired.names().collect();
-        let available = self.manager.available(cx, &names, release)?;
-        Ok(Self { available, ..self })
-    }
-
-    fn available_of(&self, name: &str) -> Option<&Available> {
-        self.available.iter().find(|each| is_same(&each.name, name))
-    }
-
-    fn candidate(&self, name: &str) -> Option<&str> {
-        self.available_of(name).and_then(|each| each.candidate.as_deref())
-    }
-
-    fn accepts(&self, requirement: &Requirement<'_>, name: &str, version: &str) -> bool {
-        requirement.accepts(version, self.candidate(name), self.manager.order())
-    }
-
-    /// The version to install of a package: the candidate if it is one that is required, else the newest that is.
-    fn choose(&self, requirement: &Requirement<'_>, name: &str) -> Result<String, Failure> {
-        if let Requirement::Exact(version) = requirement {
-            return Ok((*version).to_owned());
-        }
-        let known = self.available_of(name);
-        let known = known.ok_or_else(|| {
-            impossible(Properties::NAME, format!("there is no package '{name}' in the package lists"))
-        })?;
-        let order = self.manager.order();
-        let versions = known.candidate.iter().chain(&known.versions);
-        let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
-        if let (Some(first), Some(candidate)) = (fitting.first(), &known.candidate)
-            && *first == candidate
-        {
-            return Ok(candidate.clone());
-        }
-        fitting.sort_by(|left, right| order(left, right));
-        fitting.last().map(|version| (*version).clone()).ok_or_else(|| {
-            let all = known.versions.join(", ");
-            impossible(
-                Properties::VERSION,
-                format!("no version of '{name}' in the package lists is one that is required; there are: {all}"),
-            )
-        })
-    }
 }
 
 /// What a set comes to.
@@ -642,130 +565,6 @@ impl<'a> Properties<'a> {
             check_removals(former.as_ref().map_or(&[], |former| &former.plan.removes), &decided.plan)?;
         }
         Ok(decided)
-    }
-
-    fn effect(&self, differing: &[&str]) -> Effect {
-        match (self.exist, differing.contains(&Properties::EXIST)) {
-            (true, true) => Effect::Create,
-            (true, false) => Effect::Change,
-            (false, _) => Effect::Remove,
-        }
-    }
-
-    /// Returns what a test predicts of a set without the package lists: which of several packages are missing.
-    fn expected(&self, system: &System<'_>, differing: &[&str]) -> SetReply {
-        let mut effects = Effects::of(self.effect(differing));
-        let differs = self.names().filter(|name| self.differing_of(system, name).contains(&Properties::EXIST));
-        for name in differs {
-            let version = system.installed.find(name).map(|found| found.version.to_string());
-            let list = if self.exist { &mut effects.creates } else { &mut effects.destroys };
-            list.push(package(name, if self.exist { "" } else { version.as_deref().unwrap_or_default() }, None));
-        }
-        let after = self.state_after(&Plan::default(), &system.installed);
-        SetReply { effects, ..reply::set(after, differing, Vec::new()) }
-    }
-
-    fn reply(&self, change: &Change, before: &Installed, words: Vec<String>, lists: Option<&Lists>) -> SetReply {
-        let mut effects = Effects::of(self.effect(&change.differing));
-        effects.creates.extend(lists.map(Lists::item));
-        let after = self.state_after(&change.plan, before);
-        // The property tells the version of the one package, unless it is stated in another way.
-        let shown = self.name.and_then(|name| Some((name.0, after.get(Properties::VERSION)?.as_str()?)));
-        let is_shown =
-            |new: &Install| shown.is_some_and(|(name, version)| is_same(&new.name, name) && new.version == version);
-        let is_stated = |new: &&Install| self.names().any(|stated| is_same(&new.name, stated));
-        let others = change.plan.installs.iter().filter(|new| !is_shown(new));
-        let (stated, others): (Vec<&Install>, Vec<&Install>) = others.partition(is_stated);
-        effects.creates.extend(
-            stated.into_iter().chain(others).map(|new| package(&new.name, &new.version, new.former.as_deref())),
-        );
-        effects.destroys.extend(change.plan.removes.iter().map(|gone| package(&gone.name, &gone.version, None)));
-        SetReply { effects, ..reply::set(after, &change.differing, words) }
-    }
-
-    /// What is done, in words.
-    fn intentions(&self, change: &Change) -> Vec<String> {
-        let installs = change.plan.installs.iter().map(|new| match &new.former {
-            None => format!("install {} {}", new.name, new.version),
-            Some(former) => format!("change {} from {former} to {}", new.name, new.version),
-        });
-        let word = if self.purge { "purge" } else { "remove" };
-        let removes = change.plan.removes.iter().map(|gone| format!("{word} {} {}", gone.name, gone.version));
-        let hold = |(name, on): &(String, bool)| format!("{} {name}", if *on { "hold" } else { "release the hold of" });
-        let automatic = |(name, on): &(String, bool)| {
-            format!("mark {name} as installed {}", if *on { "automatically" } else { "manually" })
-        };
-        let transaction = &change.transaction;
-        let marks = transaction.hold.iter().map(hold).chain(transaction.automatic.iter().map(automatic));
-        removes.chain(installs).chain(marks).collect()
-    }
-
-    /// The state, with what is stated for what does not differ.
-    fn state(&self, installed: &Installed, differing: &[&str]) -> Object {
-        let found = |name: &str| installed.find(name).filter(|found| found.presence != Presence::Configuration);
-        let is_whole = |name: &str| installed.find(name).is_some_and(|found| found.presence == Presence::Installed);
-        // Some of several are neither there nor gone: it is what they should not be.
-        let exist =
-            if self.exist { self.names().all(is_whole) } else { self.names().any(|name| found(name).is_some()) };
-        let mut state = self.named(exist);
-        if !exist {
-            let is_left = self.names().any(|name| installed.find(name).is_some());
-            state.extend(self.purge.then(|| (Properties::PURGE.to_owned(), Value::from(!is_left))));
-        }
-        let version = self.version.as_ref().filter(|_| exist && !differing.contains(&Properties::VERSION));
-        let found: Vec<&Package> = self.names().filter_map(found).collect();
-        let versions = found.iter().map(|package| package.version.to_string()).collect();
-        self.add_versions(&mut state, version.map(|version| version.text), versions);
-        if exist {
-            state.insert(Properties::HOLD.to_owned(), Value::from(found.iter().all(|package| package.hold)));
-            let automatic: Option<Vec<bool>> = found.iter().map(|package| package.automatic).collect();
-            let automatic = automatic.map(|each| each.into_iter().all(|automatic| automatic));
-            state.extend(automatic.map(|automatic| (Properties::AUTOMATIC.to_owned(), Value::from(automatic))));
-        }
-        state
-    }
-
-    fn named(&self, exist: bool) -> Object {
-        let mut state = Object::with_capacity(6);
-        state.extend(self.name.map(|name| (Properties::NAME.to_owned(), Value::from(name.0))));
-        if let Some(names) = &self.names {
-            let names = names.iter().map(|name| Value::from(name.0)).collect();
-            state.insert(Properties::NAMES.to_owned(), Value::Array(names));
-        }
-        state.insert(Properties::EXIST.to_owned(), Value::from(exist));
-        state
-    }
-
-    /// The version of the one package, as stated where that holds, or those of several.
-    fn add_versions(&self, state: &mut Object, stated: Option<&str>, found: Vec<String>) {
-        let one = self.name.and(found.first().map(String::as_str));
-        let version = stated.or(one).map(|version| (Properties::VERSION.to_owned(), Value::from(version)));
-        state.extend(version);
-        if self.names.is_some() && !found.is_empty() {
-            state.insert(Properties::VERSIONS.to_owned(), Value::from(found));
-        }
-    }
-
-    /// The state after a set that comes to this plan.
-    fn state_after(&self, plan: &Plan, before: &Installed) -> Object {
-        let mut state = self.named(self.exist);
-        if !self.exist {
-            state.extend(self.purge.then(|| (Properties::PURGE.to_owned(), Value::from(true))));
-            return state;
-        }
-        let planned = |name: &str| {
-            let planned = plan.installs.iter().find(|new| is_same(&new.name, name));
-            planned.map(|new| new.version.clone()).or_else(|| before.find(name).map(|found| found.version.to_string()))
-        };
-        self.add_versions(
-            &mut state,
-            self.version.as_ref().map(|version| version.text),
-            self.names().filter_map(planned).collect(),
-        );
-        for (property, stated) in [(Properties::HOLD, self.hold), (Properties::AUTOMATIC, self.automatic)] {
-            state.extend(stated.map(|stated| (property.to_owned(), Value::from(stated))));
-        }
-        state
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::builtin::{Arguments, BuiltinResult, Wrong};
 use super::logic::{identity, same};
-use super::to_text;
+use super::text::to_text;
 use crate::value::{Object, Value};
 
 /// The most elements that `range` makes, and the largest integer in it; both as in DSC v3.

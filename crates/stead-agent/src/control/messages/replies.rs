@@ -1,0 +1,415 @@
+//! Answers of an agent, one form for each question.
+
+use std::fmt;
+
+use crate::state::{Ended, Job, JobKind, JobResult, LastJob, Stage, Trouble, Work};
+use crate::status::Status;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use stead_core::report::Totals;
+
+use super::Document;
+
+/// A document that was staged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Staged {
+    /// Its number.
+    pub generation: u64,
+    /// The warnings about it, as they are shown to users.
+    pub warnings: String,
+}
+
+/// The generation that something was done with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Affected {
+    /// Its number.
+    pub generation: u64,
+}
+
+/// The result of a test or a get of the staged documents.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Inspected {
+    /// Each document.
+    pub documents: Vec<InspectedDocument>,
+}
+
+/// The result of a test or a get of one document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InspectedDocument {
+    /// Its stage.
+    pub stage: Stage,
+    /// Its number.
+    pub generation: u64,
+    /// The report, as `stead check` prints it.
+    pub report: Document<RunReport>,
+}
+
+/// The report of a run, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RunReport {
+    /// How many instances ended how.
+    pub totals: Totals,
+    /// The instances.
+    pub instances: Vec<InstanceReport>,
+}
+
+/// The outcome of an instance, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceReport {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its name.
+    pub name: String,
+    /// In a word, as `stead check` prints it.
+    pub status: String,
+    /// Why.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Why drift was not corrected.
+    #[serde(default)]
+    pub not_corrected: Option<String>,
+}
+
+/// The report of a job, as far as it is read here.
+#[derive(Clone, Debug, Deserialize)]
+pub struct JobReport {
+    /// The job.
+    pub job: Job,
+    /// How it ended.
+    pub result: JobResult,
+    /// How many instances ended how; none where it came over no instance.
+    #[serde(default)]
+    pub totals: Totals,
+    /// The instances that were not in their desired state.
+    #[serde(default)]
+    pub instances: Vec<InstanceReport>,
+    /// Why it came over no instance.
+    #[serde(default)]
+    pub errors: Vec<String>,
+}
+
+/// The status, and what the process of the agent adds to what the record says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AgentStatus {
+    /// The status of the record.
+    #[serde(flatten)]
+    pub status: Status,
+    /// How far the job under way has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<JobProgress>,
+    /// The failures of the job under way so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub troubles: Option<Vec<Trouble>>,
+    /// Instances that are corrected again and again, by their paths.
+    pub flapping: Vec<String>,
+    /// Instances that changed too often and are looked at within a minute.
+    pub postponed: Vec<String>,
+    /// How many instances are watched.
+    pub watched: WatchedCounts,
+    /// Instances that cannot be watched.
+    pub not_watched: Vec<String>,
+    /// Why the record cannot be saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_saved: Option<String>,
+    /// The version of the program.
+    pub version: String,
+    /// True if its file was replaced since it was started.
+    pub program_replaced: bool,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct JobProgress {
+    /// How many instances have ended.
+    pub settled: usize,
+    /// How many there are.
+    pub instances: usize,
+}
+
+/// How many instances are watched.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WatchedCounts {
+    /// How many there are.
+    pub instances: usize,
+    /// How many of them are.
+    pub watched: usize,
+}
+
+/// How what was waited for ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitOutcome {
+    /// As desired.
+    Converged,
+    /// The job that was waited for failed.
+    Failed,
+    /// It waits for something that may take long.
+    Waiting,
+    /// Another document took its place.
+    Superseded,
+    /// Somebody removed it.
+    Removed,
+    /// There is no document.
+    None,
+}
+
+/// The answer to whoever waits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waited {
+    /// True if the goal was waited for to its end.
+    pub done: bool,
+    /// True if it has ended as desired.
+    pub converged: bool,
+    /// How it has ended.
+    pub outcome: Option<WaitOutcome>,
+    /// The reason why the pending document waits, in words.
+    pub waiting_for: Option<String>,
+    /// How many attempts failed, if it waits for the next one.
+    pub failures: Option<u32>,
+    /// When the next attempt is.
+    pub next_attempt: Option<Timestamp>,
+    /// The job that ended last.
+    pub last: Option<LastJob>,
+    /// How many jobs have ended since the agent was started.
+    pub jobs: u64,
+    /// The events that the caller has not seen.
+    pub events: Vec<Happened>,
+    /// How many entries the caller has seen now.
+    pub seen: u64,
+}
+
+/// An event in the work on documents.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Happened {
+    /// A job ended.
+    JobEnded {
+        /// Its id.
+        job: String,
+        /// The document.
+        generation: u64,
+        /// Why it was begun.
+        #[serde(rename = "type")]
+        kind: JobKind,
+        /// The work: a test, or one that changed the machine.
+        work: Work,
+        /// How it ended.
+        result: JobResult,
+        /// How many instances there are.
+        instances: u64,
+        /// How many of them are not in their desired state.
+        not_in_desired_state: u64,
+        /// Those.
+        troubles: Vec<Trouble>,
+        /// Why it came over no instance.
+        error: Option<String>,
+    },
+    /// A job waits.
+    Waiting {
+        /// Its id.
+        job: String,
+        /// The document.
+        generation: u64,
+        /// For whom.
+        #[serde(rename = "for")]
+        whom: String,
+    },
+}
+
+/// The answer to a request to stop the work on a document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stopping {
+    /// The job that was under way; between two tries there is none.
+    pub job: Option<String>,
+    /// The document, which is not tried again.
+    pub generation: u64,
+}
+
+/// The generations that are kept, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct History {
+    /// Each of them.
+    pub generations: Vec<KeptGeneration>,
+}
+
+/// A generation that is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeptGeneration {
+    /// Its number.
+    pub generation: u64,
+    /// Its stage, if it is staged.
+    pub stage: Option<Stage>,
+    /// Where it came from.
+    pub origin: String,
+    /// The user who delivered it.
+    pub user: u32,
+    /// The name of its content.
+    pub content: String,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// When the machine was brought to it, first.
+    pub converged: Option<Timestamp>,
+    /// Why it is not worked on any more.
+    pub ended: Option<Ended>,
+}
+
+/// Two deliveries, and in what they differ.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The first.
+    pub from: Compared,
+    /// The second.
+    pub to: Compared,
+    /// The parameters that differ.
+    pub parameters: Vec<ChangedParameter>,
+    /// The files that differ.
+    pub files: Vec<ChangedFile>,
+}
+
+/// One of two deliveries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Compared {
+    /// Its number.
+    pub generation: u64,
+    /// The name that messages call it by.
+    pub name: String,
+    /// The name of its bundle.
+    pub bundle: Option<String>,
+    /// The text of the document.
+    pub text: String,
+}
+
+/// The change of something between two deliveries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Changed {
+    /// The second one alone has it.
+    Added,
+    /// The first one alone has it.
+    Removed,
+    /// They have it with other content.
+    Changed,
+    /// They have it alike.
+    Unchanged,
+}
+
+/// A parameter that differs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChangedParameter {
+    /// Its name.
+    pub name: String,
+    /// True if its values are not shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    /// The change of it.
+    pub change: Changed,
+    /// Its values, unless they are secret.
+    #[serde(flatten)]
+    pub values: Option<ValuePair>,
+}
+
+/// The values of a parameter in two deliveries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValuePair {
+    /// In the first one.
+    pub from: Option<Json>,
+    /// In the second one.
+    pub to: Option<Json>,
+}
+
+/// A file that differs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Its path in the bundle.
+    pub path: String,
+    /// The change of it.
+    pub change: Changed,
+    /// As the first delivery has it.
+    pub from: Option<ComparedFile>,
+    /// As the second one has it.
+    pub to: Option<ComparedFile>,
+}
+
+/// A file or a folder of a delivery.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparedFile {
+    /// Its mode, in octal digits.
+    pub mode: String,
+    /// Its content, if it is a file.
+    #[serde(flatten)]
+    pub content: Option<ComparedContent>,
+}
+
+/// The content of a file of a delivery.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ComparedContent {
+    /// The digest, in hexadecimal digits.
+    pub sha256: String,
+    /// The text of a small one that everybody can read.
+    pub text: Option<String>,
+}
+
+/// The answer to an acknowledgement of damage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// How many notes of damage.
+    pub forgotten: usize,
+}
+
+/// The settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SettingsNow {
+    /// As a file, YAML.
+    pub settings: String,
+    /// Each with its value.
+    pub values: Map<String, Json>,
+    /// The warnings about a file of settings, as they are shown to users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<String>,
+}
+
+/// Reports of jobs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listing {
+    /// Each of them.
+    pub reports: Vec<ListedReport>,
+    /// The cursor behind the newest of them; where there are none that of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// The report of a job, in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListedReport {
+    /// When the job ended.
+    pub at: Timestamp,
+    /// Its id.
+    pub job: String,
+    /// The report.
+    pub report: Document<JobReport>,
+}
+
+/// Lines of the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogLines {
+    /// Each a JSON object.
+    pub lines: Vec<String>,
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+        })
+    }
+}
