@@ -122,7 +122,7 @@ impl Effects {
     }
 
     /// Says what it destroys beyond what `shown` does: the first such thing. Contents, lines and packages are not compared, nor
-    /// sizes of files; what is there no more needs no consent.
+    /// sizes of files; what is there no more needs no consent. Where more was shown than is listed, it counts.
     pub fn unshown(&self, shown: &Self) -> Option<String> {
         if self.is_destructive() && !shown.is_destructive() && self.destroys.total() == 0 {
             return Some("it would be removed, which the plan has not shown".to_owned());
@@ -131,8 +131,10 @@ impl Effects {
         let items =
             |effects: &'_ Self| effects.destroys.items().iter().filter(is_compared).cloned().collect::<Vec<_>>();
         let planned = items(shown);
-        let first = items(self).into_iter().find_map(|item| item.unshown(&planned));
-        let more = self.destroys.more().saturating_sub(shown.destroys.more());
+        let is_listed = shown.destroys.more() == 0;
+        let first = items(self).iter().find_map(|item| item.unshown(&planned, is_listed));
+        let count = |effects: &Self| effects.destroys.more().saturating_add(items(effects).len() as u64);
+        let more = count(self).saturating_sub(count(shown));
         first.or_else(|| (more > 0).then(|| format!("it would remove {more} more than the plan has shown")))
     }
 }
@@ -397,13 +399,13 @@ impl ItemKind {
 }
 
 impl Item {
-    /// Says what goes with it that is not among what was shown.
-    fn unshown(&self, shown: &[Self]) -> Option<String> {
+    /// Says what goes with it that is not among what was shown; itself, where all was listed.
+    fn unshown(&self, shown: &[Self], is_listed: bool) -> Option<String> {
         let is_same = |other: &&Self| {
             other.path == self.path && std::mem::discriminant(&other.kind) == std::mem::discriminant(&self.kind)
         };
         let Some(shown) = shown.iter().find(is_same) else {
-            return Some(format!("it would remove {self}, which the plan has not shown"));
+            return is_listed.then(|| format!("it would remove {self}, which the plan has not shown"));
         };
         let (now, then) = (self.kind.entries(), shown.kind.entries());
         if now.total() > then.total() {
@@ -485,6 +487,25 @@ mod tests {
             (entries.to_string().as_str(), entries.rest().as_deref()),
             ("at least 1 entry", Some("what could not be listed"))
         );
+    }
+
+    #[test]
+    fn what_moves_into_the_list_was_shown() {
+        let removing = |numbers: &mut dyn Iterator<Item = usize>| {
+            let mut effects = Effects::of(Effect::Remove);
+            let item = |number| Item { path: format!("/d/{number}"), kind: ItemKind::Special };
+            effects.destroys.extend(numbers.map(item));
+            effects
+        };
+        let shown = removing(&mut (0..101));
+        for now in [removing(&mut (0..101)), removing(&mut (1..101)), removing(&mut (0..3))] {
+            assert_eq!(now.unshown(&shown), None);
+        }
+        let why = removing(&mut (0..103)).unshown(&shown);
+        assert_eq!(why.as_deref(), Some("it would remove 2 more than the plan has shown"));
+        let why = removing(&mut (1..101)).unshown(&removing(&mut (1..100)));
+        assert!(why.is_some_and(|why| why.contains("/d/100 ")));
+        assert!(removing(&mut (0..101)).unshown(&removing(&mut (0..100))).is_some());
     }
 
     #[test]

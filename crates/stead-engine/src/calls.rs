@@ -26,6 +26,7 @@ use stead_system::Cancel;
 use stead_system::fs::SystemPath;
 
 use crate::contexts::Contexts;
+use crate::implied::account_of;
 use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
@@ -109,9 +110,7 @@ impl SessionCalls {
     fn written_by(&self, id: NodeId, Answered { manifest, desired }: &Answered) -> Vec<SystemPath> {
         let claims = self.claims_of(id, manifest, &Plain::covered(desired)).unwrap_or_default();
         let written = |Claim::Path { path, extent }: &Claim| {
-            let is_account = stead_resources::account_at(path).is_some();
-            let database = path.ancestors().find(|above| above.parent() == Some(Path::new("/etc")));
-            let file = database.filter(|_| is_account).unwrap_or(path);
+            let file = account_of(path, self.real_paths.root()).and_then(Path::parent).unwrap_or(path);
             let is_written = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_));
             is_written.then(|| SystemPath::here(file))
         };
@@ -150,7 +149,12 @@ impl SessionCalls {
             return None;
         }
         let what_if = Call { execution: Execution::WhatIf, ..call.clone() };
-        let Outcome::Changed(now) = carry_out(&what_if, provider, &*self.vault, cx).outcome else { return None };
+        let now = match carry_out(&what_if, provider, &*self.vault, cx).outcome {
+            Outcome::Changed(now) => now,
+            // Nobody knows what would be removed.
+            Outcome::Failed(failure) => return Some(*failure),
+            _ => return None,
+        };
         let now = Effects { effect: Some(now.effect()), ..now.effects };
         now.unshown(&shown).map(|why| Failure::new(FailureKind::Refused, why))
     }
@@ -188,8 +192,8 @@ impl SessionCalls {
         let mut labels: Vec<String> = first.iter().map(InstancePath::label).collect();
         labels.extend((!others.is_empty()).then(|| format!("{} more", others.len())));
         let message = format!(
-            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. Let it depend on what \
-             changes it",
+            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. Change the \
+             order, or what changes it",
             labels.join(", ")
         );
         Some(Failure::new(FailureKind::NotConverged, message))

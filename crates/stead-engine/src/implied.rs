@@ -238,7 +238,7 @@ fn below_etc<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
 const ACCOUNTS: [&str; 2] = ["passwd", "group"];
 
 /// The record of an account that a path is, or lies in.
-fn account_of<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
+pub(crate) fn account_of<'p>(path: &'p Path, root: &Path) -> Option<&'p Path> {
     let below = below_etc(path, root)?;
     let is_record = ACCOUNTS.iter().any(|database| below.starts_with(database));
     let depth = below.components().count();

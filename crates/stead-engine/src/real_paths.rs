@@ -26,6 +26,11 @@ impl RealPaths {
         Self { root: root.to_owned(), folders: Mutex::default() }
     }
 
+    /// The root of the system.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The path that is meant by a path, if links lead elsewhere.
     pub(crate) fn of(&self, path: &Path) -> Option<PathBuf> {
         let bytes = path.as_os_str().as_encoded_bytes();

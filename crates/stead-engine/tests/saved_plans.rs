@@ -166,6 +166,45 @@ fn nothing_is_removed_that_the_plan_has_not_shown() {
     }
 }
 
+/// What makes room for itself may remove as well, and where it cannot be found out what would be removed, nothing is.
+#[test]
+fn what_makes_room_removes_what_was_shown_only() {
+    type Change = fn(&Path) -> std::io::Result<()>;
+    let force = r#"{"path": "l", "target": "elsewhere", "force": true}"#;
+    let purge = r#"{"path": "d", "_purge": true, "entries": []}"#;
+    let force = format!(r#"{{"resources": [{{"name": "l", "type": "Stead/Symlink", "properties": {force}}}]}}"#);
+    let purge = format!(r#"{{"resources": [{{"name": "d", "type": "Stead/Directory", "properties": {purge}}}]}}"#);
+    let cases: [(&str, Change, Option<&str>); 5] = [
+        (&purge, |_| Ok(()), None),
+        (&purge, |root| fs::write(root.join("d/two"), ""), Some("which the plan has not shown")),
+        (&force, |_| Ok(()), None),
+        (&force, |root| fs::write(root.join("l"), "mine"), Some("which the plan has not shown")),
+        (
+            &force,
+            |root| fs::create_dir(root.join("l")).and_then(|()| fs::write(root.join("l/one"), "")),
+            Some("which the plan has not shown"),
+        ),
+    ];
+    let host = Host::new(HostOptions::default());
+    for (document, change, why) in cases {
+        let world = World::build("");
+        let root = world.root.path();
+        fs::create_dir(root.join("d")).unwrap();
+        fs::write(root.join("d/one"), "").unwrap();
+        let stage = Stage::new(&host, root, document);
+        let planned = Planned::removals(&stage.run(Mode::PLAN));
+        change(root).unwrap();
+        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+        let run = stage.session.run(&stage.prepared, execution).unwrap();
+        let failures: Vec<&str> =
+            run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();
+        match why {
+            None => assert!(failures.is_empty(), "{document}: {failures:?}"),
+            Some(why) => assert!(failures.len() == 1 && failures[0].contains(why), "{document}: {failures:?}"),
+        }
+    }
+}
+
 /// Whatever bit of the file is another one: it is not a plan, or it is refused.
 #[test]
 fn no_bit_of_a_plan_can_be_another() {

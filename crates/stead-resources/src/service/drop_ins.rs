@@ -7,6 +7,7 @@ use std::path::Path;
 use stead_core::call::Failure;
 use stead_system::fs::SystemRoot;
 
+use super::meaning;
 use super::unit::{ADMINISTRATOR, SEARCHED, template, text_of};
 use crate::input::impossible;
 use crate::text::{Setting, settings};
@@ -85,8 +86,8 @@ fn taken_back(file: &StatedFile<'_>, later: &[(&str, String)]) -> Option<Failure
     let later: Vec<_> =
         later.iter().flat_map(|(path, text)| settings(text).into_iter().map(move |found| (*path, found))).collect();
     own.iter().enumerate().find_map(|(at, setting)| {
-        let is_same = |other: &Setting<'_>| (other.section, other.key) == (setting.section, setting.key);
-        let ends = |other: &Setting<'_>| other.value.is_empty() || has_one_value(setting.key);
+        let is_same = |other: &Setting<'_>| other.section == setting.section && meaning::sets(other.key, setting.key);
+        let ends = |other: &Setting<'_>| meaning::replaces(setting.key, &other.value);
         // What the file itself takes back was not meant to be in force, and drop-ins enable nothing.
         let is_meant = !own.iter().skip(at + 1).any(|other| is_same(other) && ends(other));
         if setting.value.is_empty() || setting.section == "Install" || !is_meant {
@@ -94,58 +95,15 @@ fn taken_back(file: &StatedFile<'_>, later: &[(&str, String)]) -> Option<Failure
         }
         let mut found = None;
         for (path, other) in later.iter().filter(|(_, other)| is_same(other)) {
-            if other.value == setting.value {
+            if meaning::is_same(setting.key, &other.value, &setting.value) {
                 found = None;
             } else if ends(other) {
                 found = Some((path, other));
             }
         }
-        let (path, Setting { line, value, .. }) = found?;
-        let key = setting.key;
+        let (path, Setting { key, line, value, .. }) = found?;
         let does = if value.is_empty() { format!("takes '{key}' back") } else { format!("sets '{key}' to {value}") };
         let message = format!("'/{path}' {does} in line {line}, which is read later. Remove that line");
         Some(impossible(file.property, message))
     })
-}
-
-/// Returns whether a later value of a setting takes the place of a former one, as far as it is known: most settings are lists.
-fn has_one_value(key: &str) -> bool {
-    const BEGINNINGS: [&str; 9] =
-        ["Limit", "Private", "Protect", "Memory", "Timeout", "Restart", "StartLimit", "Runtime", "CPU"];
-    const NAMES: [&str; 31] = [
-        "AccuracySec",
-        "BusName",
-        "Description",
-        "DynamicUser",
-        "FixedRandomDelay",
-        "Group",
-        "KillMode",
-        "KillSignal",
-        "LockPersonality",
-        "Nice",
-        "NoNewPrivileges",
-        "NotifyAccess",
-        "OOMPolicy",
-        "OOMScoreAdjust",
-        "PIDFile",
-        "Persistent",
-        "RandomizedDelaySec",
-        "RemainAfterExit",
-        "RootDirectory",
-        "Slice",
-        "StandardError",
-        "StandardInput",
-        "StandardOutput",
-        "SyslogIdentifier",
-        "TasksMax",
-        "Type",
-        "UMask",
-        "Unit",
-        "User",
-        "WatchdogSec",
-        "WorkingDirectory",
-    ];
-    let is_list =
-        ["CPUAffinity", "RestartPreventExitStatus", "RestartForceExitStatus", "RuntimeDirectory"].contains(&key);
-    !is_list && (NAMES.contains(&key) || BEGINNINGS.iter().any(|beginning| key.starts_with(beginning)))
 }

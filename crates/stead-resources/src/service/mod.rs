@@ -20,6 +20,7 @@ use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name, wo
 use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
 mod drop_ins;
+mod meaning;
 mod steps;
 mod unit;
 
@@ -51,7 +52,8 @@ struct Properties<'a> {
     unit: Option<FileText<'a>>,
     /// The content of drop-in files, by their names without '.conf', as in
     /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed; it fails where one that systemd reads
-    /// later takes back what this or 'unit' states, naming it.
+    /// later takes back what this or 'unit' states, naming it: with an empty value, or with another one of a setting that stead
+    /// knows to have one value.
     drop_ins: Option<BTreeMap<DropInName<'a>, FileText<'a>>>,
     /// Files that it reads at its start, such as its configuration: it is restarted if it runs and one of them changed after
     /// its start, by whatever program. A restart that an interrupted run did not reach is done by the next run.

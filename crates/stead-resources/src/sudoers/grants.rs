@@ -49,10 +49,11 @@ pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content:
     let mut aliases = Aliases::new();
     let texts = files.parts.iter().map(|part| part.text.as_str()).chain([content]);
     texts.flat_map(logical_lines).for_each(|(_, line)| read_aliases(&line, &mut aliases));
-    let own = grants(content, &aliases);
+    let here = Here::of(root);
+    let own = here.grants(content, &aliases);
     let later = files.parts.iter().skip(files.place.unwrap_or(files.parts.len()));
     let located = |part: &'_ Part| {
-        let grants = grants(&part.text, &aliases).into_iter();
+        let grants = here.grants(&part.text, &aliases).into_iter();
         grants.map(|grant| (part.path.clone(), part.first + grant.line, grant)).collect::<Vec<_>>()
     };
     let later: Vec<_> = later.flat_map(located).collect();
@@ -71,6 +72,31 @@ pub(super) fn overridden(root: &SystemRoot, path: &str, property: &str, content:
         let message = format!("'{path}' {how} for '{who}' in line {line}, which is read later. {hint}");
         Some(impossible(property, message))
     })
+}
+
+/// The names that this machine has.
+struct Here(Vec<String>);
+
+impl Here {
+    /// Its name with its domain and without.
+    fn of(root: &SystemRoot) -> Self {
+        let name = root.text("/etc/hostname", MAX_SIZE).unwrap_or_default().trim().to_owned();
+        let short = name.split('.').next().unwrap_or_default().to_owned();
+        Self([name, short].into_iter().filter(|name| !name.is_empty()).collect())
+    }
+
+    /// Reads the rules of a text, command by command, in its order. Those for this machine are for all that matter here.
+    fn grants(&self, text: &str, aliases: &Aliases) -> Vec<Grant> {
+        let mut found: Vec<_> =
+            logical_lines(text).into_iter().flat_map(|(number, line)| of_line(number, &line, aliases)).collect();
+        for host in found.iter_mut().flat_map(|grant| &mut grant.hosts) {
+            let (sign, name) = host.strip_prefix('!').map_or(("", host.as_str()), |name| ("!", name));
+            if self.0.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                *host = format!("{sign}{ALL}");
+            }
+        }
+        found
+    }
 }
 
 /// The texts that sudo reads, one after the other.
@@ -143,18 +169,21 @@ fn included(line: &str) -> Option<(bool, String)> {
 }
 
 impl Grant {
-    /// Returns whether another rule is about a command that this one is about, of the same user and as the same one.
+    /// Returns whether another rule is about all that this one states, for one of its users, on one of its hosts. One about a
+    /// part of it, such as one command of all, refines it, which is how rules are layered.
     fn meets(&self, other: &Self) -> bool {
         let has = |words: &[String], word: &str| {
             let last =
                 words.iter().rfind(|each| matches!(each.trim_start_matches('!'), each if each == word || each == ALL));
             last.is_some_and(|last| !last.starts_with('!'))
         };
-        let share = |one: &[String], others: &[String]| one.iter().any(|word| word == ALL || has(others, word));
-        self.users.iter().any(|user| has(&other.users, user))
+        let share = |one: &[String], others: &[String]| one.iter().any(|word| has(others, word));
+        // Of those that a command may run as, it runs as root where nobody is named.
+        let is_usual = || self.run_as.iter().any(|word| word == ALL) && has(&other.run_as, "root");
+        share(&self.users, &other.users)
             && share(&self.hosts, &other.hosts)
-            && share(&self.run_as, &other.run_as)
-            && (self.command == ALL || covers(&other.command, &self.command))
+            && (share(&self.run_as, &other.run_as) || is_usual())
+            && covers(&other.command, &self.command)
     }
 
     /// Returns how another rule for the same says otherwise.
@@ -270,11 +299,7 @@ fn expanded(words: Vec<String>, kind: &str, aliases: &Aliases, depth: usize) -> 
     words.into_iter().flat_map(expand).collect()
 }
 
-/// Reads the rules of a text, command by command, in its order.
-fn grants(text: &str, aliases: &Aliases) -> Vec<Grant> {
-    logical_lines(text).into_iter().flat_map(|(number, line)| of_line(number, &line, aliases)).collect()
-}
-
+/// Reads the rules of a line.
 fn of_line(line: usize, text: &str, aliases: &Aliases) -> Vec<Grant> {
     let word = text.split(|sign: char| !sign.is_ascii_alphabetic() && sign != '_').next().unwrap_or_default();
     if word == "Defaults" || word.ends_with("_Alias") {
@@ -334,6 +359,10 @@ const TAGS: [&str; 17] = [
     "APPARMOR_PROFILE",
 ];
 
+/// What is said of a command in front of it.
+const OPTIONS: [&str; 10] =
+    ["APPARMOR_PROFILE", "CHROOT", "CWD", "LIMITPRIVS", "NOTAFTER", "NOTBEFORE", "PRIVS", "ROLE", "TIMEOUT", "TYPE"];
+
 /// The commands of a list; whom they run as and their tags hold for those behind as well.
 fn of_commands(line: usize, users: &[String], hosts: &[String], list: &str, aliases: &Aliases) -> Vec<Grant> {
     let (mut run_as, mut nopasswd, mut noexec) = (vec!["root".to_owned()], None, None);
@@ -343,6 +372,16 @@ fn of_commands(line: usize, users: &[String], hosts: &[String], list: &str, alia
         if let Some((inside, behind)) = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
             let named = words(inside.split(':').next().unwrap_or_default());
             run_as = expanded(named, "Runas", aliases, 0);
+            for word in run_as.iter_mut().filter(|word| *word == "#0") {
+                "root".clone_into(word);
+            }
+            rest = behind.trim();
+        }
+        while let Some((option, behind)) = rest.split_once(char::is_whitespace) {
+            let name = option.split_once('=').map(|(name, _)| name);
+            if !name.is_some_and(|name| OPTIONS.contains(&name)) {
+                break;
+            }
             rest = behind.trim();
         }
         while let Some((tag, behind)) = rest.split_once(':').filter(|(tag, _)| TAGS.contains(&tag.trim())) {
@@ -379,6 +418,7 @@ mod tests {
         let folder = root.path().join("etc/sudoers.d");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(root.path().join("etc/sudoers"), "%adm ALL=(ALL) ALL\n@includedir /etc/sudoers.d\n").unwrap();
+        std::fs::write(root.path().join("etc/hostname"), "web1.example.com\n").unwrap();
         std::fs::write(folder.join("zz"), later).unwrap();
         let found = overridden(&SystemRoot::below(root.path()), "/etc/sudoers.d/web", "rules", own);
         found.map(|failure| failure.message)
@@ -418,6 +458,25 @@ mod tests {
             assert!(found.starts_with(&format!("'/etc/sudoers.d/zz' {how} for ")), "{later}: {found}");
             assert!(found.contains(&format!(" in line {line},")), "{later}: {found}");
         }
+        let of_all = "%adm,kim ALL=(ALL:ALL) NOPASSWD: ALL\n";
+        let layered = [
+            "kim db1=(ALL) ALL\n",
+            "%adm ALL=(ALL:ALL) !/usr/bin/su\n",
+            "%adm ALL=(ALL) PASSWD: /usr/sbin/visudo, /sbin/\n",
+            "kim ALL=(www) ALL\n",
+        ];
+        for later in layered {
+            assert_eq!(verdict(of_all, later), None, "{later}");
+        }
+        for later in ["kim ALL=(ALL) ALL\n", "kim ALL=ALL\n", "ALL ALL=(ALL) NOPASSWD: ALL, !ALL\n"] {
+            assert!(verdict(of_all, later).is_some(), "{later}");
+        }
+        for later in ["kim web1=(ALL) ALL\n", "kim web1.example.com=(#0) ALL\n", "kim ALL=(ALL) CWD=/tmp ALL\n"] {
+            assert!(verdict(of_all, later).is_some(), "{later}");
+        }
+        assert_eq!(verdict(of_all, "kim ALL,!web1=(ALL) ALL\n"), None);
+        assert_eq!(verdict("kim db1=NOPASSWD: /bin/a\n", "kim db2=/bin/a\n"), None);
+        assert!(verdict("kim db1=NOPASSWD: /bin/a\n", "kim ALL,!db2=/bin/a\n").is_some());
         assert!(verdict("kim ALL=(ALL) !/bin/su\n", "kim ALL=(ALL) ALL\n").unwrap().contains("allows ALL"));
         assert!(verdict("kim ALL=(ALL) PASSWD: /bin/a\n", "kim ALL=NOPASSWD: ALL\n").unwrap().contains("no password"));
         // The order of one file is meant, whatever it says.

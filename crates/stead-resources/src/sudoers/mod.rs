@@ -26,7 +26,8 @@ use rule::Rule;
 
 /// Rules of sudo, in a file of their own in /etc/sudoers.d with mode 0440, which belongs to root. `visudo` checks them before
 /// they are placed, and in what-if too: rules with an error never take effect, nor do half of them. Of all rules that fit, sudo
-/// takes the last one: it fails where a file that is read later says otherwise of the same command, naming it.
+/// takes the last one: it fails where a file that is read later says otherwise of the same command for the same user or group,
+/// naming it. Members of groups and patterns are not looked up, and a later rule about a part of a wider one may say otherwise.
 #[resource(
     "Stead/Sudoers",
     about = "Rules of sudo, in a file of their own in /etc/sudoers.d.",

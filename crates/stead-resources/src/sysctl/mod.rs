@@ -118,7 +118,10 @@ impl<'a> Stated<'a> for Properties<'a> {
         let found = overridden(cx, self.path.0.0, &DIRECTORIES, |line| {
             setting(line).filter(|_| self.is_own(line)).map(|(_, value)| value.to_owned())
         })?;
-        let is_wanted = |value: &str| value.split_whitespace().eq(wanted.split_whitespace());
+        let meant = |value: &'_ str| {
+            value.split_whitespace().map(|word| number(word).ok_or(word.to_owned())).collect::<Vec<_>>()
+        };
+        let is_wanted = |value: &str| meant(value) == meant(wanted);
         Ok(found.filter(|found| !found.value().is_some_and(is_wanted)))
     }
 
@@ -147,6 +150,17 @@ impl Properties<'_> {
     fn is_own(&self, line: &str) -> bool {
         setting(line).is_some_and(|(name, _)| same_name(name, self.name.0))
     }
+}
+
+/// A number as the kernel reads it: hexadecimal behind `0x`, octal behind another zero.
+fn number(word: &str) -> Option<i128> {
+    let (sign, digits) = word.strip_prefix('-').map_or((1, word), |digits| (-1, digits));
+    let (digits, base) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (digits, if digits.starts_with('0') { 8 } else { 10 }),
+    };
+    let is_plain = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+    i128::from_str_radix(digits, base).ok().filter(|_| is_plain).map(|number| sign * number)
 }
 
 /// The name and the value that a line sets.
