@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Outcome, Restart};
+use stead_core::call::{Outcome, Response, Restart};
 use stead_core::claims::Claims;
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
@@ -171,6 +171,11 @@ fn asks_for_own_restart(report: &Report) -> bool {
     services.peek().is_some() && own_unit().is_some_and(|own| services.any(|name| *name == own))
 }
 
+/// A set that asked for it and failed then asked for it all the same.
+fn asks_for_restart(response: &Response) -> bool {
+    matches!(response.outcome, Outcome::Changed(_) | Outcome::Failed(_)) && response.restarts.iter().any(is_system)
+}
+
 fn is_system(restart: &Restart) -> bool {
     matches!(restart, Restart::System(_))
 }
@@ -265,8 +270,7 @@ impl JobSpec {
                     EventKind::Settled { .. } => settled += 1,
                     // Nothing more is begun before the machine was restarted.
                     EventKind::CallEnded { response, .. }
-                        if matches!(response.outcome, Outcome::Changed(_))
-                            && response.restarts.iter().any(is_system) =>
+                        if asks_for_restart(response) =>
                     {
                         suspension.suspend(SuspendReason::Restart);
                     }

@@ -7,6 +7,7 @@ use stead_core::graph::{Graph, Node, Scope};
 use stead_core::id::NodeId;
 use stead_host::bundle::FilesWithin;
 use stead_host::provider::{Context, TraceLevel};
+use tracing::level_filters::LevelFilter;
 
 /// The contexts of the calls of each instance, without the name of the instance.
 pub(crate) struct Contexts {
@@ -48,5 +49,16 @@ pub(crate) fn forward(level: TraceLevel, message: &str) {
         TraceLevel::Info => tracing::info!("{message}"),
         TraceLevel::Debug => tracing::debug!("{message}"),
         TraceLevel::Trace => tracing::trace!("{message}"),
+    }
+}
+
+/// How much of what [`forward`] is given is printed by anybody.
+pub(crate) fn shown() -> TraceLevel {
+    match LevelFilter::current().into_level() {
+        None | Some(tracing::Level::ERROR) => TraceLevel::Error,
+        Some(tracing::Level::WARN) => TraceLevel::Warn,
+        Some(tracing::Level::INFO) => TraceLevel::Info,
+        Some(tracing::Level::DEBUG) => TraceLevel::Debug,
+        Some(_) => TraceLevel::Trace,
     }
 }

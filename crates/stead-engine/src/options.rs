@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::graph::{Names, Values};
-use stead_host::provider::Trace;
+use stead_host::provider::{Trace, TraceLevel};
 use stead_system::Cancel;
 
-use crate::contexts::forward;
+use crate::contexts::{forward, shown};
 
 /// How a [`crate::Session`] works; [`SessionOptions::default`] is the usual way.
 #[derive(Clone)]
@@ -26,6 +26,8 @@ pub struct SessionOptions {
     pub system_root: Option<PathBuf>,
     /// Takes the messages of resources.
     pub trace: Trace,
+    /// How much of them it passes on: resources need not make the rest.
+    pub shown: TraceLevel,
     /// Ends everything early.
     pub cancel: Cancel,
     /// Stops a run so that it can be resumed.
@@ -43,6 +45,7 @@ impl Default for SessionOptions {
             deadline: None,
             system_root: None,
             trace: Arc::new(forward),
+            shown: shown(),
             cancel: Cancel::default(),
             suspend: Cancel::default(),
             end_reads: Cancel::default(),

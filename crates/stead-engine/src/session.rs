@@ -185,6 +185,7 @@ impl Session {
             cancel: self.options.cancel.clone(),
             writes: self.writes.clone(),
             trace: Arc::clone(&self.options.trace),
+            shown: self.options.shown,
             system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
             inherited: Arc::clone(&self.shared.inherited),
             files: self.files.clone().map(|files| Arc::new(FilesWithin { files, folder: Arc::default() })),

@@ -348,6 +348,8 @@ pub struct Context {
     pub system_root: SystemRoot,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
+    /// How much of them somebody sees: the rest need not be made.
+    pub shown: TraceLevel,
     /// Names of variables of the environment that programs are given besides those that all are.
     pub inherited: Arc<[String]>,
     /// The record of the files that are written, so that the run can make them durable at its end.
@@ -377,6 +379,7 @@ impl Context {
             files: None,
             system_root: SystemRoot::running(),
             trace: Arc::new(|_, _| {}),
+            shown: TraceLevel::Trace,
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
         }

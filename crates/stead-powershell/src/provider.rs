@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
-use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Restart};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -14,7 +14,7 @@ use stead_system::fs::OpenError;
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::json_schema;
-use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Reply, Stream};
+use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, Stream};
 
 /// Where a resource comes from.
 pub struct Source {
@@ -103,7 +103,7 @@ impl Opened<'_> {
             resource: &self.provider.resource.name,
             method,
             properties: &self.properties,
-            records: true,
+            records: records(self.cx.shown),
         };
         let (trace, secrets) = (&self.cx.trace, &self.secrets);
         let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));
@@ -244,7 +244,8 @@ fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
     let scrubbed = |text: &str| secrets.scrub(text).into_owned();
     // The id of a text that was thrown is that text.
     let error_id = failed.error_id().map(scrubbed);
-    Failure { error_id, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
+    let restarts = if failed.asks_for_restart() { vec![Restart::System(stead_system::kernel::host_name())] } else { Vec::new() };
+    Failure { error_id, restarts, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
 }
 
 /// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.
@@ -261,6 +262,16 @@ fn error_id(refusal: &Refusal, kind: DefinitionKind, method: Method) -> Option<S
         _ => "ParameterArgumentTransformationError",
     };
     Some(if is_class { name.to_owned() } else { format!("{name},{method:?}-TargetResource") })
+}
+
+/// What a worker is asked for, so that nothing is sent that nobody sees.
+fn records(shown: TraceLevel) -> Records {
+    match shown {
+        TraceLevel::Error | TraceLevel::Warn => Records::None,
+        TraceLevel::Info => Records::Information,
+        TraceLevel::Debug => Records::Verbose,
+        TraceLevel::Trace => Records::Debug,
+    }
 }
 
 fn level(stream: Stream) -> TraceLevel {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
 use stead_powershell::resource::DefinitionKind;
 use stead_powershell::types::{Property, Rule};
-use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
 use stead_system::Cancel;
 use stead_system::process::Environment;
 use stead_testkit::{Case, Computed, Suite};
@@ -82,7 +82,7 @@ fn judge(case: &Case) -> Result<Computed, String> {
     };
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
     let call =
-        Call { kind: DefinitionKind::Class, module, resource: "Lines", method, properties: &lines, records: true };
+        Call { kind: DefinitionKind::Class, module, resource: "Lines", method, properties: &lines, records: Records::Debug };
     let cancel = Cancel::default();
     let limits =
         Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel, inherited: &[] };

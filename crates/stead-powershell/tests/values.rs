@@ -17,7 +17,7 @@ use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_val
 use stead_powershell::resource::DefinitionKind;
 use stead_powershell::types::Rule;
 use stead_powershell::types::Type;
-use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
 use stead_system::Cancel;
 use stead_system::process::Environment;
 
@@ -154,7 +154,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             resource: &resource,
             method: Method::Get,
             properties: &properties,
-            records: false,
+            records: Records::None,
         };
         let cancel = Cancel::default();
         let limits = Limits {

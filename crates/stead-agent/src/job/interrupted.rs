@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use stead_core::call::Outcome;
 use stead_core::report::{Phase, Report};
 use stead_host::journal::read;
 
-use super::is_system;
+use super::asks_for_restart;
 
 /// The state of an interrupted job, as far as its journal shows it without the document.
 #[derive(Default)]
@@ -38,9 +37,7 @@ pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
 /// The instances that asked for a restart of the machine.
 pub(super) fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
     let asked = report.records().iter().filter(|record| {
-        record.response.as_deref().is_some_and(|response| {
-            matches!(response.outcome, Outcome::Changed(_)) && response.restarts.iter().any(is_system)
-        })
+        record.response.as_deref().is_some_and(asks_for_restart)
     });
     asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
 }

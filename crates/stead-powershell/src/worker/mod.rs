@@ -7,6 +7,7 @@ mod protocol;
 mod start;
 
 use std::error::Error as _;
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,14 +19,14 @@ use stead_system::scratch::Scratch;
 
 pub use outcome::{CallError, Record, Reply};
 pub use pool::{Lease, Origin, Pool, Settings};
-pub use protocol::{Hello, Method, PowerShellError, Stream};
+pub use protocol::{Hello, Method, PowerShellError, Records, Stream};
 pub use start::StartError;
 
 use crate::convert::Wire;
 use crate::resource::DefinitionKind;
 use outcome::{Collector, Progress};
 use printed::Printed;
-use protocol::{Line, Properties, Request};
+use protocol::{Line, Message, Properties, Request};
 
 /// A module at one state of its files. Where they changed since a worker loaded it, only a new process reads them again.
 #[derive(Clone, Copy)]
@@ -49,8 +50,8 @@ pub struct Call<'a> {
     pub method: Method,
     /// The properties that are assigned, in this order.
     pub properties: &'a [(String, Wire)],
-    /// True if verbose, debug and information records are wanted.
-    pub records: bool,
+    /// How much of what the resource writes besides is wanted.
+    pub records: Records,
 }
 
 /// When a call must be over: whatever it waits for shares this.
@@ -115,8 +116,8 @@ pub enum Failed {
     #[error("it returned more than allowed")]
     TooMuch,
     /// The worker sent something else than the protocol has.
-    #[error("invalid response from the PowerShell worker")]
-    Protocol,
+    #[error("invalid response from the PowerShell worker: {0}")]
+    Protocol(&'static str),
     /// The system failed.
     #[error(transparent)]
     System(ProcessError),
@@ -127,8 +128,8 @@ impl Failed {
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
-            Self::Call(CallError::PowerShell(_) | CallError::Left) => FailureKind::Exit(1),
-            Self::Call(_) | Self::Protocol | Self::Died { exit: None, .. } => FailureKind::Protocol,
+            Self::Call(CallError::PowerShell(_) | CallError::Left { .. }) => FailureKind::Exit(1),
+            Self::Call(_) | Self::Protocol(_) | Self::Died { exit: None, .. } => FailureKind::Protocol,
             Self::Start(error) => error.kind(),
             Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
             Self::Died { exit: Some(Exit::Signal(signal)), .. } => FailureKind::Signal(*signal),
@@ -137,6 +138,11 @@ impl Failed {
             Self::TooMuch => FailureKind::OutputLimit,
             Self::System(_) => FailureKind::System,
         }
+    }
+
+    /// Returns whether the resource asked for a restart of the machine before it failed.
+    pub fn asks_for_restart(&self) -> bool {
+        matches!(self, Self::Call(error) if error.asks_for_restart())
     }
 
     /// The `FullyQualifiedErrorId` of an error of PowerShell.
@@ -167,7 +173,7 @@ impl Failed {
             ConversationError::Ended(exit) => Self::Died { exit, tail: printed.tail() },
             ConversationError::Silent(_) => Self::Deadline(limits.deadline.allowed),
             ConversationError::TooMuch => Self::TooMuch,
-            ConversationError::Unasked => Self::Protocol,
+            ConversationError::Unasked => Self::Protocol("it sent something that was not asked for"),
             ConversationError::Process(ProcessError::Cancelled) => Self::Cancelled,
             ConversationError::Process(error) => Self::System(error),
         }
@@ -204,8 +210,10 @@ impl Worker {
         self.session.iter_mut().for_each(Session::ask_to_end);
     }
 
-    fn if_running(mut self) -> Option<Self> {
-        self.session.as_mut().is_some_and(Session::is_running).then_some(self)
+    /// The worker, if it can be called: it runs, and has sent nothing that was not asked for. What it loaded could answer in
+    /// advance for another module.
+    fn if_ready(mut self) -> Option<Self> {
+        self.session.as_mut().is_some_and(|session| session.is_running() && session.is_quiet()).then_some(self)
     }
 
     /// Returns the memory that it takes, in bytes.
@@ -215,11 +223,12 @@ impl Worker {
 
     fn call(&mut self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
         self.calls += 1;
-        let id = self.calls.to_string();
+        // Nothing in the process can know it before the call.
+        let id = format!("{:016x}", RandomState::new().hash_one(self.calls));
         let path = call.module.path.to_string_lossy();
         let line = request(call, &id, &path);
         // It comes back when the worker can go on; else it is ended at once.
-        let mut session = self.session.take().ok_or(Failed::Protocol)?;
+        let mut session = self.session.take().ok_or(Failed::Protocol("it had ended"))?;
         let mut collector = Collector::new(call.method, forward);
         let (mut printed, mut outcome) = (Printed::default(), None);
         let exchanged =
@@ -229,24 +238,31 @@ impl Worker {
                     ControlFlow::Continue(())
                 }
                 Heard::Line(line) => {
-                    let message =
-                        serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
-                    match message.map(|message| collector.take(message)) {
-                        Some(Progress::Running) => return ControlFlow::Continue(()),
-                        Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
-                        None => outcome = Some(Err(Failed::Protocol)),
+                    match message(line, &id).map(|message| collector.take(message)) {
+                        Ok(Progress::Running) => return ControlFlow::Continue(()),
+                        Ok(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
+                        Err(failed) => outcome = Some(Err(failed)),
                     }
                     ControlFlow::Break(())
                 }
             });
         printed.finish(&mut |line| collector.forward(Stream::Information, line));
         exchanged.map_err(|error| Failed::of(error, limits, &printed))?;
-        let outcome = outcome.unwrap_or(Err(Failed::Protocol));
+        let outcome = outcome.unwrap_or(Err(Failed::Protocol("it did not answer")));
         if outcome.as_ref().err().is_none_or(Failed::spares_the_worker) {
             self.session = Some(session);
         }
         outcome
     }
+}
+
+/// The message of a line for a call. What a line has is not shown: part of a secret could not be recognized in it.
+fn message(line: &[u8], id: &str) -> Result<Message, Failed> {
+    let line: Line = serde_json::from_slice(line).map_err(|_| Failed::Protocol("a line is not of its protocol"))?;
+    if line.id != id {
+        return Err(Failed::Protocol("a line is for another call"));
+    }
+    line.message().ok_or(Failed::Protocol("a line has no message"))
 }
 
 fn request(call: &Call<'_>, id: &str, path: &str) -> String {

@@ -22,16 +22,36 @@ pub enum CallError {
     PowerShell(Box<PowerShellError>),
     /// The script was left before its end.
     #[error("the resource left its script early: by 'exit', or by 'break' or 'continue' outside of a loop")]
-    Left,
+    Left {
+        /// True if it asked for a restart of the machine before.
+        reboot: bool,
+    },
     /// There is no verdict.
     #[error("Test must return true or false{0}")]
     Verdict(String),
     /// The state cannot be expressed.
     #[error("the state has no JSON form: {0}")]
     State(String),
-    /// There are several states.
-    #[error("Get returned {0} objects, expected one")]
-    States(usize),
+    /// There are several states, of these types.
+    #[error("Get returned {} objects, of the types {}; expected one", .0.len(), listed(.0))]
+    States(Vec<String>),
+}
+
+impl CallError {
+    /// Returns whether the resource asked for a restart of the machine before it failed.
+    pub fn asks_for_restart(&self) -> bool {
+        match self {
+            Self::PowerShell(error) => error.reboot,
+            Self::Left { reboot } => *reboot,
+            Self::Verdict(_) | Self::State(_) | Self::States(_) => false,
+        }
+    }
+}
+
+/// The first of them, as many as a reader wants.
+fn listed(types: &[String]) -> String {
+    let shown: Vec<String> = types.iter().take(5).map(|ty| format!("'{ty}'")).collect();
+    shown.join(", ") + if types.len() > shown.len() { " and others" } else { "" }
 }
 
 fn in_words(error: &PowerShellError) -> String {
@@ -103,7 +123,7 @@ impl Reply {
                 _ => Ok(None),
             },
             [one] => one.json.as_deref().map(Some).map_err(|refused| CallError::State(refused.clone())),
-            several => Err(CallError::States(several.len())),
+            several => Err(CallError::States(several.iter().map(|one| one.ty.clone()).collect())),
         }
     }
 
@@ -157,7 +177,7 @@ impl<'a> Collector<'a> {
 
     fn end(&mut self, done: Done) -> Result<Reply, CallError> {
         if !done.ended {
-            return Err(CallError::Left);
+            return Err(CallError::Left { reboot: done.reboot });
         }
         self.leaked();
         Ok(Reply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })

@@ -412,7 +412,7 @@ impl Lease<'_> {
         let wanted = Wanted { module: call.module, origin: &self.origin, inherited: limits.inherited };
         // Nor one that ended while it was idle.
         let usable = self.kept.take().filter(|kept| kept.past.fits(&wanted));
-        let usable = usable.and_then(|kept| Some(Kept { worker: kept.worker.if_running()?, past: kept.past }));
+        let usable = usable.and_then(|kept| Some(Kept { worker: kept.worker.if_ready()?, past: kept.past }));
         let mut kept = match usable {
             Some(kept) => kept,
             None => self.started(limits)?,

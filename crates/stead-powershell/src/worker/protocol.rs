@@ -28,6 +28,20 @@ pub enum Method {
     Export,
 }
 
+/// How much of what a resource writes besides its result is wanted, each with what is before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Records {
+    /// Errors and warnings.
+    None,
+    /// What is said to a person.
+    Information,
+    /// `Write-Verbose`
+    Verbose,
+    /// `Write-Debug`
+    Debug,
+}
+
 /// A request. Its properties are what [`crate::convert`] made of them; they may hold secrets.
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
@@ -37,7 +51,7 @@ pub(super) struct Request<'a> {
     pub(super) resource: &'a str,
     pub(super) method: Method,
     pub(super) properties: Properties<'a>,
-    pub(super) records: bool,
+    pub(super) records: Records,
 }
 
 /// An ordered table: the worker assigns in the order of the document.
@@ -99,6 +113,15 @@ pub struct Hello {
     pub home: PathBuf,
 }
 
+impl Hello {
+    /// Returns whether this program and PowerShell understand each other.
+    pub(super) fn is_understood(&self) -> bool {
+        let mut numbers = self.version.split('.').map(str::parse::<u32>);
+        let version = (numbers.next(), numbers.next());
+        self.protocol == VERSION && matches!(version, (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (7, 2))
+    }
+}
+
 /// The stream of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -143,4 +166,6 @@ pub struct PowerShellError {
     pub during: String,
     /// The property that was assigned.
     pub property: String,
+    /// True if `$global:DSCMachineStatus` was 1.
+    pub reboot: bool,
 }

@@ -20,7 +20,7 @@ use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
 use super::printed::Printed;
-use super::protocol::{Hello, Line, Message, VERSION};
+use super::protocol::{Hello, Line, Message};
 use super::{Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
@@ -164,7 +164,7 @@ impl Start<'_> {
             Ok(session)
         });
         match (greeted, hello) {
-            (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
+            (Ok(session), Some(Message::Hello(hello))) if hello.is_understood() => {
                 Ok((Worker::new(session, own), hello))
             }
             (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),

@@ -102,6 +102,7 @@ fn called(
         say(rpc::log(&id, level, message));
     });
     let session = base.beside_unflushed(cancel).with(|options| {
+        options.shown = TraceLevel::Info;
         (options.trace, options.deadline) = (trace, deadline.or(options.deadline));
     });
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());

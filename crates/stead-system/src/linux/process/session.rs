@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// Sends bytes and hands on what is heard until `hear` has heard enough. Returns within the deadline; after an error the
-    /// program is of no use any more.
+    /// program is of no use any more. Nothing is sent to one that has sent something unasked.
     pub fn exchange(
         &mut self,
         mut message: &[u8],
@@ -88,6 +88,9 @@ impl Session {
         hear: &mut Hear<'_>,
     ) -> Result<(), ConversationError> {
         let begun = Instant::now();
+        if !self.is_quiet() {
+            return Err(ConversationError::Unasked);
+        }
         loop {
             if self.take_lines(hear).is_break() {
                 // What was printed before the last line is there already.
@@ -140,6 +143,13 @@ impl Session {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.channel.process()?)).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    }
+
+    /// Returns whether nothing came from it that was not asked for. That its socket is closed is seen when it is talked to.
+    pub fn is_quiet(&mut self) -> bool {
+        let awaited = Awaited { channel: Some(self.channel.as_fd()), ..Awaited::default() };
+        let is_readable = os::wait(&awaited, Duration::ZERO).is_ok_and(|ready| ready.channel);
+        (!is_readable || self.read().is_ok()) && self.unread.is_empty()
     }
 
     /// Returns whether it has not ended.

@@ -1,0 +1,432 @@
+//! What modules do in a warm worker, on PowerShell itself: each test writes modules and calls them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use stead_powershell::convert::Wire;
+use stead_powershell::resource::DefinitionKind;
+use stead_powershell::worker::{
+    Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, PowerShellError, Record, Records, Reply, Settings,
+    Stream,
+};
+use stead_system::Cancel;
+use stead_system::process::Environment;
+
+/// A folder of modules and a worker for them.
+struct Bench {
+    folder: tempfile::TempDir,
+    pool: Pool,
+}
+
+impl Bench {
+    /// `None` where there is no PowerShell.
+    fn new(test: &str) -> Option<Self> {
+        Self::with(test, |_, _| {})
+    }
+
+    fn with(test: &str, set: impl FnOnce(&Path, &mut Environment)) -> Option<Self> {
+        let executable = stead_testkit::powershell(test)?;
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::of_this_process(&[]);
+        set(folder.path(), &mut environment);
+        Some(Self { folder, pool: Pool::new(Settings::new(executable, environment, 1)) })
+    }
+
+    /// A module of a class with the properties Name, How and Out.
+    fn class(&self, name: &str, before: &str, methods: &str) -> PathBuf {
+        let properties = "[DscProperty(Key)] [string] $Name\n[DscProperty()] [string] $How\n[DscProperty()] [string] $Out";
+        let usual = [
+            ("Get()", format!("[{name}] Get() {{ return $this }}")),
+            ("Test()", "[bool] Test() { return $true }".to_owned()),
+            ("Set()", "[void] Set() { }".to_owned()),
+        ];
+        let mut text = format!("{before}\n[DscResource()] class {name} {{\n{properties}\n{methods}\n");
+        for (_, method) in usual.iter().filter(|(method, _)| !methods.contains(method)) {
+            writeln!(text, "{method}").unwrap();
+        }
+        self.write(&format!("{name}/{name}.psm1"), &(text + "}\n"));
+        let manifest = format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = '{name}' }}");
+        self.write(&format!("{name}/{name}.psd1"), &manifest)
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn call(&self, module: &Path, method: Method, how: &str) -> (Result<Reply, Failed>, Vec<Record>) {
+        self.call_with(module, method, how, Records::Information)
+    }
+
+    fn call_with(&self, module: &Path, method: Method, how: &str, records: Records) -> (Result<Reply, Failed>, Vec<Record>) {
+        let is_class = module.extension().is_some_and(|extension| extension == "psd1");
+        let properties = [("Name", "n"), ("How", how)];
+        let properties = properties.map(|(name, value)| (name.to_owned(), Wire::String(value.to_owned())));
+        let cancel = Cancel::default();
+        let deadline = Deadline::after(std::time::Duration::from_mins(1));
+        let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[] };
+        let call = Call {
+            kind: if is_class { DefinitionKind::Class } else { DefinitionKind::Script },
+            module: Module { path: module, stamp: "1" },
+            resource: module.file_stem().unwrap().to_str().unwrap(),
+            method,
+            properties: &properties,
+            records,
+        };
+        let mut written = Vec::new();
+        let reply = self.pool.call(&call, &limits, &mut |record| written.push(record));
+        (reply, written)
+    }
+
+    fn state(&self, module: &Path, how: &str) -> Json {
+        let (reply, _) = self.call(module, Method::Get, how);
+        serde_json::from_str(reply.unwrap().state().unwrap().unwrap().get()).unwrap()
+    }
+
+    fn out(&self, module: &Path, how: &str) -> String {
+        self.state(module, how)["Out"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+fn error(reply: Result<Reply, Failed>) -> PowerShellError {
+    match reply {
+        Err(Failed::Call(CallError::PowerShell(error))) => *error,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it did not fail"),
+    }
+}
+
+fn texts(records: &[Record], stream: Stream) -> Vec<&str> {
+    records.iter().filter(|record| record.stream == stream).map(|record| record.message.as_str()).collect()
+}
+
+#[test]
+fn a_module_that_does_not_load_says_why() {
+    let Some(bench) = Bench::new("a_module_that_does_not_load_says_why") else { return };
+    let cases = [
+        ("Thrower", "Write-Error 'before'\nthrow 'no licence'", "no licence", "no licence"),
+        ("Newer", "#Requires -Version 99.0", "ScriptRequiresUnmatchedPSVersion", "PowerShell 99.0"),
+        ("Desktop", "#Requires -PSEdition Desktop", "ScriptRequiresUnmatchedPSEdition", "'Desktop'"),
+        ("Needy", "#Requires -Modules NotThere", "ScriptRequiresMissingModules", "'NotThere'"),
+    ];
+    for (name, before, id, message) in cases {
+        let module = bench.class(name, before, "");
+        let failed = bench.call(&module, Method::Get, "").0;
+        assert!(failed.as_ref().is_err_and(|failed| failed.to_string().starts_with("cannot load the module: ")));
+        let found = error(failed);
+        assert!(found.message.contains(message), "{name}: {found:?}");
+        assert!(found.id.starts_with(id) && found.during == "load", "{name}: {found:?}");
+        let place = format!("{}:2", module.with_extension("psm1").display());
+        assert_eq!(found.at, if name == "Thrower" { place } else { String::new() }, "{name}");
+    }
+    let module = bench.class("Assembly", "", "");
+    let manifest = std::fs::read_to_string(&module).unwrap().replace("@{", "@{ RequiredAssemblies = 'NotThere.dll';");
+    std::fs::write(&module, manifest).unwrap();
+    let found = error(bench.call(&module, Method::Get, "").0);
+    assert!(found.message.contains("Could not load file or assembly 'NotThere"), "{found:?}");
+}
+
+#[test]
+fn a_module_that_loads_with_an_error_works() {
+    let Some(bench) = Bench::new("a_module_that_loads_with_an_error_works") else { return };
+    let before = "Write-Error 'an error'; Write-Warning 'a warning'; Write-Host 'a word'";
+    let module = bench.class("Loud", before, "");
+    let script = bench.write("Loud2/Loud2.psm1", &format!("{before}\nfunction Get-TargetResource {{ param($Name, $How) @{{ Name = $Name }} }}"));
+    for module in [module, script] {
+        let (reply, records) = bench.call(&module, Method::Get, "");
+        reply.unwrap();
+        let found = [Stream::Error, Stream::Warning, Stream::Information].map(|stream| texts(&records, stream));
+        assert_eq!(found, [["an error"], ["a warning"], ["a word"]]);
+        assert!(bench.call(&module, Method::Get, "").1.is_empty(), "it is loaded once");
+    }
+}
+
+/// Errors that commands report end nothing: a set runs to its end and fails then with all of them, a get and a test succeed.
+#[test]
+fn a_set_goes_on_after_errors_and_fails_at_its_end() {
+    let Some(bench) = Bench::new("a_set_goes_on_after_errors_and_fails_at_its_end") else { return };
+    let body = "Write-Error 'one' -ErrorId One; Get-Item -LiteralPath /not/there; Set-Content -LiteralPath $HOW -Value done";
+    let reads = "Write-Error 'read'";
+    let methods = format!(
+        "[Goer] Get() {{ {reads}; return $this }} [bool] Test() {{ {reads}; return $true }} [void] Set() {{ {} }}",
+        body.replace("$HOW", "$this.How")
+    );
+    let class = bench.class("Goer", "", &methods);
+    let script = bench.write(
+        "GoerS/GoerS.psm1",
+        &format!(
+            "function Get-TargetResource {{ param($Name, $How) {reads}; @{{ Name = $Name }} }}
+             function Test-TargetResource {{ param($Name, $How) {reads}; $true }}
+             function Set-TargetResource {{ param($Name, $How) {} }}",
+            body.replace("$HOW", "$How")
+        ),
+    );
+    for module in [class, script] {
+        let done = bench.folder.path().join("done");
+        let (reply, records) = bench.call(&module, Method::Set, done.to_str().unwrap());
+        let found = error(reply);
+        assert_eq!(found.message, "2 errors: one; Cannot find path '/not/there' because it does not exist.");
+        assert!(found.id.starts_with("One") && found.at.contains(".psm1:"), "{found:?}");
+        assert_eq!(texts(&records, Stream::Error).len(), 2, "each is shown as well: {records:?}");
+        std::fs::remove_file(&done).unwrap();
+        for method in [Method::Get, Method::Test] {
+            let (reply, records) = bench.call(&module, method, "");
+            reply.unwrap();
+            assert_eq!(texts(&records, Stream::Error), ["read"]);
+        }
+    }
+}
+
+#[test]
+fn only_errors_that_were_reported_fail_a_set() {
+    let Some(bench) = Bench::new("only_errors_that_were_reported_fail_a_set") else { return };
+    let set = "[void] Set() { & ([scriptblock]::Create($this.How)) }";
+    let module = bench.class("Runs", "", set);
+    let cases = [
+        ("Get-Item /not/there -ErrorAction SilentlyContinue", None),
+        ("try { Get-Item /not/there -ErrorAction Stop } catch { }", None),
+        ("Get-Item /not/there 2>$null", None),
+        ("$x = Get-Item /not/there 2>&1", None),
+        ("/bin/sh -c 'echo said >&2; exit 3'", None),
+        ("Get-Item /not/there; $Error.Clear()", Some("Cannot find path")),
+        ("Start-ThreadJob { Write-Error 'in a job' } | Receive-Job -Wait", Some("in a job")),
+        ("[int]::Parse('x'); Write-Error 'never'", Some("The input string 'x'")),
+        ("1..150 | ForEach-Object { Write-Error \"e$_\" }", Some("150 errors: e1; e2; ")),
+    ];
+    for (how, expected) in cases {
+        let (reply, _) = bench.call(&module, Method::Set, how);
+        match expected {
+            None => drop(reply.unwrap_or_else(|failed| panic!("{how}: {failed}"))),
+            Some(expected) => {
+                let found = error(reply).message;
+                assert!(found.contains(expected) && !found.contains("never"), "{how}: {found}");
+            }
+        }
+    }
+    let found = error(bench.call(&module, Method::Set, "1..150 | ForEach-Object { Write-Error \"e$_\" }").0).message;
+    assert!(found.ends_with("; e100; and 50 more"), "{found}");
+}
+
+/// PowerShell computes the path of modules anew for each runspace, with the directories of the user first.
+#[test]
+fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
+    let test = "modules_come_from_the_path_of_the_worker_from_the_first_call_on";
+    if !stead_testkit::is_root(test) {
+        return;
+    }
+    let others = |folder: &Path, environment: &mut Environment| {
+        environment.set("XDG_DATA_HOME", folder.join("data"));
+        environment.set("HOME", folder.join("home"));
+    };
+    let Some(bench) = Bench::with(test, others) else { return };
+    let evil = format!("Set-Content -LiteralPath '{}' -Value x", bench.folder.path().join("evil").display());
+    for folder in ["data/powershell/Modules", "home/.local/share/powershell/Modules"] {
+        for command in ["Invoke-Evil", "New-CimInstance"] {
+            let name = command.replace('-', "");
+            bench.write(&format!("{folder}/{name}/{name}.psm1"), &format!("{evil}; function {command} {{ {evil} }}"));
+            let manifest = format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; FunctionsToExport = '{command}' }}");
+            bench.write(&format!("{folder}/{name}/{name}.psd1"), &manifest);
+        }
+    }
+    let module = bench.class("First", "", "[First] Get() { $this.Out = $env:PSModulePath; Invoke-Evil; return $this }");
+    assert!(error(bench.call(&module, Method::Get, "").0).id.contains("CommandNotFound"));
+    let shown = bench.class("Shown", "", "[Shown] Get() { $this.Out = $env:PSModulePath; return $this }");
+    let first = bench.out(&shown, "");
+    assert!(first.ends_with("/Modules") && !first.contains(':'), "{first}");
+    assert_eq!(bench.out(&shown, ""), first);
+    let tables = bench.write(
+        "Tables/Tables.psm1",
+        "function Set-TargetResource { param($Name, [ciminstance[]] $How) }
+         function Get-TargetResource { param($Name, [ciminstance[]] $How) @{ } }",
+    );
+    let table = Wire::Hashtable(vec![("k".to_owned(), Wire::String("v".to_owned()))]);
+    let properties = [("How".to_owned(), table)];
+    let cancel = Cancel::default();
+    let deadline = Deadline::after(std::time::Duration::from_mins(1));
+    let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[] };
+    let call = Call {
+        kind: DefinitionKind::Script,
+        module: Module { path: &tables, stamp: "1" },
+        resource: "Tables",
+        method: Method::Set,
+        properties: &properties,
+        records: Records::None,
+    };
+    let refused = error(bench.pool.call(&call, &limits, &mut |_| {})).message;
+    assert!(refused.contains("New-CimInstance here, which is not on this system"), "{refused}");
+    assert!(!bench.folder.path().join("evil").exists(), "another user's code was run");
+}
+
+/// What a module adds to the path when it is loaded is there in all of its calls, and in those of no other.
+#[test]
+fn what_a_module_sets_when_it_is_loaded_is_its_own() {
+    let Some(bench) = Bench::new("what_a_module_sets_when_it_is_loaded_is_its_own") else { return };
+    bench.write("Adder/lib/Nine/Nine.psm1", "function Get-Nine { 9 }");
+    let adds = "$env:PSModulePath = \"$PSScriptRoot/lib:$env:PSModulePath\"; $env:OF_ADDER = 'set'";
+    let get = |name: &str| {
+        let nine = "$n = if (Get-Command Get-Nine -ErrorAction Ignore) { Get-Nine } else { 'none' }";
+        format!("[{name}] Get() {{ if ($this.How) {{ {nine}; $this.Out = \"$n $env:OF_ADDER\" }}; return $this }}")
+    };
+    let (adder, other) = (bench.class("Adder", adds, &get("Adder")), bench.class("Other", "", &get("Other")));
+    bench.state(&adder, "");
+    for _ in 0..2 {
+        assert_eq!(bench.out(&adder, "ask"), "9 set");
+        assert_eq!(bench.out(&other, "ask"), "none ");
+    }
+}
+
+/// What a call does to its process and its runspace, and what the next ones see of it. The list of what stays is in
+/// docs/powershell.md.
+const LEAKS: [(&str, &str); 25] = [
+    ("$env:LEAK = 'x'", "$env:LEAK"),
+    ("$env:Keys = 'x'; $env:LEAK = 'y'", "\"$env:Keys$env:LEAK\""),
+    ("$env:Values = 'x'; $env:Count = 'y'", "\"$env:Values$env:Count\""),
+    ("Remove-Item env:HOME; $env:PATH = '/x'", "\"$env:HOME $env:PATH\""),
+    ("$env:PSModulePath = '/x'", "$env:PSModulePath"),
+    ("Set-Location /usr", "\"$PWD\""),
+    ("[Environment]::CurrentDirectory = '/usr'", "[Environment]::CurrentDirectory"),
+    ("[cultureinfo]::CurrentCulture = 'de-DE'", "(1.5).ToString()"),
+    ("[cultureinfo]::CurrentUICulture = 'de-DE'", "[cultureinfo]::CurrentUICulture.Name"),
+    ("[cultureinfo]::DefaultThreadCurrentCulture = 'de-DE'", "\"$([cultureinfo]::DefaultThreadCurrentCulture)\""),
+    ("[Console]::OutputEncoding = [Text.Encoding]::Latin1", "[Console]::OutputEncoding.WebName"),
+    ("$global:OutputEncoding = [Text.Encoding]::Latin1", "$OutputEncoding.WebName"),
+    ("$global:PSDefaultParameterValues['*:Verbose'] = $true", "$PSDefaultParameterValues.Count"),
+    ("$global:PSDefaultParameterValues = @{ 'Get-Item:Force' = $true }", "$PSDefaultParameterValues.Count"),
+    ("$global:ErrorActionPreference = 'Stop'", "$ErrorActionPreference"),
+    ("$global:WarningPreference = 'SilentlyContinue'", "$WarningPreference"),
+    ("$global:WhatIfPreference = $true", "$WhatIfPreference"),
+    ("$global:ConfirmPreference = 'High'", "$ConfirmPreference"),
+    ("$global:PSNativeCommandUseErrorActionPreference = $true", "$PSNativeCommandUseErrorActionPreference"),
+    ("$global:Leak = 'x'", "$global:Leak"),
+    ("$global:OFS = '-'", "\"$(1, 2)\""),
+    ("$global:LASTEXITCODE = 7", "$LASTEXITCODE"),
+    ("/bin/sh -c 'exit 7'", "$LASTEXITCODE"),
+    ("Get-Item /not/there -ErrorAction SilentlyContinue", "$Error.Count"),
+    ("$global:DSCMachineStatus = 1", "$global:DSCMachineStatus"),
+];
+
+/// Calls in a row, in any order, give what each gives alone.
+#[test]
+fn a_call_leaves_nothing_to_the_next_ones() {
+    let Some(bench) = Bench::new("a_call_leaves_nothing_to_the_next_ones") else { return };
+    let runs = |name: &str| {
+        format!("[{name}] Get() {{ $this.Out = [string](& ([scriptblock]::Create($this.How))); return $this }}")
+    };
+    let (one, other) = (bench.class("One", "", &runs("One")), bench.class("Two", "", &runs("Two")));
+    let alone: Vec<String> = LEAKS.iter().map(|(_, probe)| bench.out(&one, probe)).collect();
+    for (probe, alone) in LEAKS.iter().map(|(_, probe)| probe).zip(&alone) {
+        assert_eq!(&bench.out(&other, probe), alone, "{probe}, in another module");
+    }
+    let mut left = Vec::new();
+    for ((leak, probe), alone) in LEAKS.iter().zip(&alone) {
+        let orders = [[&one, &one, &other], [&one, &other, &one], [&other, &one, &other]];
+        for [first, second, third] in orders {
+            bench.out(first, leak);
+            let found = [bench.out(second, probe), bench.out(third, probe), bench.out(first, probe)];
+            if found.iter().any(|found| found != alone) {
+                left.push(format!("{leak}: {found:?}, alone '{alone}'"));
+            }
+        }
+    }
+    assert!(left.is_empty(), "{left:#?}");
+}
+
+/// A request for a restart counts though the resource failed after it.
+#[test]
+fn a_restart_that_was_asked_for_before_an_error_is_kept() {
+    let Some(bench) = Bench::new("a_restart_that_was_asked_for_before_an_error_is_kept") else { return };
+    let module = bench.class("Asks", "", "[void] Set() { & ([scriptblock]::Create($this.How)) }");
+    let cases = [
+        ("$global:DSCMachineStatus = 1; throw 'no'", true),
+        ("$global:DSCMachineStatus = 1; Write-Error 'no'", true),
+        ("$global:DSCMachineStatus = 1; exit 3", true),
+        ("throw 'no'", false),
+        ("$global:DSCMachineStatus = 0; throw 'no'", false),
+    ];
+    for (how, expected) in cases {
+        let failed = bench.call(&module, Method::Set, how).0.err().unwrap();
+        assert_eq!(failed.asks_for_restart(), expected, "{how}: {failed}");
+    }
+}
+
+/// The members of a state are those that are declared as properties of a resource, hidden or not, also in what is nested.
+#[test]
+fn a_state_has_the_declared_properties() {
+    let Some(bench) = Bench::new("a_state_has_the_declared_properties") else { return };
+    let before = "class Part { [DscProperty()] [string] $In = 'i'; [string] $Not = 'n'; hidden [DscProperty()] [int] $Hid = 2 }
+        class Plain { [string] $A = 'a'; hidden [string] $B = 'b' }
+        class Base { [DscProperty()] [string] $Inherited = 'h'; [string] $OfBase = 'x' }";
+    let class = "[DscResource()] class Declares : Base {
+        [DscProperty(Key)] [string] $Name\n[DscProperty()] [string] $How
+        [DscProperty()] [datetime] $When = [datetime]::new(2026, 1, 2, 3, 4, 5, [DateTimeKind]::Utc).ToLocalTime()
+        [DscProperty()] [Part] $Part = [Part]::new()\n[DscProperty()] [Plain] $Plain = [Plain]::new()
+        hidden [DscProperty()] [string] $Hidden = 'q'\n[string] $Undeclared = 'u'\nstatic [int] $Shared = 9
+        [Declares] Get() { if ($this.How) { return [Made]::new() }; return $this } [bool] Test() { return $true } [void] Set() { } }";
+    bench.write("Declares/Declares.psm1", &format!("{before}\n{class}\nclass Made : Declares {{ }}\n"));
+    let module = bench.write(
+        "Declares/Declares.psd1",
+        "@{ RootModule = 'Declares.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Declares' }",
+    );
+    let expected = json!({
+        "Name": "n", "How": "", "When": "2026-01-02T03:04:05Z", "Part": { "In": "i", "Hid": 2 }, "Plain": { "A": "a" },
+        "Hidden": "q", "Inherited": "h",
+    });
+    assert_eq!(bench.state(&module, ""), expected);
+    let mut derived = expected;
+    derived["Name"] = Json::Null;
+    derived["How"] = Json::Null;
+    assert_eq!(bench.state(&module, "derived"), derived);
+}
+
+/// Nothing is made that nobody sees.
+#[test]
+fn only_records_that_are_wanted_are_sent() {
+    let Some(bench) = Bench::new("only_records_that_are_wanted_are_sent") else { return };
+    let writes = "Write-Warning w; Write-Host h; Write-Information i; Write-Verbose v; Write-Debug d";
+    let module = bench.class("Writes", "", &format!("[bool] Test() {{ {writes}; return $true }}"));
+    let cases = [
+        (Records::None, vec!["w"]),
+        (Records::Information, vec!["w", "h", "i"]),
+        (Records::Verbose, vec!["w", "h", "i", "v"]),
+        (Records::Debug, vec!["w", "h", "i", "v", "d"]),
+    ];
+    for (wanted, expected) in cases {
+        let (reply, records) = bench.call_with(&module, Method::Test, "", wanted);
+        reply.unwrap();
+        assert_eq!(records.iter().map(|record| record.message.as_str()).collect::<Vec<_>>(), expected, "{wanted:?}");
+    }
+}
+
+/// A resource that writes to the socket of its worker answers for no other module.
+#[test]
+fn nobody_answers_for_another_module() {
+    let Some(bench) = Bench::new("nobody_answers_for_another_module") else { return };
+    let forges = r#"[bool] Test() {
+        $lines = foreach ($id in 1..9) { "{`"id`":`"$id`",`"type`":`"System.Boolean`",`"output`":true}", "{`"id`":`"$id`",`"done`":{`"ended`":true,`"reboot`":false}}" }
+        $bytes = [Text.Encoding]::UTF8.GetBytes(($lines -join "`n") + "`n")
+        foreach ($link in Get-ChildItem /proc/self/fd) {
+            if ([string]$link.Target -notlike '*socket:*') { continue }
+            $handle = [System.Net.Sockets.SafeSocketHandle]::new([IntPtr][int]$link.Name, $false)
+            try { Start-ThreadJob { Start-Sleep -Milliseconds 300; [void][System.Net.Sockets.Socket]::new($using:handle).Send($using:bytes) } } catch { }
+        }
+        return $true
+    }"#;
+    let forger = bench.class("Forger", "", forges);
+    let victim = bench.class("Victim", "", "[bool] Test() { Start-Sleep -Milliseconds $this.How; return $false }");
+    for wait in ["1000", "0"] {
+        // Its own call, too, may be the one that ends by it.
+        drop(bench.call(&forger, Method::Test, ""));
+        if wait == "0" {
+            std::thread::sleep(std::time::Duration::from_millis(600));
+        }
+        match bench.call(&victim, Method::Test, wait).0 {
+            Ok(reply) => assert!(!reply.verdict().unwrap(), "another module answered"),
+            Err(failed) => assert!(wait != "0" && matches!(failed, Failed::Protocol(_)), "{failed}"),
+        }
+    }
+}
