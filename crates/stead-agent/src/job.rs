@@ -269,9 +269,7 @@ impl JobSpec {
                 match &event.kind {
                     EventKind::Settled { .. } => settled += 1,
                     // Nothing more is begun before the machine was restarted.
-                    EventKind::CallEnded { response, .. }
-                        if asks_for_restart(response) =>
-                    {
+                    EventKind::CallEnded { response, .. } if asks_for_restart(response) => {
                         suspension.suspend(SuspendReason::Restart);
                     }
                     _ => {}

@@ -293,7 +293,7 @@ impl Response {
 
 impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
-        Self { restarts: failure.restarts.clone(), ..Self::of(Outcome::Failed(Box::new(failure))) }
+        Self { restarts: failure.restart.iter().map(|restart| (**restart).clone()).collect(), ..Self::of(Outcome::Failed(Box::new(failure))) }
     }
 }
 
@@ -406,9 +406,9 @@ pub struct Failure {
     /// The identifier that the resource itself gives it: of a PowerShell resource the `FullyQualifiedErrorId`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_id: Option<String>,
-    /// The restarts that the resource had asked for when it failed: they are due all the same.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restarts: Vec<Restart>,
+    /// The restart that the resource had asked for when it failed: it is due all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Box<Restart>>,
     /// The mismatch of that property, while it is checked before a run; `None` in answers to calls.
     #[serde(skip)]
     pub reason: Option<Box<Reason>>,
@@ -473,7 +473,7 @@ impl Failure {
 
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), property: None, error_id: None, restarts: Vec::new(), reason: None }
+        Self { kind, message: message.into(), property: None, error_id: None, restart: None, reason: None }
     }
 }
 

@@ -14,7 +14,9 @@ use stead_system::fs::OpenError;
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::json_schema;
-use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, Stream};
+use crate::worker::{
+    Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, Stream,
+};
 
 /// Where a resource comes from.
 pub struct Source {
@@ -244,8 +246,8 @@ fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
     let scrubbed = |text: &str| secrets.scrub(text).into_owned();
     // The id of a text that was thrown is that text.
     let error_id = failed.error_id().map(scrubbed);
-    let restarts = if failed.asks_for_restart() { vec![Restart::System(stead_system::kernel::host_name())] } else { Vec::new() };
-    Failure { error_id, restarts, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
+    let restart = failed.asks_for_restart().then(|| Box::new(Restart::System(stead_system::kernel::host_name())));
+    Failure { error_id, restart, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
 }
 
 /// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.

@@ -81,8 +81,14 @@ fn judge(case: &Case) -> Result<Computed, String> {
         other => return Err(format!("there is no method '{other}'")),
     };
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
-    let call =
-        Call { kind: DefinitionKind::Class, module, resource: "Lines", method, properties: &lines, records: Records::Debug };
+    let call = Call {
+        kind: DefinitionKind::Class,
+        module,
+        resource: "Lines",
+        method,
+        properties: &lines,
+        records: Records::Debug,
+    };
     let cancel = Cancel::default();
     let limits =
         Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel, inherited: &[] };

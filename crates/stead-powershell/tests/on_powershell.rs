@@ -37,7 +37,8 @@ impl Bench {
 
     /// A module of a class with the properties Name, How and Out.
     fn class(&self, name: &str, before: &str, methods: &str) -> PathBuf {
-        let properties = "[DscProperty(Key)] [string] $Name\n[DscProperty()] [string] $How\n[DscProperty()] [string] $Out";
+        let properties =
+            "[DscProperty(Key)] [string] $Name\n[DscProperty()] [string] $How\n[DscProperty()] [string] $Out";
         let usual = [
             ("Get()", format!("[{name}] Get() {{ return $this }}")),
             ("Test()", "[bool] Test() { return $true }".to_owned()),
@@ -48,7 +49,8 @@ impl Bench {
             writeln!(text, "{method}").unwrap();
         }
         self.write(&format!("{name}/{name}.psm1"), &(text + "}\n"));
-        let manifest = format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = '{name}' }}");
+        let manifest =
+            format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = '{name}' }}");
         self.write(&format!("{name}/{name}.psd1"), &manifest)
     }
 
@@ -63,7 +65,13 @@ impl Bench {
         self.call_with(module, method, how, Records::Information)
     }
 
-    fn call_with(&self, module: &Path, method: Method, how: &str, records: Records) -> (Result<Reply, Failed>, Vec<Record>) {
+    fn call_with(
+        &self,
+        module: &Path,
+        method: Method,
+        how: &str,
+        records: Records,
+    ) -> (Result<Reply, Failed>, Vec<Record>) {
         let is_class = module.extension().is_some_and(|extension| extension == "psd1");
         let properties = [("Name", "n"), ("How", how)];
         let properties = properties.map(|(name, value)| (name.to_owned(), Wire::String(value.to_owned())));
@@ -136,7 +144,10 @@ fn a_module_that_loads_with_an_error_works() {
     let Some(bench) = Bench::new("a_module_that_loads_with_an_error_works") else { return };
     let before = "Write-Error 'an error'; Write-Warning 'a warning'; Write-Host 'a word'";
     let module = bench.class("Loud", before, "");
-    let script = bench.write("Loud2/Loud2.psm1", &format!("{before}\nfunction Get-TargetResource {{ param($Name, $How) @{{ Name = $Name }} }}"));
+    let script = bench.write(
+        "Loud2/Loud2.psm1",
+        &format!("{before}\nfunction Get-TargetResource {{ param($Name, $How) @{{ Name = $Name }} }}"),
+    );
     for module in [module, script] {
         let (reply, records) = bench.call(&module, Method::Get, "");
         reply.unwrap();
@@ -150,7 +161,8 @@ fn a_module_that_loads_with_an_error_works() {
 #[test]
 fn a_set_goes_on_after_errors_and_fails_at_its_end() {
     let Some(bench) = Bench::new("a_set_goes_on_after_errors_and_fails_at_its_end") else { return };
-    let body = "Write-Error 'one' -ErrorId One; Get-Item -LiteralPath /not/there; Set-Content -LiteralPath $HOW -Value done";
+    let body =
+        "Write-Error 'one' -ErrorId One; Get-Item -LiteralPath /not/there; Set-Content -LiteralPath $HOW -Value done";
     let reads = "Write-Error 'read'";
     let methods = format!(
         "[Goer] Get() {{ {reads}; return $this }} [bool] Test() {{ {reads}; return $true }} [void] Set() {{ {} }}",
@@ -229,7 +241,8 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
         for command in ["Invoke-Evil", "New-CimInstance"] {
             let name = command.replace('-', "");
             bench.write(&format!("{folder}/{name}/{name}.psm1"), &format!("{evil}; function {command} {{ {evil} }}"));
-            let manifest = format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; FunctionsToExport = '{command}' }}");
+            let manifest =
+                format!("@{{ RootModule = '{name}.psm1'; ModuleVersion = '1.0'; FunctionsToExport = '{command}' }}");
             bench.write(&format!("{folder}/{name}/{name}.psd1"), &manifest);
         }
     }
@@ -358,7 +371,8 @@ fn a_restart_that_was_asked_for_before_an_error_is_kept() {
 #[test]
 fn a_state_has_the_declared_properties() {
     let Some(bench) = Bench::new("a_state_has_the_declared_properties") else { return };
-    let before = "class Part { [DscProperty()] [string] $In = 'i'; [string] $Not = 'n'; hidden [DscProperty()] [int] $Hid = 2 }
+    let before =
+        "class Part { [DscProperty()] [string] $In = 'i'; [string] $Not = 'n'; hidden [DscProperty()] [int] $Hid = 2 }
         class Plain { [string] $A = 'a'; hidden [string] $B = 'b' }
         class Base { [DscProperty()] [string] $Inherited = 'h'; [string] $OfBase = 'x' }";
     let class = "[DscResource()] class Declares : Base {

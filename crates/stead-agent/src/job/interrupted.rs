@@ -36,8 +36,6 @@ pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
 
 /// The instances that asked for a restart of the machine.
 pub(super) fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
-    let asked = report.records().iter().filter(|record| {
-        record.response.as_deref().is_some_and(asks_for_restart)
-    });
+    let asked = report.records().iter().filter(|record| record.response.as_deref().is_some_and(asks_for_restart));
     asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
 }

@@ -191,7 +191,8 @@ pub(crate) fn failure_of(case: &Json) -> Option<Json> {
     // What a get or a test reports by Write-Error fails neither.
     let method = case["method"].as_str().unwrap_or_default().to_lowercase();
     let is_read = case["via"] == "api" && ["get", "test"].contains(&method.as_str());
-    let is_survived = |error: &Json| is_read && error["id"].as_str().is_some_and(|id| id.contains(".WriteErrorException"));
+    let is_survived =
+        |error: &Json| is_read && error["id"].as_str().is_some_and(|id| id.contains(".WriteErrorException"));
     let reported = first.into_iter().filter(|error| !is_survived(error));
     let error = std::iter::once(case["error"].clone()).chain(reported).find(is_failure)?;
     let error = if let Json::String(text) = &error { json!({ "id": text }) } else { error };
