@@ -293,7 +293,10 @@ impl Response {
 
 impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
-        Self { restarts: failure.restart.iter().map(|restart| (**restart).clone()).collect(), ..Self::of(Outcome::Failed(Box::new(failure))) }
+        Self {
+            restarts: failure.restart.iter().map(|restart| (**restart).clone()).collect(),
+            ..Self::of(Outcome::Failed(Box::new(failure)))
+        }
     }
 }
 

@@ -420,7 +420,7 @@ fn only_records_that_are_wanted_are_sent() {
 #[test]
 fn nobody_answers_for_another_module() {
     let Some(bench) = Bench::new("nobody_answers_for_another_module") else { return };
-    let forges = r#"[bool] Test() {
+    let answers = r#"[bool] Test() {
         $lines = foreach ($id in 1..9) { "{`"id`":`"$id`",`"type`":`"System.Boolean`",`"output`":true}", "{`"id`":`"$id`",`"done`":{`"ended`":true,`"reboot`":false}}" }
         $bytes = [Text.Encoding]::UTF8.GetBytes(($lines -join "`n") + "`n")
         foreach ($link in Get-ChildItem /proc/self/fd) {
@@ -430,7 +430,7 @@ fn nobody_answers_for_another_module() {
         }
         return $true
     }"#;
-    let forger = bench.class("Forger", "", forges);
+    let forger = bench.class("Forger", "", answers);
     let victim = bench.class("Victim", "", "[bool] Test() { Start-Sleep -Milliseconds $this.How; return $false }");
     for wait in ["1000", "0"] {
         // Its own call, too, may be the one that ends by it.
