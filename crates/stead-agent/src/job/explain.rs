@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
-use stead_core::call::FailureKind;
+use stead_core::call::{Failure, FailureKind, Outcome};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{SkipReason, Status};
 use stead_core::graph::{Graph, Role};
@@ -42,6 +42,10 @@ impl JobSpec {
         let mut insert = |name: &str, text: &str| printed.insert(name.to_owned(), text.into());
         match record.status() {
             Some(Status::Drifted) => drop(self.not_corrected(run.graph(), id).map(|why| insert("notCorrected", why))),
+            _ if asked && let Some(failure) = failed_call(record) => {
+                insert("status", "failed");
+                insert("message", &format!("{}; it asks for a restart of the machine", failure.message));
+            }
             _ if asked => {
                 insert("status", "changed");
                 insert("message", ASKED_FOR_RESTART);
@@ -121,6 +125,14 @@ pub(super) fn has_failed_so_far(run: &Run, id: NodeId) -> bool {
     let record = run.report().record(id);
     let asked = record.response.as_ref().is_some_and(|response| response.restarts.iter().any(is_system));
     run.report().suspended && matches!(record.phase, Phase::BackingOff(_)) && !asked && failure_so_far(record).is_some()
+}
+
+/// The failure of its last call.
+fn failed_call(record: &Record) -> Option<&Failure> {
+    match &record.response.as_ref()?.outcome {
+        Outcome::Failed(failure) => Some(failure),
+        _ => None,
+    }
 }
 
 fn failure_so_far(record: &Record) -> Option<String> {

@@ -115,6 +115,14 @@ impl Machine {
         self.start_command(command);
     }
 
+    /// Like [`Self::start`], with variables of the environment.
+    pub(crate) fn start_with_variables(&mut self, variables: &[(&str, &str)]) {
+        let boot_id = self.path("boot_id").display().to_string();
+        let mut command = self.command(&["run", "--boot-id", &boot_id]);
+        command.envs(variables.iter().copied());
+        self.start_command(command);
+    }
+
     /// Like [`Self::start`], as a service that reports to a socket as that of systemd.
     pub(crate) fn start_reporting_to(&mut self, socket: &Path) {
         let mut command = self.command(&["run"]);

@@ -85,3 +85,39 @@ fn a_report_is_json_whatever_it_is_about() {
     assert!(message.contains(r#"it says \"no\"\tand \\"#), "{message}");
     machine.stop();
 }
+
+/// What asks for a restart and fails then has asked for it: the machine is restarted before anything else is called, and it is
+/// reported as what it was, not as what was not begun.
+#[test]
+fn a_restart_that_is_asked_for_before_a_failure_comes() {
+    let Some(pwsh) = stead_testkit::powershell("a_restart_that_is_asked_for_before_a_failure_comes") else { return };
+    let mut machine = Machine::new();
+    let (log, folder) = (machine.path("calls"), machine.path("modules/Asker"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let class = format!(
+        "[DscResource()] class Asker {{ [DscProperty(Key)] [string] $Name
+            [Asker] Get() {{ return $this }}
+            [bool] Test() {{ Add-Content -LiteralPath '{log}' -Value test; return $false }}
+            [void] Set() {{ Add-Content -LiteralPath '{log}' -Value set; $global:DSCMachineStatus = 1; throw 'not before a restart' }} }}",
+        log = log.display()
+    );
+    std::fs::write(folder.join("Asker.psm1"), class).unwrap();
+    let manifest = "@{ RootModule = 'Asker.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Asker' }";
+    std::fs::write(folder.join("Asker.psd1"), manifest).unwrap();
+    machine.start_with_variables(&[("PATH", &format!("{}:/usr/bin:/bin", pwsh.parent().unwrap().display())), (
+        "PSModulePath",
+        &machine.path("modules").display().to_string(),
+    )]);
+    machine.ok(&["settings", "set", "ResourceRetryCount=3", "PendingRetrySecs=600", "Width=1"]);
+    let asks = json!({"name": "a", "type": "Asker/Asker", "properties": {"Name": "n"}});
+    machine.deliver("one", &json!([asks, file(&machine, "after")]));
+    until(|| (machine.status()["LCMState"] == "PendingReboot").then_some(()));
+    assert_eq!(machine.read("calls").unwrap(), "test\nset\n", "nothing is called again before the restart");
+    let found = until(|| reported(&machine, |_| true));
+    let (status, message) = (&found["a"]["status"], found["a"]["message"].as_str().unwrap_or_default());
+    assert_eq!(status, "failed", "{}", found["a"]);
+    assert!(message.contains("not before a restart") && message.ends_with("; it asks for a restart of the machine"));
+    let troubles = machine.troubles("pending").concat();
+    assert!(troubles.contains("asks for a restart of the machine"), "{troubles}");
+    machine.stop();
+}
