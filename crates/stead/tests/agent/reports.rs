@@ -104,10 +104,10 @@ fn a_restart_that_is_asked_for_before_a_failure_comes() {
     std::fs::write(folder.join("Asker.psm1"), class).unwrap();
     let manifest = "@{ RootModule = 'Asker.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Asker' }";
     std::fs::write(folder.join("Asker.psd1"), manifest).unwrap();
-    machine.start_with_variables(&[("PATH", &format!("{}:/usr/bin:/bin", pwsh.parent().unwrap().display())), (
-        "PSModulePath",
-        &machine.path("modules").display().to_string(),
-    )]);
+    machine.start_with_variables(&[
+        ("PATH", &format!("{}:/usr/bin:/bin", pwsh.parent().unwrap().display())),
+        ("PSModulePath", &machine.path("modules").display().to_string()),
+    ]);
     machine.ok(&["settings", "set", "ResourceRetryCount=3", "PendingRetrySecs=600", "Width=1"]);
     let asks = json!({"name": "a", "type": "Asker/Asker", "properties": {"Name": "n"}});
     machine.deliver("one", &json!([asks, file(&machine, "after")]));
