@@ -1,4 +1,4 @@
-//! One crate names what is specific to an operating system; the others go by what that gives them.
+//! One crate names the interfaces of an operating system; the others go by what that gives them.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned as _;

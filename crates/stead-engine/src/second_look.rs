@@ -1,8 +1,8 @@
 //! Finds what others in a run have changed after an instance was brought to its desired state.
 //!
 //! An instance that says what it manages has an effect on nothing else. So files are only looked at when something runs that does
-//! not say so, such as a package or a command: once before it, and once at the end of the run. What has a state elsewhere, such as a
-//! service that runs, shows nothing at a path: whatever can have changed anything can have changed it.
+//! not say so, such as a package or a command: once before it, and once at the end of the run. What has a state elsewhere, such as
+//! a service that runs or a tree that is copied, shows nothing at its path: what can have changed anything can have changed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

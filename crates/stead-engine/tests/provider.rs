@@ -7,16 +7,18 @@
 mod provider;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 use stead_engine::provider::check::{Depth, Subject, check};
 use stead_engine::provider::{
-    Capabilities, Claims, Context, EmbeddedResource, Extent, Failure, Implementation, Kind, Manifest, Plain, Provider,
-    Schema, State, TypeName, Version,
+    Capabilities, Claims, Context, EmbeddedResource, Execution as Effect, Extent, Failure, FailureKind, Implementation,
+    Kind, Manifest, Plain, Provider, Schema, SetReply, State, TypeName, Version,
 };
-use stead_engine::{Host, HostOptions, Object, Value};
+use stead_engine::{Execution, Host, HostOptions, Mode, Object, Planned, Value};
 
 use provider::{Settings, apply, setting};
 
@@ -116,6 +118,58 @@ fn instances_have_an_order_and_conflicts_by_what_they_claim() {
     assert_eq!(order, ["folder", "note", "file"]);
     let warnings: Vec<&str> = prepared.warnings.iter().map(|warning| warning.message.as_str()).collect();
     assert_eq!(warnings, ["'note' (Own/Note) and 'file' (Stead/File) both manage the same file '/nowhere/a/note'"]);
+}
+
+/// Makes room for itself, as far as it says; cannot say what it would do once it is blind.
+#[derive(Default)]
+struct Room {
+    is_blind: AtomicBool,
+    sets: AtomicUsize,
+}
+
+impl Provider for Room {
+    fn schema(&self, _: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        let schema = Schema::compile(json!({"type": "object", "properties": {"force": {"type": "boolean"}}}));
+        Ok(schema.ok().map(Arc::new))
+    }
+
+    fn get(&self, _: &Context, _: &Plain) -> Result<State, Failure> {
+        Ok(Plain::new(json!({"force": false})))
+    }
+
+    fn set(&self, _: &Context, desired: &Plain, effect: Effect) -> Result<SetReply, Failure> {
+        match effect {
+            Effect::WhatIf if self.is_blind.load(Ordering::SeqCst) => {
+                return Err(Failure::new(FailureKind::Unsupported, "it is dark"));
+            }
+            Effect::WhatIf => {}
+            Effect::Actual => _ = self.sets.fetch_add(1, Ordering::SeqCst),
+        }
+        Ok(SetReply { after: Some(desired.clone()), ..SetReply::default() })
+    }
+}
+
+#[test]
+fn nothing_is_set_that_cannot_say_what_it_would_remove() {
+    for is_blind in [false, true] {
+        let room = Arc::new(Room::default());
+        let (type_name, version) = (TypeName::parse("Own/Room").unwrap(), Version::parse("1.0.0").unwrap());
+        let capabilities = Capabilities { get: true, set: true, set_what_if: true, ..Capabilities::default() };
+        let manifest = Manifest { capabilities, ..Manifest::new(type_name, version, Implementation::InProcess) };
+        let resources = vec![EmbeddedResource::new(manifest, Arc::clone(&room) as Arc<dyn Provider>).unwrap()];
+        let mut session = Host::new(HostOptions { resources, ..HostOptions::default() }).session("/nowhere");
+        let text = "resources: [{name: room, type: Own/Room, properties: {force: true}}]";
+        let prepared = session.prepare("main.yaml", text, Object::new()).unwrap();
+        let plan = session.run(&prepared, Execution::new(Mode::PLAN, NonZeroUsize::MIN)).unwrap();
+        room.is_blind.store(is_blind, Ordering::SeqCst);
+        let planned = Planned::removals(&plan);
+        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+        let run = session.run(&prepared, execution).unwrap();
+        let failures: Vec<&str> =
+            run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();
+        let (sets, expected): (usize, &[&str]) = if is_blind { (0, &["it is dark"]) } else { (1, &[]) };
+        assert_eq!((room.sets.load(Ordering::SeqCst), &*failures), (sets, expected));
+    }
 }
 
 #[test]

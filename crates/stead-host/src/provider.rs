@@ -108,8 +108,8 @@ pub trait Provider: Send + Sync {
         None
     }
 
-    /// Returns whether an instance with this desired state has a state that does not show at the paths of its claims, such as that
-    /// of the running system, and that is cheap to test. It is tested again at the end of a run in which others could change it.
+    /// Returns whether an instance with this desired state has a state that does not show at the paths of its claims: that of the
+    /// running system, or what lies deep in a tree. It is tested again at the end of a run in which others could change it.
     fn has_state_elsewhere(&self, _cx: &Context, _input: &Plain) -> bool {
         false
     }

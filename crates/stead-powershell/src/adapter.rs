@@ -243,8 +243,7 @@ impl PowerShell {
     }
 
     /// Returns the instances that an instance of a composite resource with these properties consists of; see
-    /// [`Resources::expand`]. Modules are
-    /// read once for an inventory, however many instances there are.
+    /// [`Resources::expand`]. Modules are read once for an inventory, however many instances there are.
     ///
     /// [`Resources::expand`]: stead_core::graph::Resources::expand
     pub fn expand(

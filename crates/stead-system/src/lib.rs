@@ -1,8 +1,9 @@
 //! The operating system: a roof that the rest of stead calls, and below it one folder for each system.
 //!
-//! Nobody else names `rustix`, `nix`, `libc`, `signal-hook`, `zbus` or `std::os`; `cargo xtask tidy` sees to it. What is the same
-//! everywhere lies beside the folders: [`Cancel`], errors, kinds and modes of files, waiting. A second folder gives the modules below under the same names, with the same
-//! types and functions: what each of them promises is the contract, and how Linux keeps it is behind the dash.
+//! Nobody else names `rustix`, `nix`, `libc`, `signal-hook`, `zbus` or `std::os`; `cargo xtask tidy` sees to it. What
+//! is the same everywhere lies beside the folders: [`Cancel`], errors, kinds and modes of files, waiting. A second
+//! folder gives the modules below under the same names, with the same types and functions: what each of them promises
+//! is the contract, and how Linux keeps it is behind the dash.
 //!
 //! | module | what it promises to those above – how Linux keeps it, and what another system must find |
 //! |---|---|

@@ -181,8 +181,8 @@ impl Discovery {
 
     /// Finds the resource for a type: the newest of what is built in and what is on the machine, then what adapters list.
     ///
-    /// For what is only built in no program is asked. Adapters are asked in the order of their types, and only for a type that is not known at all: where there are
-    /// versions that the requirement excludes, that is the answer.
+    /// For what is only built in no program is asked. Adapters are asked in the order of their types, and only for a
+    /// type that is not known at all: where there are versions that the requirement excludes, that is the answer.
     pub fn find(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
         if let Ok(manifest) = fitting(&self.built_in, wanted)
             && !self.may_be_installed(&wanted.type_name)

@@ -50,8 +50,9 @@ impl fmt::Display for RunId {
 
 /// The recorded runs of one directory.
 ///
-/// Guarantees: only its owner can read what is in it, and the mode of a directory that exists is left alone. What was recorded survives the end of the process that recorded it,
-/// but not necessarily a power failure: a record is read by users, and nothing is resumed from it.
+/// Guarantees: only its owner can read what is in it, and the mode of a directory that exists is left alone. What was
+/// recorded survives the end of the process that recorded it, but not necessarily a power failure: a record is read by
+/// users, and nothing is resumed from it.
 pub struct RecordedRuns {
     directory: TrustedDirectory,
 }

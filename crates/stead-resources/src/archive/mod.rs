@@ -116,6 +116,11 @@ struct Archives {
 }
 
 impl Provider for Archives {
+    /// What the archive has lies below its path.
+    fn has_state_elsewhere(&self, _cx: &Context, _input: &Plain) -> bool {
+        true
+    }
+
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         let desired = Desired::read(cx, input, &self.names.of(&cx.system_root))?;
         desired.selection.check()

@@ -98,6 +98,11 @@ pub struct Directories {
 }
 
 impl Provider for Directories {
+    /// What lies deep in a tree with the content of another one does not show at its path.
+    fn has_state_elsewhere(&self, _cx: &Context, input: &Plain) -> bool {
+        input.expose().get(Properties::SOURCE).is_some()
+    }
+
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         Desired::read(cx, input, &self.names.of(&cx.system_root)).map(|_| ())
     }

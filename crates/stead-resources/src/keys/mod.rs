@@ -53,8 +53,8 @@ trait Format: Send + Sync + 'static {
     fn remove(text: &str, steps: &[Cow<'_, str>]) -> Option<String>;
 }
 
-/// One value of a structured file. Many instances may share a file. Comments, order and spacing of the rest stay as they are; what cannot be edited without
-/// another value changing as well is refused.
+/// One value of a structured file. Many instances may share a file. Comments, order and spacing of the rest stay as
+/// they are; what cannot be edited without another value changing as well is refused.
 #[resource(
     "Stead/Json",
     about = "A value in a JSON file, with comments or without.",

@@ -23,10 +23,11 @@ mod units;
 
 use units::{Settings, is_marked, lost_lines, render, service_of};
 
-/// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system. A file
-/// is written whole when one of its properties differs; the plan lists the lines that are lost then. Settings of your own are
-/// kept in NAME.timer.d and NAME.service.d; it fails where one of them takes back what is stated, naming it. Unit files of
-/// packages are not replaced. The timer is enabled and started; one that runs is started again when it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
+/// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system.
+/// A file is written whole when one of its properties differs; the plan lists the lines that are lost then. Settings of
+/// your own are kept in NAME.timer.d and NAME.service.d; it fails where one of them takes back what is stated, naming
+/// it. Unit files of packages are not replaced. The timer is enabled and started; one that runs is started again when
+/// it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
 #[resource(
     "Stead/Timer",
     about = "A timer of systemd and the command that it runs.",

@@ -57,7 +57,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
     if has_recorded {
         cases.extend(case::read(&recorded)?);
     } else {
-        writeln!(io::stdout(), "skipped: the recorded cases, since there are none at {}", recorded.display())?;
+        stead_testkit::skip("compat, the recorded cases", &format!("there are none at {}", recorded.display()));
     }
     let harness = Harness::new(&root)?;
     check_comparison(&cases)?;

@@ -59,8 +59,8 @@ impl User {
 pub enum Trust {
     /// Root's only.
     Root,
-    /// Root's only, also in a directory like `/tmp`: nobody can take away or exchange there what is root's, and what has no other name is
-    /// there because root put it there. For what counts by what is in it, and not by where it is.
+    /// Root's only, also in a directory like `/tmp`: nobody can take away or exchange there what is root's, and what
+    /// has no other name is there because root put it there. For what counts by what is in it, and not by where it is.
     RootAnywhere,
     /// Everybody's: nothing is judged.
     Everyone,

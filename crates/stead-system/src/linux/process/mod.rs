@@ -234,11 +234,11 @@ fn start_kind(error: &io::Error) -> FailureKind {
 ///
 /// Guarantees: returns within the deadline, the grace and some seconds; holds at most the output limit and little more
 /// in memory; every process that the program started is gone afterwards, daemons included, or named in
-/// [`ProcessError::Immortal`]. A program that closes its
-/// standard input early is not a failure by itself.
+/// [`ProcessError::Immortal`]. A program that closes its standard input early is not a failure by itself.
 ///
 /// Caveats: a process that escaped its group, lost its parents and emptied its environment is only found while no other
-/// call runs. When this process is killed, programs go on unless there is a [`Supervision`]. Descriptors that this process itself inherited without the flag to close them reach the program.
+/// call runs. When this process is killed, programs go on unless there is a [`Supervision`]. Descriptors that this
+/// process itself inherited without the flag to close them reach the program.
 pub fn run(
     program: &Program<'_>,
     limits: &Limits,
