@@ -10,7 +10,7 @@ pub(super) fn is_same(key: &str, one: &str, other: &str) -> bool {
     one == other || meant(key, one).is_some_and(|meant_by_one| meant(key, other) == Some(meant_by_one))
 }
 
-/// A value as systemd reads it, of a setting that is no text: a limit has a soft value and a hard one. `None` of what is not known.
+/// A value as systemd reads it, of a setting that is not text: a limit has a soft value and a hard one. `None` of what is not known.
 fn meant(key: &str, text: &str) -> Option<[u128; 2]> {
     let twice = |value: u128| [value, value];
     match key.strip_prefix("Limit") {
