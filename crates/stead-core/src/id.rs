@@ -35,9 +35,10 @@ pub struct TypeName {
 pub struct InvalidTypeName(pub String);
 
 impl TypeName {
-    /// Reads a type name; letters, digits and `_` of any script count as word characters.
+    /// Reads a type name; letters, digits and `_` of any script count as word characters. The owner may have hyphens within, as the
+    /// modules of PowerShell do.
     pub fn parse(text: &str) -> Result<Self, InvalidTypeName> {
-        let valid = text.split_once('/').is_some_and(|(owner, name)| is_word(name) && owner.split('.').all(is_word));
+        let valid = text.split_once('/').is_some_and(|(owner, name)| is_word(name) && owner.split('.').all(is_owner));
         if valid { Ok(Self { text: text.into() }) } else { Err(InvalidTypeName(text.to_owned())) }
     }
 
@@ -55,6 +56,10 @@ impl TypeName {
     pub fn owner(&self) -> &str {
         self.text.rsplit_once('/').map_or("", |(owner, _)| owner)
     }
+}
+
+fn is_owner(part: &str) -> bool {
+    part.split('-').all(is_word)
 }
 
 fn is_word(text: &str) -> bool {

@@ -660,6 +660,12 @@ impl<'a> Planner<'a> {
     }
 
     fn export_the_only_one(&mut self) -> Planned {
+        // Where there may be many, the one of these properties says nothing of them.
+        if matches!(self.call.manifest.implementation, Implementation::Adapted { .. }) {
+            let filters = self.desired.as_object().is_some_and(|desired| !desired.is_empty());
+            let with = if filters { "Export method with parameters" } else { "Export method" };
+            return Err(unsupported(&format!("{with} not implemented by resource '{}'", self.call.manifest.type_name)));
+        }
         let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
         let properties = Arc::unwrap_or_clone(state);
         let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };

@@ -153,7 +153,7 @@ fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
         // A property that only says how to remove it is not a difference.
         Effect::Remove => matches!(change.what, Alteration::Removed(_)),
         Effect::Change => match named {
-            Some(named) => named.is_empty() || named.iter().any(|name| *name == property),
+            Some(named) => named.is_empty() || named.iter().any(|name| name.eq_ignore_ascii_case(&property)),
             // Over several tries nobody says which.
             None => pointer::steps(&change.path).count() > 1 || !matches!(change.what, Alteration::Removed(_)),
         },

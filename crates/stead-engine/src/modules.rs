@@ -15,6 +15,7 @@ use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_powershell::adapter::{PowerShell, adapters};
 use stead_powershell::index::Inventory;
+use stead_powershell::transitional;
 
 use crate::host::Host;
 
@@ -40,7 +41,9 @@ impl OnMachine {
 
 impl Programs for OnMachine {
     fn adapters(&self) -> Vec<Manifest> {
-        self.modules.host.powershell().map(|_| adapters()).unwrap_or_default()
+        let adapters = self.modules.host.powershell().map(|_| adapters()).unwrap_or_default();
+        // Scripts are there without PowerShell as well, so that a document can assert that it is.
+        adapters.into_iter().chain(transitional::manifest()).collect()
     }
 
     fn module_folders(&self) -> Vec<PathBuf> {

@@ -8,6 +8,7 @@ use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSour
 use stead_core::statements::Statement;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::provider::{Context, LineTest, Plain, Provider};
+use stead_powershell::transitional::{self, Scripts};
 use stead_resources::builtin_of;
 
 use crate::host::Host;
@@ -99,6 +100,9 @@ impl Providers {
         }
         if let Some(provider) = self.host.embedded(manifest) {
             return Arc::clone(provider);
+        }
+        if manifest.is_in_process() && manifest.type_name.as_str() == transitional::TYPE {
+            return Arc::new(self.host.powershell().map_or_else(|| Scripts::new(None), |it| it.scripts()));
         }
         if let Implementation::Adapted { resource, .. } = &manifest.implementation
             && manifest.is_powershell()

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stead_core::expr::FactKey;
 use stead_core::identity::DocumentIdentity;
+use stead_core::manifest::Manifest;
 use stead_core::text::Sources;
 use stead_host::bundle::{Files, FilesWithin};
 use stead_host::catalog::Discovery;
@@ -13,6 +15,7 @@ use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
+use stead_powershell::transitional;
 use stead_system::Cancel;
 use stead_system::fs::{FsError, SystemRoot, Writes};
 use stead_system::lock::Locks;
@@ -130,6 +133,13 @@ impl Session {
     /// The machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Returns whether listings have a resource: scripts of PowerShell only where PowerShell is.
+    pub fn lists(&self, manifest: &Manifest) -> bool {
+        let needs_powershell = manifest.is_in_process() && manifest.type_name.as_str() == transitional::TYPE;
+        let powershell = || self.machine.fact(&FactKey::Executable("pwsh".to_owned()));
+        !needs_powershell || powershell().is_ok_and(|found| !found.is_null())
     }
 
     /// The secrets.

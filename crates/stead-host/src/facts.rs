@@ -91,6 +91,7 @@ impl Machine {
     pub fn fact(&self, key: &FactKey) -> Result<Value, String> {
         match key {
             FactKey::Now => Ok(Value::from(self.now.get_or_init(|| format!("{:.9}", Timestamp::now())).as_str())),
+            FactKey::EnvironmentVariable(name) if name == "DSC_CONFIG_ROOT" => path_text(&self.root).map(Value::from),
             FactKey::EnvironmentVariable(name) => Ok(text_or_null(self.environment.get(name).cloned())),
             FactKey::Executable(name) => Ok(text_or_null(self.executable(name))),
             FactKey::Context => Ok(self.context()),

@@ -26,11 +26,12 @@ use crate::finding::Finding;
 use crate::index::{Index, Inventory};
 use crate::loaded::Loaded;
 use crate::manifest::same;
-use crate::module::{Disk, Files as _, Module, Modules};
+use crate::module::{Disk, Files as _, FoundModule, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::secrets_schema;
 use crate::shared_types;
+use crate::transitional::Scripts;
 use crate::types::Property;
 use crate::worker::{Origin, Pool, Settings};
 
@@ -217,9 +218,22 @@ impl PowerShell {
         known.get(adapted.path.as_ref()?).cloned()
     }
 
-    /// Returns the provider of a resource; `None` for one that was not listed.
+    /// The module of a resource that a manifest describes, by the file that the manifest names.
+    fn read_at(&self, file: &Path) -> Option<Arc<Listed>> {
+        let name = file.file_stem()?.to_str()?.to_owned();
+        let found = FoundModule { name, file: file.to_owned(), folder_version: None };
+        let disk = Disk::new(self.options.user.trust());
+        let environment = |name: &str| Some(self.options.environment.get(name)?.to_str()?.to_owned());
+        let modules = Modules { directories: &[], files: &disk, environment: &environment };
+        let module = Arc::new(modules.module(&found)?);
+        trace_findings(&module);
+        Some(Arc::new(Listed::new(&module)))
+    }
+
+    /// Returns the provider of a resource that was listed, or whose manifest names the file of its module.
     pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Arc<dyn Provider>> {
-        let listed = self.listed_in(adapted)?;
+        let described = || self.read_at(adapted.path.as_deref().filter(|_| adapted.manifest_path.is_some())?);
+        let listed = self.listed_in(adapted).or_else(described)?;
         let (module, resource) = (&listed.module, Arc::clone(listed.resource(type_name.short())?));
         if counterparts::is_counterpart(module) {
             return counterparts::provider(&resource, self.pool.clone());
@@ -240,6 +254,11 @@ impl PowerShell {
         let origin = origin(Arc::clone(module), &resource, Arc::clone(&loaded));
         let source = Source { module: path, stamp: Box::new(move || loaded.stamp()) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(origin)))
+    }
+
+    /// Returns the provider of scripts in documents.
+    pub fn scripts(&self) -> Scripts {
+        Scripts::new(self.pool.clone())
     }
 
     /// Returns the instances that an instance of a composite resource with these properties consists of; see

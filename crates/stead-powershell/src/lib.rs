@@ -28,5 +28,6 @@ pub mod script;
 mod shared_types;
 pub mod text;
 mod token;
+pub mod transitional;
 pub mod types;
 pub mod worker;

@@ -160,6 +160,11 @@ fn apply(rule: &Rule, ty: &Type, schema: &mut Map<String, Json>) {
     let text = element.get("type") == Some(&json!("string"));
     match rule {
         Rule::OneOf(values) if text => drop(element.insert("enum".to_owned(), json!(values))),
+        Rule::OneOf(values) => {
+            let numbers: Option<Vec<Json>> =
+                values.iter().map(|value| Some(value.parse::<i64>().ok()?.into())).collect();
+            element.extend(numbers.map(|numbers| ("enum".to_owned(), Json::Array(numbers))));
+        }
         Rule::Range(low, high) if !text => {
             let bound = |text: &String| serde_json::from_str::<Json>(text).ok().filter(Json::is_number);
             element.extend(bound(low).map(|low| ("minimum".to_owned(), low)));

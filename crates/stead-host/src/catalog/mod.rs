@@ -28,7 +28,7 @@ pub use search::{Search, SearchEnvironment};
 
 /// The programs and facts of the machine that discovery needs.
 pub trait Programs: Send + Sync {
-    /// The adapters that this program is itself; asked for when the machine is searched.
+    /// The adapters that this program is itself, and what it has for PowerShell; asked for when the machine is searched.
     fn adapters(&self) -> Vec<Manifest> {
         Vec::new()
     }

@@ -91,7 +91,7 @@ pub(super) fn comment_before(file: &File, at: usize) -> Option<String> {
         return described(block.get(block.rfind("<#")? + 2..)?);
     }
     let mut lines: Vec<_> =
-        before.lines().rev().map_while(|line| line.trim().strip_prefix('#')).take(100).map(str::trim).collect();
+        before.split('\n').rev().map_while(|line| line.trim().strip_prefix('#')).take(100).map(str::trim).collect();
     lines.reverse();
     described(&lines.join("\n"))
 }

@@ -271,6 +271,7 @@ impl<'a> Types<'a> {
             TypeForm::Array(..) => Type::Other(full_name(form)),
             TypeForm::Generic(name, arguments) => match arguments.as_slice() {
                 [element] if is_nullable(name) => Type::Nullable(Box::new(self.resolve(element, within))),
+                [element] if is_list(name) => Type::Array(Box::new(self.resolve(element, within))),
                 _ => Type::Other(full_name(form)),
             },
             TypeForm::Name(name) => match self.find(name) {
@@ -308,6 +309,15 @@ impl<'a> Types<'a> {
 /// The text of the default of a property.
 fn default(member: &Member) -> Option<String> {
     if let MemberKind::Property(default) = &member.kind { default.clone() } else { None }
+}
+
+/// Returns whether a generic type of one argument holds a list of that: an array is converted to it.
+fn is_list(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix("`1").unwrap_or(&name);
+    let word = name.strip_prefix("system.collections.generic.").unwrap_or(name);
+    let word = word.strip_prefix("system.collections.objectmodel.").unwrap_or(word);
+    matches!(word, "list" | "ilist" | "hashset" | "collection" | "icollection" | "ienumerable")
 }
 
 fn is_nullable(name: &str) -> bool {

@@ -419,6 +419,17 @@ fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
 }
 
 /// A member of an enumeration by its name, or by a number that is its value; of flags, several.
+/// The members of flags that a number consists of, all of whose bits are members.
+fn combined(enumeration: &Enumeration, number: i128) -> Option<String> {
+    let is_part = |value: i128| value != 0 && value & number == value;
+    let parts = enumeration.members.iter().filter(|(_, value)| enumeration.flags && is_part(*value));
+    let (names, covered) = parts.fold((Vec::new(), 0), |(mut names, covered), (name, value)| {
+        names.push(name.as_str());
+        (names, covered | value)
+    });
+    (covered == number && number != 0).then(|| names.join(", "))
+}
+
 fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     let refuse = || {
         let names: Vec<&str> = enumeration.members.iter().map(|(name, _)| name.as_str()).collect();
@@ -435,7 +446,8 @@ fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Resul
         Json::String(text) => joined(&mut std::iter::once(text.as_str()))?,
         Json::Number(text) => {
             let number: i128 = number::integer(text).and_then(|text| text.parse().ok()).ok_or_else(refuse)?;
-            enumeration.members.iter().find(|(_, value)| *value == number).ok_or_else(refuse)?.0.clone()
+            let exact = enumeration.members.iter().find(|(_, value)| *value == number).map(|(name, _)| name.clone());
+            exact.or_else(|| combined(enumeration, number)).ok_or_else(refuse)?
         }
         Json::Array(items) if enumeration.flags => {
             let texts: Option<Vec<&str>> = items

@@ -138,6 +138,7 @@ impl Parser<'_, '_> {
     fn statement_here(&mut self) -> Parsed<()> {
         let token = self.peek();
         match token.kind {
+            TokenKind::Word if self.is_property(token) => self.pipelines(),
             TokenKind::Word => match self.lexer.text(token).to_ascii_lowercase().as_str() {
                 "if" => self.if_statement(),
                 "switch" => self.switch_statement(),
@@ -527,6 +528,12 @@ impl Parser<'_, '_> {
             return Err(super::parser::Broken);
         }
         self.arguments()
+    }
+
+    /// Returns whether a configuration gives a property of that name to a resource: no word is a keyword in front of a `=`.
+    fn is_property(&self, name: Token) -> bool {
+        let follows = self.lexer.source().get(name.end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        self.configurations > 0 && follows.starts_with('=')
     }
 
     /// Returns where the value starts of a property that a configuration gives to a resource without a blank, as in

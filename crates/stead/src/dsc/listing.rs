@@ -111,8 +111,12 @@ fn has_no_adapter(session: &Session, filter: &str) -> bool {
 
 /// Everything that is known; with an adapter filter what those adapters list, as in dsc: not what only files say of them.
 pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
-    let Some(filter) = adapter else { return session.discovery().discovered().catalog.clone() };
     let mut catalog = Catalog::default();
+    let Some(filter) = adapter else {
+        let known = session.discovery().discovered().catalog.iter().flat_map(|(_, versions)| versions);
+        known.filter(|manifest| session.lists(manifest)).for_each(|manifest| catalog.add(Arc::clone(manifest)));
+        return catalog;
+    };
     for adapter in session.discovery().adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
         let listed = session.discovery().adapted_by(adapter);
         listed.iter().flat_map(|(_, versions)| versions).for_each(|manifest| catalog.add(Arc::clone(manifest)));
