@@ -98,6 +98,11 @@ impl Host {
         self.powershell.get_or_init(search).as_ref()
     }
 
+    /// The folders that modules of PowerShell are looked for in, quoted, and why one does not count; none without PowerShell.
+    pub fn module_folders(&self) -> Vec<(String, String)> {
+        self.powershell().map(|powershell| powershell.module_folders()).unwrap_or_default()
+    }
+
     /// Ends the processes that are kept for calls, before it returns. For the end of a program that does not wait until everything
     /// that shares this host is dropped.
     pub fn end(&self) {

@@ -52,7 +52,8 @@ impl Known<'_> {
                 (format!(": {}", self.missing_export(type_name).unwrap_or_default()), Some(help.to_owned()))
             }
             (None, manifest::NotFound::Type { .. }) => {
-                (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
+                let why = self.missing_module(type_name).map(|why| format!(": {why}")).unwrap_or_default();
+                (why, error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
             }
         };
         let message = format!("Resource not found: {type_name}{version}{why}");
@@ -62,6 +63,16 @@ impl Known<'_> {
     /// The reason why a PowerShell module does not have a resource that it declares.
     fn missing_export(&self, type_name: &TypeName) -> Option<String> {
         self.expanding?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
+    }
+
+    /// Where a PowerShell module was looked for, in vain: where another owner has resources, it is not that of a module.
+    fn missing_module(&self, type_name: &TypeName) -> Option<String> {
+        let owner = |name: &TypeName| name.as_str().split(['.', '/']).next().unwrap_or_default().to_lowercase();
+        let mut known = self.discovery.discovered().catalog.iter();
+        if known.any(|(name, _)| owner(name) == owner(type_name)) {
+            return None;
+        }
+        self.expanding?.modules.with(|powershell, inventory| powershell.missing_module(inventory, type_name))?
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {

@@ -16,7 +16,7 @@ use stead_core::manifest::{
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::provider::Provider;
-use stead_system::fs::{OpenError, Trust, User};
+use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 use stead_system::process::Environment;
 
 use crate::class::File;
@@ -159,6 +159,26 @@ impl PowerShell {
             |finding: &&Finding| finding.code == &codes::EXPORT && finding.message.to_lowercase().contains(&quoted);
         let found = findings.find(is_it)?;
         Some(format!("{} exports '{}', which is not a resource of the module", found.file.display(), wanted.short()))
+    }
+
+    /// Returns why there is no resource of a type that only a module can have: no folder has one of that name. It says which were
+    /// looked through.
+    pub fn missing_module(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<String> {
+        let (name, _) = wanted.as_str().split_once('/').filter(|(name, _)| !name.contains('.'))?;
+        let is_missing = self.modules_of(inventory, Some(name)).is_empty();
+        let folders: Vec<String> = self.module_folders().into_iter().map(|(folder, why)| folder + &why).collect();
+        is_missing.then(|| format!("no PowerShell module '{name}' is in {}", folders.join(", ")))
+    }
+
+    /// The folders that modules are looked for in, quoted, and why one does not count.
+    pub fn module_folders(&self) -> Vec<(String, String)> {
+        let why = |folder: &Path| match TrustedDirectory::open(folder, self.options.user.trust()) {
+            Err(OpenError::Untrusted(untrusted)) => format!(" (left out: {untrusted})"),
+            Err(error) if error.is_not_found() => " (not there)".to_owned(),
+            _ => String::new(),
+        };
+        let quoted = |folder: &PathBuf| (format!("'{}'", folder.display()), why(folder));
+        self.options.module_path.iter().map(quoted).collect()
     }
 
     /// The modules as they are now, for one piece of work; none is read yet.

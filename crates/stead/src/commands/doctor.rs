@@ -65,6 +65,7 @@ pub(crate) fn doctor(output: Output, env: &ProcessEnv) -> Exit {
     lines.extend(settings(env));
     lines.extend(directories(env));
     lines.extend(resources(env));
+    lines.extend(modules(env));
     lines.push(index(env));
     lines.push(systemd());
     lines.extend(service::lines());
@@ -154,6 +155,19 @@ fn resources(env: &ProcessEnv) -> Vec<Line> {
     std::iter::once(found)
         .chain(notable.map(|problem| Line::new(Verdict::Problem, "resources", problem_text(problem))))
         .collect()
+}
+
+/// The folders that PowerShell modules are looked for in.
+fn modules(env: &ProcessEnv) -> Vec<Line> {
+    let folders = env.host.module_folders();
+    let line = |(folder, why): (String, String)| {
+        let verdict = if why.starts_with(" (left out") { Verdict::Note } else { Verdict::Ok };
+        Line::new(verdict, "modules", format!("of PowerShell are looked for in {folder}{why}"))
+    };
+    let mut lines: Vec<Line> = folders.into_iter().map(line).collect();
+    let help = "PSModulePath adds folders; for the agent it is set by Environment= in `systemctl edit stead-agent`";
+    let last = lines.pop().map(|last| last.with_help(help));
+    lines.into_iter().chain(last).collect()
 }
 
 /// Where the index of manifests is kept.
