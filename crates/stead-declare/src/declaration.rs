@@ -82,6 +82,48 @@ fn listed<T: Parse>(input: ParseStream<'_>) -> Result<Vec<T>> {
     Ok(Punctuated::<T, Token![,]>::parse_terminated(&list)?.into_iter().collect())
 }
 
+/// Refuses what no code could be made of: errors in that would stand at the whole attribute.
+fn check(arguments: &Arguments, properties: &[Property]) -> Result<()> {
+    let has_exist = properties.iter().any(|property| property.role == Role::Exist);
+    for (at, property) in properties.iter().enumerate() {
+        if properties.iter().take(at).any(|other| other.name == property.name) {
+            return Err(Error::new(property.ident.span(), format!("another property is called `{}`", property.name)));
+        }
+        if property.is_required && !(has_exist && property.is_optional()) {
+            let why = "what is `required` is an Option, beside a field `exist: bool`; another type is always required";
+            return Err(Error::new(property.ident.span(), why));
+        }
+    }
+    if properties.iter().filter(|property| property.role == Role::Printed).count() > 1 {
+        return Err(Error::new(arguments.type_name.span(), "one property is `printed` at most"));
+    }
+    if arguments.about.is_none() {
+        return Err(Error::new(arguments.type_name.span(), "expected `about`: one line about the resource"));
+    }
+    if let Some(group) = arguments.exclusive.iter().find(|group| group.len() < 2) {
+        let at = group.first().map_or_else(|| arguments.type_name.span(), Ident::span);
+        return Err(Error::new(at, "`exclusive` names two fields or more"));
+    }
+    let any = arguments.any.iter();
+    if let Some((group, _)) = any.clone().find(|(group, always)| group.is_empty() || !always && !has_exist) {
+        let at = group.first().map_or_else(|| arguments.type_name.span(), Ident::span);
+        return Err(Error::new(
+            at,
+            "`any` needs a field `exist: bool`, and names fields; without one use `always_any`",
+        ));
+    }
+    for field in arguments.exclusive.iter().chain(any.map(|(group, _)| group)).flatten() {
+        match properties.iter().find(|property| property.ident == *field) {
+            None => return Err(Error::new(field.span(), format!("there is no field `{field}`"))),
+            Some(property) if !property.is_optional() => {
+                return Err(Error::new(field.span(), format!("`{field}` is always stated: only an Option is not")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// A struct of properties with what is declared of it.
 pub(crate) struct Declaration {
     arguments: Arguments,
@@ -100,7 +142,8 @@ impl Declaration {
         let Fields::Named(fields) = data.fields else {
             return Err(Error::new_spanned(input.ident, "the properties of a resource have names"));
         };
-        let properties = fields.named.into_iter().map(Property::read).collect::<Result<_>>()?;
+        let properties = fields.named.into_iter().map(Property::read).collect::<Result<Vec<_>>>()?;
+        check(&arguments, &properties)?;
         let (attributes, visibility, ident, generics) = (input.attrs, input.vis, input.ident, input.generics);
         Ok(Self { arguments, attributes, visibility, ident, generics, properties })
     }

@@ -32,6 +32,8 @@ pub(crate) struct Property {
     /// Its name in documents.
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// True once a word has said what it is.
+    has_role: bool,
     pub(crate) is_required: bool,
     pub(crate) secret: Option<Secret>,
 }
@@ -43,7 +45,7 @@ impl Property {
         let name = if is_exist { "_exist".to_owned() } else { camel_case(&ident.to_string()) };
         let role = if is_exist { Role::Exist } else { Role::State };
         let own: Vec<Attribute> = field.attrs.extract_if(.., |each| each.path().is_ident("property")).collect();
-        let mut property = Self { field, ident, name, role, is_required: false, secret: None };
+        let mut property = Self { field, ident, name, role, has_role: is_exist, is_required: false, secret: None };
         for attribute in own {
             attribute.parse_nested_meta(|meta| property.take(&meta))?;
         }
@@ -53,12 +55,15 @@ impl Property {
     fn take(&mut self, meta: &syn::meta::ParseNestedMeta<'_>) -> Result<()> {
         let word = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
         match word.as_str() {
-            "key" => self.role = Role::Key,
-            "identity" => self.role = Role::Identity,
-            "option" => self.role = Role::Option,
-            "shown" => self.role = Role::Shown,
-            "printed" => self.role = Role::Printed,
+            "key" => self.is(Role::Key, meta)?,
+            "identity" => self.is(Role::Identity, meta)?,
+            "option" => self.is(Role::Option, meta)?,
+            "shown" => self.is(Role::Shown, meta)?,
+            "printed" => self.is(Role::Printed, meta)?,
             "required" => self.is_required = true,
+            "secret" | "credentials" if self.secret.is_some() => {
+                return Err(meta.error("a property is secret as a whole, or within its addresses"));
+            }
             "secret" => self.secret = Some(Secret::Whole),
             "credentials" => self.secret = Some(Secret::Credentials),
             "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
@@ -68,6 +73,19 @@ impl Property {
             }
         }
         Ok(())
+    }
+
+    fn is(&mut self, role: Role, meta: &syn::meta::ParseNestedMeta<'_>) -> Result<()> {
+        if self.has_role {
+            return Err(meta.error("a property is one of key, identity, option, shown, printed and `exist`"));
+        }
+        (self.role, self.has_role) = (role, true);
+        Ok(())
+    }
+
+    /// Returns whether it can be left out of an instance.
+    pub(crate) fn is_optional(&self) -> bool {
+        matches!(&self.field.ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option"))
     }
 
     /// The constant with its name.

@@ -51,7 +51,7 @@ use declaration::{Arguments, Declaration};
 /// | `secret`, `credentials` | is secret however it is stated, as a whole or within its addresses |
 /// | `name = "type"` | is called so |
 ///
-/// Attributes of serde and schemars stay, and come first.
+/// Attributes of serde and schemars stay. What is only reported is an `Option<ReadOnly<T>>`.
 #[proc_macro_attribute]
 pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as Arguments);

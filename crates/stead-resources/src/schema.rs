@@ -27,7 +27,7 @@ fn of_json(property: &mut Map<String, Json>) {
     if property.get("default") == Some(&Json::Null) {
         property.remove("default");
     }
-    let is_width = |format: &Json| ["int64", "uint64", "uint32", "double"].iter().any(|width| format == width);
+    let is_width = |format: &Json| format.as_str().is_some_and(|format| format.contains("int") || format == "double");
     if property.get("format").is_some_and(is_width) {
         property.remove("format");
     }

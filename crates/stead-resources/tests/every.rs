@@ -9,6 +9,7 @@ mod canaries;
 mod roots;
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use proptest::prelude::*;
@@ -19,7 +20,7 @@ use stead_core::claims::{Claims, Contradiction, conflicts};
 use stead_core::diag::Severity;
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
-use stead_core::schema::Schema;
+use stead_core::schema::{Reason, Schema};
 use stead_host::check::{Depth, Subject, check};
 use stead_host::provider::Plain;
 use stead_resources::{BuiltIn, builtins};
@@ -158,8 +159,27 @@ fn each_property_is_described() {
         }
         assert!(built_in.schema()["description"].is_string(), "{name}");
         for (property, schema) in built_in.schema()["properties"].as_object().unwrap() {
-            assert!(schema["description"].is_string(), "{name}: {property}");
+            assert!(schema["description"].is_string(), "{name}: the property '{property}' has no doc comment");
+            let format = schema["format"].as_str().unwrap_or_default();
+            assert!(!format.contains("int"), "{name}: '{property}' has the format '{format}', which is one of Rust");
         }
+    }
+}
+
+/// What is accepted and not in the schema would be in no reference, completion or hint.
+#[test]
+fn each_has_the_properties_of_its_schema_and_no_others() {
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let world = World::system();
+        let input = Plain::new(json!({ "no such property": 1 }));
+        let failure = built_in.provider.validate(&world.context_for(name), &input).unwrap_err();
+        let Some(Reason::Unknown { known, .. }) = failure.reason.as_deref() else {
+            panic!("{name}: {failure:?}");
+        };
+        let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+        let described = built_in.schema()["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(known, described, "{name}: what is accepted, and what the schema has");
     }
 }
 

@@ -119,7 +119,7 @@ fn must_be(expected: &dyn Expected) -> Reason {
         "a boolean" => Type::Boolean,
         "a sequence" => Type::Array,
         "f64" => Type::Number,
-        "i64" | "u64" | "u32" | "i32" => Type::Integer,
+        "i64" | "u64" | "i32" | "u32" | "i16" | "u16" | "i8" | "u8" | "usize" | "isize" => Type::Integer,
         "a map" => Type::Object,
         text if text.starts_with("struct ") => Type::Object,
         text => return Reason::Other(format!("must be {text}")),

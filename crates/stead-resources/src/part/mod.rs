@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
-use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::statements::Statement;
@@ -68,7 +68,7 @@ pub(crate) trait Part: Send + Sync + 'static {
 
     /// The name and the properties of every part of a text, for an export. Only asked where the manifest declares it.
     fn list(_text: &str) -> Result<Instances, Failure> {
-        Ok(Vec::new())
+        Err(Failure::new(FailureKind::Unsupported, "the resource does not list its instances"))
     }
 
     /// The same of every part of a system: of the file that the filter names, or else the one that is fixed.

@@ -65,7 +65,7 @@ fn secret_values(type_name: &str, property: &str) -> ([Json; 2], bool) {
             let options = |number| format!("username=user,password=CanaryWord{number}");
             ([1, 2].map(|number| json!({"fstype": "cifs", "options": options(number)})), true)
         }
-        other => panic!("{other:?} has no secret values"),
+        other => panic!("{other:?} is secret: add two values with a canary to this function"),
     }
 }
 

@@ -227,7 +227,8 @@ pub(crate) fn walk(root: &Path) -> Tree {
 /// The built-in resource of that type.
 pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
     let mut found = stead_resources::builtins().iter();
-    let built_in = found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource");
+    let built_in = found.find(|each| each.manifest.type_name.as_str() == type_name);
+    let built_in = built_in.unwrap_or_else(|| panic!("{type_name} is not registered: name it in make_all() of lib.rs"));
     Arc::clone(&built_in.provider)
 }
 
