@@ -386,25 +386,12 @@ $afterImport = {
 }
 $automatic = '$', '?', '^', '_', 'args', 'ConsoleFileName', 'EnabledExperimentalFeatures', 'Error', 'ExecutionContext', 'foreach', 'HOME', 'Host', 'input',
     'LASTEXITCODE', 'Matches', 'MyInvocation', 'NestedPromptLevel', 'PID', 'PSBoundParameters', 'PSCmdlet', 'PSCommandPath', 'PSItem', 'PSScriptRoot',
-    'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
+    'ErrorActionPreference', 'VerbosePreference', 'DebugPreference', 'InformationPreference', 'WarningPreference', 'ProgressPreference',
+    'ConfirmPreference', 'WhatIfPreference', 'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
 
 # A call begins as the first one did, by the preferences that modules are written for: an error that a command reports ends
 # nothing. Errors have a stream of their own, so that those that a resource caught or put away are none.
 $callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbose, $debug, $information)
-    $after = $shared["AfterImport"]
-    if ($after["Used"]) {
-        foreach ($each in Get-Variable -Scope Global) {
-            $name = $each.Name
-            # Read-only or constant.
-            if ($after.Automatic.Contains($name) -or ([int]$each.Options -band 3)) { continue }
-            if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
-            elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { try { $each.Value = $after.Variables[$name] } catch { } }
-        }
-        [cultureinfo]::CurrentCulture = $after.Culture
-        [cultureinfo]::CurrentUICulture = $after.UICulture
-        if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
-    }
-    $after["Used"] = $true
     $global:Error.Clear()
     $global:LASTEXITCODE = 0
     $global:ErrorActionPreference = "Continue"
@@ -415,6 +402,27 @@ $callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbos
     $global:ProgressPreference = "SilentlyContinue"
     $global:ConfirmPreference = "None"
     $global:WhatIfPreference = $false
+    $after = $shared["AfterImport"]
+    if ($after["Used"]) {
+        # Looking at each variable takes longer than most calls: only where any is not as the last call found it.
+        $all = @(Get-Variable -Scope Global)
+        $values = [object[]]@($all.Count; $all.Value)
+        if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
+            foreach ($each in $all) {
+                $name = $each.Name
+                # Read-only or constant.
+                if ($after.Automatic.Contains($name) -or ([int]$each.Options -band 3)) { continue }
+                if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
+                elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { try { $each.Value = $after.Variables[$name] } catch { } }
+            }
+            $all = @(Get-Variable -Scope Global)
+            $after["Seen"] = [object[]]@($all.Count; $all.Value)
+        }
+        [cultureinfo]::CurrentCulture = $after.Culture
+        [cultureinfo]::CurrentUICulture = $after.UICulture
+        if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
+    }
+    $after["Used"] = $true
     & $body $target $properties $method $mark $shared 3>&1 4>&1 5>&1 6>&1'
 
 # ---- the state of the process -----------------------------------------------------------------------------------------
@@ -707,7 +715,8 @@ while ($null -ne ($line = $reader.ReadLine())) {
         if ($moduleRunspace) {
             Restore-Process $moduleRunspace['Environment']
             $moduleRunspace['Runspace'].SessionStateProxy.PSVariable.Remove('DSCMachineStatus')
-            [void]$moduleRunspace['Runspace'].SessionStateProxy.Path.SetLocation($folder)
+            $path = $moduleRunspace['Runspace'].SessionStateProxy.Path
+            if ($path.CurrentLocation.Path -cne $folder) { [void]$path.SetLocation($folder) }
         } else { Restore-Process $atStart }
     } catch { [Environment]::Exit(4) }
 }
