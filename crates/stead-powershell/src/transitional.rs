@@ -79,7 +79,7 @@ impl Provider for Scripts {
         Ok(TestReply { actual: Some(state), in_desired_state: Some(verdict), ..TestReply::default() })
     }
 
-    /// Runs nothing where the script that tests says that all is as it should be.
+    /// Runs nothing where the script that tests says that it is in the desired state.
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let is_needed = call(input, "setScript")?.is_some() && self.verdict(cx, input)? != Some(true);
         let changed = Some(if is_needed { vec!["output".to_owned()] } else { Vec::new() });

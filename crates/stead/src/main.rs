@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     terminal::finish(exit).into()
 }
 
-/// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
+/// What traces say: the version of DSC whose behaviour this is, which is all that `dsc --version` says, and whose it is.
 fn version_as_dsc() -> String {
     format!("{} (stead {})", stead_engine::DSC_VERSION, env!("CARGO_PKG_VERSION"))
 }
@@ -97,7 +97,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     }
     let command = Arguments::command();
     // Scripts ask dsc for its version to know what it can do.
-    let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
+    let command = if as_dsc { command.name("dsc").version(stead_engine::DSC_VERSION) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let parsed = parsed.and_then(Arguments::checked);
     parsed.map(|arguments| (arguments, program)).map_err(|error| {

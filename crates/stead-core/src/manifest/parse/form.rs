@@ -17,14 +17,17 @@ pub enum Form {
 }
 
 impl Form {
-    /// How the names of manifests of resources end: what an extension that searches for manifests looks for.
-    pub const ENDINGS: [&str; 9] = [
+    /// How the names of manifests end: what an extension that searches for manifests looks for.
+    pub const ENDINGS: [&str; 12] = [
         ".dsc.resource.json",
         ".dsc.resource.yaml",
         ".dsc.resource.yml",
         ".dsc.adaptedResource.json",
         ".dsc.adaptedResource.yaml",
         ".dsc.adaptedResource.yml",
+        ".dsc.extension.json",
+        ".dsc.extension.yaml",
+        ".dsc.extension.yml",
         ".dsc.manifests.json",
         ".dsc.manifests.yaml",
         ".dsc.manifests.yml",
