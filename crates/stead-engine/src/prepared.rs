@@ -86,10 +86,12 @@ impl Unusable {
         let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
         let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
         let within = |span: Span| values.iter().any(|value| value.span.holds(span));
-        // dsc reads the text, then checks its form, then computes its values.
+        // dsc reads the text, then its form, then checks parameters with their bounds, and computes its values.
+        let bounds = &document::BOUNDS;
+        let has_flaws = errors().any(|finding| document::CODES.contains(&finding.code) && finding.code != bounds);
         let is_input = of(text::CODES)
-            || !of(document::CODES)
-                && (of(parameters::CODES) || errors().any(|finding| finding.span.is_some_and(within)));
+            || !has_flaws
+                && (of(parameters::CODES) || of(&[bounds]) || errors().any(|finding| finding.span.is_some_and(within)));
         Self { is_input, ..Self::of_properties(findings, sources) }
     }
 

@@ -109,7 +109,8 @@ fn has_no_adapter(session: &Session, filter: &str) -> bool {
     filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))
 }
 
-/// Everything that is known; with an adapter filter what those adapters list, as in dsc: not what only files say of them.
+/// Everything that is known; with an adapter filter what those adapters list, as in dsc: of each the highest version, and not what
+/// only files say of them.
 pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
     let mut catalog = Catalog::default();
     let Some(filter) = adapter else {
@@ -119,7 +120,9 @@ pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
     };
     for adapter in session.discovery().adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
         let listed = session.discovery().adapted_by(adapter);
-        listed.iter().flat_map(|(_, versions)| versions).for_each(|manifest| catalog.add(Arc::clone(manifest)));
+        let highest =
+            |versions: &[Arc<Manifest>]| versions.iter().max_by(|one, other| one.version.cmp(&other.version)).cloned();
+        listed.iter().filter_map(|(_, versions)| highest(versions)).for_each(|manifest| catalog.add(manifest));
     }
     catalog
 }
