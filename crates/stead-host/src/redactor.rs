@@ -217,13 +217,11 @@ fn forms(text: &str) -> Vec<String> {
         forms.extend([encoded.replace("%20", "+"), lower.replace("%20", "+"), encoded, lower]);
     }
     forms.extend([text.to_uppercase(), text.to_lowercase()]);
-    let digits = text.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
-    let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
-    forms.extend([hex.to_uppercase(), hex]);
     forms.extend([STANDARD_NO_PAD.encode(text), URL_SAFE_NO_PAD.encode(text)]);
     forms.extend((0..3).flat_map(|offset| base64_core(text.as_bytes(), offset)));
-    // What PowerShell takes as an encoded command, and how it writes objects.
+    // What PowerShell takes as an encoded command, and how it writes objects and secure strings.
     let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    forms.extend([text.as_bytes(), &wide].into_iter().flat_map(hexadecimal));
     forms.extend([STANDARD_NO_PAD.encode(&wide), URL_SAFE_NO_PAD.encode(&wide)]);
     forms.extend((0..3).flat_map(|offset| base64_core(&wide, offset)));
     forms.extend([xml_escaped(text), cli_xml(text)]);
@@ -231,6 +229,15 @@ fn forms(text: &str) -> Vec<String> {
     forms.extend(["'\\''", "'\"'\"'", "''"].map(|quote| text.replace('\'', quote)));
     forms.push(shell_escaped(text));
     forms
+}
+
+/// Bytes in hexadecimal, as `BitConverter` of .NET writes them too: with a dash between two.
+fn hexadecimal(bytes: &[u8]) -> [String; 4] {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    let byte = |byte: &u8| String::from_iter([digit(byte >> 4), digit(byte & 15)]);
+    let pairs: Vec<String> = bytes.iter().map(byte).collect();
+    let (plain, dashed) = (pairs.concat(), pairs.join("-"));
+    [plain.to_uppercase(), plain, dashed.to_uppercase(), dashed]
 }
 
 /// The text as `printf %q` of bash writes it.
@@ -322,4 +329,37 @@ fn cover(text: &str, found: &[(usize, usize)]) -> String {
     }
     covered.push_str(text.get(kept_to..).unwrap_or_default());
     covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_powershell_writes_of_bytes_is_covered() {
+        let mut redactor = Redactor::default();
+        redactor.add(&Value::from("Zoë+1"));
+        for said in [
+            "5a006f00eb002b003100",
+            "5A006F00EB002B003100",
+            "5A-6F-C3-AB-2B-31",
+            "5a-6f-c3-ab-2b-31",
+            "5A-00-6F-00-EB-00-2B-00-31-00",
+        ] {
+            assert_eq!(redactor.scrub(&format!("00-{said}-0a")), format!("00-{REDACTED}-0a"), "{said}");
+        }
+        assert_eq!(redactor.scrub("5a006f00eb002b003200"), "5a006f00eb002b003200");
+    }
+
+    /// Each form is memory for as long as the session, and a start that is looked for.
+    #[test]
+    fn forms_are_few_and_short() {
+        let text = "correct+horse/battery=staple & 'more' of it";
+        let mut redactor = Redactor::of_session();
+        redactor.add(&Value::from(text));
+        let forms: Vec<usize> = redactor.within.values().flatten().map(|form| form.expose().len()).collect();
+        assert!(forms.len() <= 45, "{}", forms.len());
+        let bytes: usize = forms.iter().sum();
+        assert!(bytes <= text.len() * 100, "{bytes} of {}", text.len());
+    }
 }

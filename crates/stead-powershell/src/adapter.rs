@@ -33,7 +33,7 @@ use crate::schema::secrets_schema;
 use crate::shared_types;
 use crate::transitional::Scripts;
 use crate::types::Property;
-use crate::worker::{Origin, Pool, Settings};
+use crate::worker::{Origin, Pool, Settings, StatedScripts};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
 pub const ADAPTERS: [&str; 2] = ["Microsoft.Adapter/PowerShell", "Microsoft.DSC/PowerShell"];
@@ -399,6 +399,6 @@ fn origin(module: Arc<Module>, resource: &Resource, loaded: Arc<Loaded>) -> Box<
             _ => shared_types::are_in(module.folder(), own.as_deref(), &loaded.elsewhere().files, loaded.trust),
         };
         *known = Some((stamp.to_owned(), alone));
-        Origin { module: module.name.clone(), folder: module.folder().to_owned(), alone }
+        Origin { module: module.name.clone(), folder: module.folder().to_owned(), scripts: StatedScripts::None, alone }
     })
 }

@@ -1,7 +1,8 @@
 //! PowerShell resources as providers: each operation is a call of a worker.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
@@ -14,8 +15,9 @@ use stead_system::fs::OpenError;
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{DefinitionKind, Resource};
 use crate::schema::json_schema;
+use crate::types::Type;
 use crate::worker::{
-    Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, Stream,
+    Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, StatedScripts, Stream,
 };
 
 /// Where a resource comes from.
@@ -74,16 +76,40 @@ impl PowerShellProvider {
         })?;
         let module = Module { path: &self.source.module, stamp: &stamp };
         let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel, inherited: &cx.inherited };
-        let origin = (self.origin)(&stamp);
-        let origin = Origin { alone: origin.alone || !secrets.is_empty(), ..origin };
+        let origin = self.origin_of(&stamp, input, &secrets);
         let lease = pool.lease(module, origin, &limits).map_err(|failed| failure(&failed, &secrets))?;
         Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
+    }
+
+    /// Whose code a call runs. What one instance left in the memory of a process, the scripts of another one could read.
+    fn origin_of(&self, stamp: &str, input: &Plain, secrets: &Secrets) -> Origin {
+        let origin = (self.origin)(stamp);
+        let scripts = match (runs_scripts(&self.resource), secrets.is_empty()) {
+            (false, _) => StatedScripts::None,
+            (true, true) => StatedScripts::Any,
+            (true, false) => StatedScripts::Of(number(input)),
+        };
+        Origin { scripts, alone: origin.alone || !secrets.is_empty(), ..origin }
     }
 
     fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
         let Json::Object(stated) = unwrapped(input.expose()) else { return Ok(Vec::new()) };
         convert::properties(&self.resource.properties, &stated, purpose)
     }
+}
+
+/// Returns whether instances state scripts that the resource runs, by what their properties are called or are.
+fn runs_scripts(resource: &Resource) -> bool {
+    resource.properties.iter().any(|property| {
+        matches!(property.ty, Type::ScriptBlock)
+            || property.ty == Type::String && property.name.to_lowercase().ends_with("script")
+    })
+}
+
+/// A number for an input, of which nothing is sealed any more, by a key that no other process has.
+fn number(input: &Plain) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    KEY.get_or_init(RandomState::new).hash_one(input.expose().to_redacted_json().to_string())
 }
 
 /// A worker and what it is given.

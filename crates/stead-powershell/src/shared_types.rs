@@ -59,11 +59,29 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', '\r']).map(str::trim_start).filter(|line| !line.starts_with('#'))
 }
 
-/// Returns whether a script adds types: assemblies of .NET by their names are the same for everybody.
+/// How scripts load assemblies, or make them, by methods of .NET.
+const LOADING: [&str; 6] =
+    ["using assembly", "assemblyloadcontext", "loadfrom", "loadfile", "currentdomain.load", "definedynamicassembly"];
+
+/// Returns whether a script adds types.
 fn adds_types(script: &str) -> bool {
-    let adds = |line: &str| line.split_once("add-type").is_some_and(|(_, rest)| !rest.contains("-assemblyname"));
-    let loads = |line: &str| line.starts_with("using assembly") || line.contains("assembly]::load");
+    let adds = |line: &str| line.split("add-type").skip(1).any(|rest| !names_assembly_of_dotnet(rest));
+    let loads = |line: &str| {
+        LOADING.iter().any(|word| line.contains(word))
+            || line.split_once("assembly]").is_some_and(|(_, rest)| rest.contains("load"))
+            || line.contains("import-module") && line.contains(".dll")
+    };
     lines(script).any(|line| adds(line) || loads(line))
+}
+
+/// Returns whether an `Add-Type`, by what follows it, only names assemblies: those of .NET, which are the same for everybody. It may
+/// name a file as well, or what the script computes.
+fn names_assembly_of_dotnet(rest: &str) -> bool {
+    let own = rest.split([';', '|', '}']).next().unwrap_or_default();
+    own.trim_start().strip_prefix("-assemblyname").is_some_and(|value| {
+        let value = value.replace("@(", "");
+        !value.contains(['/', '\\', '$', '(', '{', '&', '`']) && !value.contains(".dll") && !value.contains(" -")
+    })
 }
 
 /// Returns whether a manifest names assemblies.
@@ -81,12 +99,31 @@ mod tests {
 
     #[test]
     fn what_adds_types_is_not_what_names_those_of_dotnet() {
-        for text in
-            ["add-type -typedefinition 'public class h {}'", "if ($x) { add-type @p }", "using assembly ./x.dll"]
-        {
+        for text in [
+            "add-type -typedefinition 'public class h {}'",
+            "if ($x) { add-type @p }",
+            "using assembly ./x.dll",
+            "add-type -assemblyname system.web; add-type -path x",
+            "add-type -path x; add-type -assemblyname system.web",
+            "add-type -assemblyname $psscriptroot/x.dll",
+            "add-type -assemblyname (join-path a b)",
+            "[runtime.loader.assemblyloadcontext]::default.loadfromassemblypath($x)",
+            "$context.loadfromstream($stream)",
+            "[reflection.assembly]::load($bytes)",
+            "[reflection.assembly] :: 'loadfile'($x)",
+            "[appdomain]::currentdomain.load($bytes)",
+            "import-module $psscriptroot/../x.dll",
+        ] {
             assert!(adds_types(text), "{text}");
         }
-        for text in ["# add-type -path x", "add-type -assemblyname system.web", "class h { }", "get-type"] {
+        for text in [
+            "# add-type -path x",
+            "add-type -assemblyname system.web",
+            "add-type -assemblyname @('system.web', \"system.xml\"); if ($x) { add-type -assemblyname system.net.http }",
+            "class h { }",
+            "get-type",
+            "[xml]::load($x)",
+        ] {
             assert!(!adds_types(text), "{text}");
         }
         assert!(needs_assemblies("@{ moduleversion='1'\nrequiredassemblies = @('x.dll')\n}"));

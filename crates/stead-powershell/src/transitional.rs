@@ -119,7 +119,9 @@ fn call(input: &Plain, property: &str) -> Result<Option<Plain>, Failure> {
     let mut members =
         Object::from_iter([("Script".to_owned(), script), ("IsGiven".to_owned(), Value::Bool(given.is_some()))]);
     members.extend(given.map(|given| ("Given".to_owned(), given)));
-    Ok(Some(Plain::new(Value::Object(members))))
+    // Which of them are the secrets is not always known.
+    let properties = Value::Object(members);
+    Ok(Some(if input.is_secret() { Plain::secret(properties) } else { Plain::new(properties) }))
 }
 
 fn resource() -> Resource {

@@ -76,6 +76,10 @@ fn main() -> ExitCode {
     )));
     trials.push(trial(("recorded_calls_on_real_powershell", recorded_calls_on_real_powershell)));
     trials.push(trial(("values_out_on_real_powershell", values_out_on_real_powershell)));
+    trials.push(trial((
+        "what_a_module_started_counts_as_memory_on_real_powershell",
+        what_a_module_started_counts_as_memory_on_real_powershell,
+    )));
     trials.push(trial(("figures_on_real_powershell", figures_on_real_powershell)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -655,6 +659,37 @@ fn figures_on_real_powershell() {
             others[others.len() / 2]
         );
     }
+}
+
+/// Its Get starts a program for the instance `child` that takes 400 MiB, and says which process it is itself.
+const EATS: &str = "[DscResource()] class Eats { [DscProperty(Key)] [string] $Name\n[DscProperty()] [int] $Pid_\n[Eats] Get() {\n\
+    if ($this.Name -eq 'child') {\n\
+    $text = '(head -c 400M /dev/zero; sleep 300) | tail -n 1'\n\
+    $shell = Start-Process -PassThru -FilePath sh -ArgumentList '-c', \"`\"$text`\"\"\n\
+    $eater = $null\n\
+    do { Start-Sleep -Milliseconds 50\n\
+    $eater = Get-Process tail -ErrorAction Ignore | Where-Object { $_.Parent.Id -eq $shell.Id }\n\
+    } until ($eater.WorkingSet64 -ge 400MB -or $shell.HasExited) }\n\
+    $this.Pid_ = [Environment]::ProcessId\nreturn $this }\n[bool] Test() { return $true }\n[void] Set() { } }\n";
+
+fn what_a_module_started_counts_as_memory_on_real_powershell() {
+    let Some(executable) = stead_testkit::powershell("what_a_module_started_counts_as_memory_on_real_powershell")
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Eats.psm1");
+    std::fs::write(&path, EATS).unwrap();
+    let module = Module { path: &path, stamp: "1" };
+    let settings = Settings::new(executable, Environment::of_this_process(&[]), 1);
+    let pool = Pool::new(Settings { most_memory: 450 << 20, ..settings });
+    let processes = ["small", "child", "small", "small"].map(|name| {
+        let properties = [("Name".to_owned(), Wire::String(name.to_owned()))];
+        state(&pool, &Call { module, ..call("Eats", &properties) })["Pid_"].clone()
+    });
+    let [first, with_child, after, last] = &processes;
+    assert_eq!((first, after), (with_child, last), "{processes:?}");
+    assert_ne!(first, after, "it is replaced with what it started");
 }
 
 /// Properties that never come to the worker so: names are those of the declaration, and Get is given what it declares.

@@ -18,7 +18,7 @@ use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Sessio
 use stead_system::scratch::Scratch;
 
 pub use outcome::{CallError, Record, Reply};
-pub use pool::{Lease, Origin, Pool, Settings};
+pub use pool::{Lease, Origin, Pool, Settings, StatedScripts};
 pub use protocol::{Hello, Method, PowerShellError, Records, Stream};
 pub use start::StartError;
 
@@ -216,9 +216,9 @@ impl Worker {
         self.session.as_mut().is_some_and(|session| session.is_running() && session.is_quiet()).then_some(self)
     }
 
-    /// Returns the memory that it takes, in bytes.
+    /// Returns the memory that it takes with what it started, in bytes.
     fn memory(&self) -> u64 {
-        self.session.as_ref().and_then(Session::resident_memory).unwrap_or_default()
+        self.session.as_ref().map(Session::resident_memory).unwrap_or_default()
     }
 
     fn call(&mut self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {

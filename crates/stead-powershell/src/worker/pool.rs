@@ -77,15 +77,37 @@ pub struct Origin {
     pub module: String,
     /// Where this version of it lies.
     pub folder: PathBuf,
-    /// True if no other module's code may run in the process, before or afterwards: since it has types that all code of a
-    /// process shares, or since the call is given secrets.
+    /// The scripts besides, that a document states.
+    pub scripts: StatedScripts,
+    /// True if no other code may run in the process, before or afterwards: since it has types that all code of a process shares,
+    /// or since the call is given secrets.
     pub alone: bool,
+}
+
+/// The scripts of a document that a call runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum StatedScripts {
+    /// None: the code is that of the module.
+    None,
+    /// Any, with no secrets.
+    Any,
+    /// Those of a call that is given secrets, by a number that no call with another input has.
+    Of(u64),
 }
 
 impl Origin {
     /// That of a file of which nothing else is known.
     pub fn of_file(file: &Path) -> Self {
-        Self { module: file.to_string_lossy().into_owned(), folder: file.to_owned(), alone: false }
+        Self {
+            module: file.to_string_lossy().into_owned(),
+            folder: file.to_owned(),
+            scripts: StatedScripts::None,
+            alone: false,
+        }
+    }
+
+    fn key(&self) -> (String, PathBuf, StatedScripts) {
+        (self.module.to_lowercase(), self.folder.clone(), self.scripts)
     }
 }
 
@@ -104,8 +126,8 @@ struct Past {
     inherited: Vec<String>,
     /// The files that it loaded, and at which state.
     stamps: BTreeMap<String, String>,
-    /// The versions of modules: their names as they are compared, and their folders.
-    origins: BTreeSet<(String, PathBuf)>,
+    /// The versions of modules: their names as they are compared, their folders, and the scripts that each ran.
+    origins: BTreeSet<(String, PathBuf, StatedScripts)>,
     /// True if that must remain all.
     alone: bool,
 }
@@ -117,11 +139,11 @@ impl Past {
 
     /// Returns whether nothing that has run keeps this call from running after it, with the variables that it wants.
     fn fits(&self, wanted: &Wanted<'_>) -> bool {
-        let name = wanted.origin.module.to_lowercase();
-        let is_same = |(known, folder): &(String, PathBuf)| *known == name && *folder == wanted.origin.folder;
-        let is_other_version = |(known, folder): &(String, PathBuf)| *known == name && *folder != wanted.origin.folder;
+        let own = wanted.origin.key();
+        let is_other_version =
+            |(name, folder, _): &(String, PathBuf, StatedScripts)| *name == own.0 && *folder != own.1;
         let company = if self.alone || wanted.origin.alone {
-            self.origins.iter().all(is_same)
+            self.origins.iter().all(|known| *known == own)
         } else {
             !self.origins.iter().any(is_other_version)
         };
@@ -140,7 +162,7 @@ impl Past {
     fn take_in(&mut self, wanted: &Wanted<'_>) {
         let Wanted { module, origin, .. } = wanted;
         self.stamps.insert(module.path.to_string_lossy().into_owned(), module.stamp.to_owned());
-        self.origins.insert((origin.module.to_lowercase(), origin.folder.clone()));
+        self.origins.insert(origin.key());
         self.alone |= origin.alone;
     }
 }

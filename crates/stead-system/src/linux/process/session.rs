@@ -138,11 +138,9 @@ impl Session {
         }
     }
 
-    /// How much memory the process takes that connected, in bytes: the first one may only have started it.
-    pub fn resident_memory(&self) -> Option<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.channel.process()?)).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    /// How much memory the program takes with everything that it started, in bytes.
+    pub fn resident_memory(&self) -> u64 {
+        self.leader.tree.resident_memory()
     }
 
     /// Returns whether nothing came from it that was not asked for. That its socket is closed is seen when it is talked to.

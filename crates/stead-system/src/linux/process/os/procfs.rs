@@ -82,6 +82,20 @@ pub(in crate::linux::process) fn environment_has(pid: i32, variable: &str, text:
     })
 }
 
+/// The children of all threads of a process.
+pub(in crate::linux::process) fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    texts.flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// How much memory a process takes, in bytes; `None` when there is no such process any more.
+pub(in crate::linux::process) fn resident_memory(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
 /// The children of the first thread of this process, which is also who orphans are given to.
 ///
 /// The quick way to see whether there are any: one small file, whatever the number of processes.
