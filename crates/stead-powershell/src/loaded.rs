@@ -196,9 +196,57 @@ impl Search<'_> {
 }
 
 fn named_by_script(file: &Path, bytes: &[u8]) -> Vec<String> {
-    let script = File::read(Arc::new(file.to_owned()), bytes).script;
-    let loads = |kind| kind != UsingKind::Namespace;
-    script.usings.into_iter().filter(|using| loads(using.kind)).map(|using| module_name(&using.name)).collect()
+    let File { text, script, .. } = File::read(Arc::new(file.to_owned()), bytes);
+    let usings = script.usings.into_iter().filter(|using| using.kind != UsingKind::Namespace).map(|using| using.name);
+    usings.chain(required(text.as_str())).map(|name| module_name(&name)).collect()
+}
+
+/// The modules that `#requires -Modules` names, as they are written. It may stand anywhere in a script, and goes to the end of the line.
+///
+/// Caveats: one within a text or another comment counts, although PowerShell does not load what it names.
+fn required(text: &str) -> Vec<String> {
+    const BEGIN: &str = "#requires";
+    let mut names = Vec::new();
+    for line in text.split(['\n', '\r']) {
+        let Some(at) = line.to_ascii_lowercase().find(BEGIN) else { continue };
+        let mut is_module = false;
+        for word in words(line.get(at + BEGIN.len()..).unwrap_or_default()) {
+            match word.strip_prefix(['-', '\u{2013}', '\u{2014}', '\u{2015}']) {
+                Some(parameter) => {
+                    let (name, value) = parameter.split_once(':').unwrap_or((parameter, ""));
+                    is_module = "modules".starts_with(&name.to_lowercase());
+                    names.extend(Some(value.to_owned()).filter(|value| is_module && !value.is_empty()));
+                }
+                None if is_module => names.push(word),
+                None => {}
+            }
+        }
+    }
+    names
+}
+
+/// The words of a command: names without their quotation marks, parameters, and tables as they are written.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let (mut quoted, mut depth) = (None, 0_usize);
+    for character in text.chars() {
+        let is_quote = matches!(character, '\'' | '"') && quoted.is_none_or(|open| open == character);
+        match character {
+            _ if is_quote => quoted = if quoted.is_some() { None } else { Some(character) },
+            '{' if quoted.is_none() => depth += 1,
+            '}' if quoted.is_none() => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let separates = character.is_whitespace() || matches!(character, ',' | '(' | ')');
+        if separates && quoted.is_none() && depth == 0 {
+            words.push(std::mem::take(&mut word));
+        } else if !is_quote || depth > 0 {
+            word.push(character);
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty() && word != "@");
+    words
 }
 
 /// The name in what follows `using module`: the text of a table has it as its `ModuleName`.
@@ -206,6 +254,11 @@ fn module_name(text: &str) -> String {
     let context = Context { folder: "", environment: &|_| None, variables: None };
     let table = if text.starts_with("@{") { manifest::read(text, &context).ok() } else { None };
     table.and_then(|table| Some(table.get("ModuleName")?.to_text())).unwrap_or_else(|| text.to_owned())
+}
+
+/// Fails where something below a directory is not trusted.
+pub(crate) fn judge_below(directory: &TrustedDirectory) -> Result<(), OpenError> {
+    stamp_below(directory, &mut BTreeSet::new(), &mut DefaultHasher::new())
 }
 
 /// The stamps of everything below a directory. One that a link leads back to was seen before.
@@ -321,6 +374,13 @@ mod tests {
             ("RequiredModules", "@('Other')", nested),
             ("TypesToProcess", "'../../elsewhere/later.ps1xml'", "elsewhere/later.ps1xml"),
             ("using", "using module ../../elsewhere/N.psm1", nested),
+            ("using", "#requires -Modules ../../elsewhere/N.psm1", nested),
+            ("using", "\n  #Requires -RunAsAdministrator -m:Unknown, '..\\..\\elsewhere\\N.psm1'", nested),
+            (
+                "using",
+                "#requires -Version 5.1 -Modules Unknown,@{ ModuleName = \"Other\"; ModuleVersion = '1.0' }",
+                nested,
+            ),
             ("using", "using module @{ ModuleName = 'Other'; ModuleVersion = '1.0' }", nested),
         ] {
             let (before, after) = stamps(member, name, changed);

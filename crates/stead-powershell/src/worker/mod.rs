@@ -1,6 +1,7 @@
 //! Warm workers: PowerShell processes that carry out one call after the other.
 
 mod outcome;
+mod own;
 mod pool;
 mod printed;
 mod protocol;

@@ -5,20 +5,21 @@
 //! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
 
 use std::ffi::OsString;
-use std::io::{self, Read as _};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use stead_core::call::FailureKind;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted};
+use stead_system::fs::{Trust, Untrusted};
 use stead_system::process::{ConversationError, Environment, Executable, Heard, Program, Refused, Session};
 use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
+use super::own::{MODULE_PATH, SETTINGS_FILE, own_modules, own_settings, shared_modules, trusted_modules};
 use super::printed::Printed;
 use super::protocol::{Hello, Line, Message};
 use super::{Limits, Settings, Worker};
@@ -46,12 +47,6 @@ const QUIET: [(&str, &str); 6] = [
     ("DOTNET_EnableDiagnostics", "0"),
 ];
 
-/// The settings of a PowerShell for all users, in the folder that it is installed in.
-const SETTINGS_FILE: &str = "powershell.config.json";
-
-/// The longest file of settings that is read.
-const LONGEST_SETTINGS: u64 = 1 << 20;
-
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -69,6 +64,14 @@ pub enum StartError {
     /// Others than root could change its own modules or settings.
     #[error("cannot use the modules and settings of PowerShell itself")]
     Untrusted(#[source] Untrusted),
+    /// Its own modules or settings cannot be read.
+    #[error("cannot read '{}', which PowerShell itself reads: {reason}", path.display())]
+    Unreadable {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// It did not answer.
     #[error("cannot start the PowerShell '{}'", program.display())]
     Program {
@@ -92,7 +95,9 @@ impl StartError {
             Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
             Self::Folder { .. } => FailureKind::System,
             Self::Refused(refused) => refused.kind(),
-            Self::Untrusted(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
+            Self::Untrusted(_) | Self::Unreadable { .. } | Self::Program { .. } | Self::Protocol(_) => {
+                FailureKind::Start
+            }
         }
     }
 }
@@ -107,10 +112,11 @@ pub(super) fn start(settings: &Settings, home: &OnceLock<PathBuf>, limits: &Limi
     let start = Start { settings, executable: &executable, environment: &environment, limits };
     let real = std::fs::canonicalize(executable.path()).ok();
     let assumed = home.get().map(PathBuf::as_path).or_else(|| real.as_deref()?.parent());
-    let given = assumed.map_or(Ok(None), |home| own_settings(home, trust))?;
+    shared_modules(trust)?;
+    let given = assumed.map(|home| own_settings(home, trust)).transpose()?;
     let (worker, hello) = start.greeted(given.as_ref())?;
-    own_modules(&hello.home, trust)?;
-    let own = own_settings(&hello.home, trust)?;
+    own_modules(&hello.home.join("Modules"), trust)?;
+    let own = Some(own_settings(&hello.home, trust)?);
     if own == given {
         return Ok(worker);
     }
@@ -175,7 +181,8 @@ impl Start<'_> {
     /// The variables that a worker is given besides those of all programs, whatever those say.
     ///
     /// Its temporary files are in a folder of its own. For root, so are the settings that PowerShell reads as those of the user:
-    /// they could have it load modules, and write down what calls return.
+    /// they could have it load modules, and write down what calls return. Those in their place name an empty directory of
+    /// modules, which each runspace that a resource opens would else have in the home of the user.
     fn variables(&self, own: &Scratch) -> io::Result<Vec<(OsString, OsString)>> {
         let [temporary, configuration] = ["tmp", "config"].map(|name| own.path().join(name));
         own.create_folder(&temporary)?;
@@ -184,7 +191,12 @@ impl Start<'_> {
         variables.push((ENDPOINT.into(), own.path().join("s").into()));
         variables.push(("TMPDIR".into(), temporary.into()));
         if self.settings.environment.trust() != Trust::Everyone {
-            own.create_folder(&configuration)?;
+            let [modules, folder] = [own.path().join("modules"), configuration.join("powershell")];
+            for folder in [&modules, &configuration, &folder] {
+                own.create_folder(folder)?;
+            }
+            let settings = json!({ MODULE_PATH: modules.to_string_lossy() }).to_string();
+            own.create_file(&folder.join(SETTINGS_FILE), settings.as_bytes(), 0o600)?;
             let stated = self.environment.get("XDG_CONFIG_HOME").unwrap_or_default();
             variables.push((CONFIGURATION.into(), stated.to_owned()));
             variables.push(("XDG_CONFIG_HOME".into(), configuration.into()));
@@ -204,68 +216,4 @@ fn arguments(own: &Scratch, settings: Option<&Json>) -> io::Result<Vec<OsString>
     }
     arguments.extend(["-Command", LOADER].map(OsString::from));
     Ok(arguments)
-}
-
-/// The settings for all users of the PowerShell that is installed in a folder, and what they leave open: no script blocks
-/// are logged, which PowerShell by itself does with those that have certain words, and with them what a call was given; and
-/// nothing but errors is, unless some logging is asked for. `None` where the settings are in a form that only PowerShell
-/// reads: it gets no others then.
-fn own_settings(home: &Path, trust: Trust) -> Result<Option<Json>, StartError> {
-    let path = home.join(SETTINGS_FILE);
-    let text = match TrustedFile::open(&path, trust).and_then(|file| file.read()) {
-        Ok(file) => {
-            let mut text = Vec::new();
-            file.take(LONGEST_SETTINGS).read_to_end(&mut text).map(|_| Some(text)).unwrap_or_default()
-        }
-        Err(OpenError::Untrusted(untrusted)) => return Err(StartError::Untrusted(untrusted)),
-        Err(error) if error.is_not_found() => Some(b"{}".to_vec()),
-        Err(_) => None,
-    };
-    let text = text.as_deref().map(|text| text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text));
-    let stated = text.and_then(|text| serde_json::from_slice::<Map<String, Json>>(text).ok());
-    if stated.is_none() {
-        tracing::warn!(
-            "'{}' is not plain JSON: PowerShell may log script blocks, with secrets in them",
-            path.display()
-        );
-    }
-    Ok(stated.map(|mut stated| {
-        let policies = member(&mut stated, "PowerShellPolicies", json!({}));
-        let is_unstated = policies.as_object().is_some_and(Map::is_empty);
-        if let Json::Object(policies) = policies {
-            member(policies, "ScriptBlockLogging", json!({ "EnableScriptBlockLogging": false }));
-        }
-        if is_unstated {
-            member(&mut stated, "LogLevel", json!("Error"));
-        }
-        Json::Object(stated)
-    }))
-}
-
-/// The member of a name that PowerShell compares without regard to case; where there is none, it becomes this.
-fn member<'a>(of: &'a mut Map<String, Json>, name: &str, absent: Json) -> &'a mut Json {
-    let known = of.keys().find(|known| known.eq_ignore_ascii_case(name)).cloned();
-    of.entry(known.unwrap_or_else(|| name.to_owned())).or_insert(absent)
-}
-
-/// The modules that PowerShell brings along are always in its path. Nothing of them was loaded yet.
-fn own_modules(home: &Path, trust: Trust) -> Result<(), StartError> {
-    match TrustedDirectory::open(&home.join("Modules"), trust) {
-        Err(OpenError::Untrusted(untrusted)) => Err(StartError::Untrusted(untrusted)),
-        _ => Ok(()),
-    }
-}
-
-/// The directories of modules that nobody but root can change; `None` where whoever runs may use all.
-fn trusted_modules(settings: &Settings) -> Option<OsString> {
-    (settings.environment.trust() == Trust::Root).then(|| {
-        let is_trusted = |folder: &&PathBuf| TrustedDirectory::open(folder, Trust::Root).is_ok();
-        // Never empty: an empty variable is none to PowerShell.
-        let mut joined = OsString::from(":");
-        for folder in settings.module_path.iter().filter(is_trusted) {
-            joined.push(folder);
-            joined.push(":");
-        }
-        joined
-    })
 }

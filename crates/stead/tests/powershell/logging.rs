@@ -77,3 +77,39 @@ fn nothing_of_a_call_is_in_the_log_of_the_system() {
     assert_eq!(logged(&place, &secret), [""; 0]);
     assert!(place.path("done").exists());
 }
+
+/// The settings for all users in whatever form PowerShell takes them.
+#[test]
+fn settings_that_ask_for_no_logging_log_nothing() {
+    let test = "settings_that_ask_for_no_logging_log_nothing";
+    let Some(mut place) = Place::new(test) else { return };
+    if fs::read_link("/dev/log").ok().as_deref() != Some(Path::new(LOG)) {
+        return stead_testkit::skip(test, "the log of the system is elsewhere");
+    }
+    let copied = Command::new("cp").arg("-a").arg(place.pwsh.parent().unwrap()).arg(place.path("installed")).status();
+    assert!(copied.unwrap().success());
+    place.pwsh = place.path("installed/pwsh");
+    place.class("Quiet", "$properties = $this.Name; $this.Seen = $properties");
+    let command = || place.command(&["invoke", "Quiet/Quiet", "--method", "get", "--property", "Name=canary"]);
+    for settings in [
+        r#"{"PowerShellPolicies":null}"#,
+        r#"{"PowerShellPolicies":{"ScriptBlockLogging":null}}"#,
+        r#"{"PowerShellPolicies":{"ScriptBlockLogging":{}}}"#,
+        "// of ours\n{ /* none */ }",
+    ] {
+        place.write("installed/powershell.config.json", settings);
+        assert_eq!(logged(&place, &command()), [""; 0], "{settings}");
+    }
+    place.write(
+        "installed/powershell.config.json",
+        r#"{"PowerShellPolicies":{"ScriptBlockLogging":{"EnableScriptBlockLogging":true}}}"#,
+    );
+    assert!(logged(&place, &command()).iter().any(|text| text.contains("properties")), "an administrator asks for it");
+    place.write("installed/powershell.config.json", "{");
+    let output = command().output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("installed/powershell.config.json', which PowerShell itself reads"),
+        "{said}"
+    );
+}

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::Place;
 
@@ -71,6 +72,15 @@ fn nothing_of_others_reaches_a_worker_of_root() {
             assert_eq!(seen, "", "{variable}={}", trap.display());
         }
     }
+    // Where a relative one leads depends on where somebody stands.
+    set_trap(&place, &place.path("relative-trap"));
+    for variable in VARIABLES {
+        let seen = place.seen("Look/Look", "n", |command| {
+            let more = if variable == "PSModulePath" { format!(":{modules}") } else { String::new() };
+            command.env(variable, format!("relative-trap{more}"));
+        });
+        assert_eq!(seen, "", "{variable}=relative-trap");
+    }
     assert!(!place.path("transcripts").exists());
 }
 
@@ -89,6 +99,77 @@ fn what_is_roots_reaches_its_workers() {
     // Programs that a resource starts have their settings; PowerShell itself has none of a user.
     assert_eq!(seen("XDG_CONFIG_HOME", &value), "XDG_CONFIG_HOME");
     assert!(!place.path("transcripts").exists());
+}
+
+/// A runspace that a resource opens has a path of modules of its own making.
+const RUNSPACE: &str = r"$job = Start-ThreadJob { if (Get-Command Get-Trapped -ErrorAction Ignore) { 'by a job' } }
+$space = [runspacefactory]::CreateRunspace()
+$space.Open()
+$shell = [powershell]::Create()
+$shell.Runspace = $space
+$found = $shell.AddScript('if (Get-Command Get-Trapped -ErrorAction Ignore) { ''by a runspace'' }').Invoke()
+$this.Seen = @(@(Receive-Job -Wait $job) + @($found) | ForEach-Object { [string]$_ }) -join ' '";
+
+/// A home of root's in which the directory of modules is another's: nothing leads a runspace there either.
+#[test]
+fn runspaces_of_resources_find_nothing_of_others() {
+    let Some(place) = Place::new("runspaces_of_resources_find_nothing_of_others") else { return };
+    place.class("Space", RUNSPACE);
+    let home = place.path("a-home");
+    set_trap(&place, &home);
+    let below = home.join(".local/share/powershell/Modules");
+    let modules = place.path("modules").display().to_string();
+    let seen =
+        |path: &str| place.seen("Space/Space", "n", |command| _ = command.env("HOME", &home).env("PSModulePath", path));
+    assert_eq!(seen(&format!("{modules}:{}", below.display())), "by a job by a runspace", "while it is root's");
+    chown(&below, Some(EVE), None).unwrap();
+    assert_eq!(seen(&modules), "");
+    assert_eq!(seen(&format!("{modules}:{}", below.display())), "");
+}
+
+/// The directory of modules for all users is in every path.
+#[test]
+fn root_uses_no_powershell_with_modules_of_others_for_all_users() {
+    let Some(place) = Place::new("root_uses_no_powershell_with_modules_of_others_for_all_users") else { return };
+    place.class("Space", RUNSPACE);
+    let said = |change: &str| {
+        let command = place.command(&["invoke", "Space/Space", "--method", "get", "--property", "Name=n"]);
+        let script = format!(
+            "mount -t tmpfs -o mode=755 none /usr/local/share && M=/usr/local/share/powershell/Modules && mkdir -p $M/Trap && \
+             echo 'function Get-Trapped {{ 1 }}' >$M/Trap/Trap.psm1 && {change} && exec \"$@\""
+        );
+        let mut within = Command::new("unshare");
+        within.args(["-m", "sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args()).env_clear();
+        within.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        let output = within.current_dir(place.path("")).output().unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let found = said("true");
+    assert!(found.contains("by a job by a runspace"), "{found}");
+    for change in ["", "/Trap", "/Trap/Trap.psm1"] {
+        let refused = said(&format!("chown {EVE} $M{change}"));
+        assert!(refused.contains("is owned by user 12345") && !refused.contains("by a "), "{change}: {refused}");
+    }
+    let refused = said("rm -r /usr/local/share/powershell && chmod 777 /usr/local/share");
+    assert!(refused.contains("can be written by everyone"), "{refused}");
+}
+
+/// PowerShell would load it by the name of a command.
+#[test]
+fn a_module_of_others_beside_those_of_root_is_not_found() {
+    let Some(place) = Place::new("a_module_of_others_beside_those_of_root_is_not_found") else { return };
+    place.class("Look", r#"$this.Seen = "$(Get-Command Get-Trapped -ErrorAction Ignore)""#);
+    let trap = place.write("modules/Trap/Trap.psm1", "function Get-Trapped { 'trapped' }\n");
+    let seen = || place.seen("Look/Look", "n", |_| ());
+    assert_eq!(seen(), "Get-Trapped");
+    chown(&trap, Some(EVE), None).unwrap();
+    assert_eq!(seen(), "");
+    chown(&trap, Some(0), None).unwrap();
+    chown(trap.parent().unwrap(), Some(EVE), None).unwrap();
+    assert_eq!(seen(), "");
+    let output = place.command(&["invoke", "Look/Look", "--method", "get", "--property", "Name=n"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("/Trap' is owned by user 12345"), "{said}");
 }
 
 /// What a module names outside of its folder is judged as what is in it.
@@ -113,7 +194,7 @@ fn root_loads_nothing_of_others_that_a_module_names() {
                 folder.clone()
             };
             let member = member.replace("TRAP", &path.display().to_string());
-            let (before, stated) = if member.starts_with("using") { (&*member, "") } else { ("", &*member) };
+            let (before, stated) = if member.starts_with(['u', '#']) { (&*member, "") } else { ("", &*member) };
             place.module("Named", "modules/Named", "1.0.0", before, "$this.Seen = 'ran'");
             let manifest = fs::read_to_string(place.path("modules/Named/Named.psd1")).unwrap();
             place.write("modules/Named/Named.psd1", &manifest.replace(" }", &format!("; {stated} }}")));
@@ -133,13 +214,15 @@ fn root_loads_nothing_of_others_that_a_module_names() {
 }
 
 /// How a module names what is outside of its folder; what is not there yet could be put there.
-const NAMING: [&str; 6] = [
+const NAMING: [&str; 8] = [
     "NestedModules = 'TRAP/code.psm1'",
     "RequiredModules = 'TRAP/code.psm1'",
     "ScriptsToProcess = 'TRAP/code.ps1'",
     "TypesToProcess = 'TRAP/later.ps1xml'",
     "RequiredAssemblies = 'TRAP/later.dll'",
     "using module TRAP/code.psm1",
+    "#requires -Modules TRAP/code.psm1",
+    "#Requires -Version 7.0 -mod 'TRAP/code.psm1'",
 ];
 
 /// What root has there is nobody else's, and it is gone afterwards.

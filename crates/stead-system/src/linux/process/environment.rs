@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::executable::TrustedEntries;
@@ -56,8 +57,14 @@ pub const INHERITED: &[Inherited] = &[
 /// The variables that a login sets.
 const LOGIN: [&str; 4] = ["HOME", "USER", "LOGNAME", "SHELL"];
 
-/// Those that name directories and files from which programs read settings, or which they run.
-const NAME_FILES: [&str; 4] = ["HOME", "SHELL", "DOTNET_ROOT", "XDG_*"];
+/// Those that name directories and files from which programs read settings, or which they run or load.
+const NAME_FILES: [&str; 7] = ["HOME", "SHELL", "XDG_*", "DOTNET_*", "CORECLR_*", "COMPlus_*", "LD_*"];
+
+/// Those of which every value is a path.
+const PATHS: [&str; 6] = ["HOME", "SHELL", "TMPDIR", "DOTNET_ROOT*", "DOTNET_SHARED_STORE", "DOTNET_ADDITIONAL_DEPS"];
+
+/// The endings of those in [`NAME_FILES`] of which every value is a path: `XDG_SESSION_TYPE` is none.
+const PATHS_END: [&str; 4] = ["_HOME", "_DIR", "_DIRS", "_PATH"];
 
 /// The environment that programs are started with.
 ///
@@ -190,14 +197,24 @@ impl Environment {
     }
 }
 
-/// Returns whether a variable names a place from which programs would read settings, or run something, and which others than
-/// root can change although only root is trusted.
+/// Returns whether a variable names a place from which programs would read settings, or run or load something, and which others
+/// than root can change although only root is trusted. A relative path is such a place: it depends on where a program stands.
 fn is_of_others(name: &OsStr, value: &OsStr, trust: Trust) -> bool {
-    let names_files = name.to_str().is_some_and(|name| NAME_FILES.iter().any(|each| fits(name, each)));
-    let mut paths = std::env::split_paths(value).filter(|path| names_files && path.is_absolute());
-    let is_others = paths.any(|path| matches!(judge(&path, trust), Err(OpenError::Untrusted(_))));
+    let (Some(name), false) = (name.to_str(), trust == Trust::Everyone) else { return false };
+    let names_files = NAME_FILES.iter().any(|each| fits(name, each));
+    let is_path = PATHS.iter().any(|each| fits(name, each))
+        || names_files && PATHS_END.iter().any(|ending| name.ends_with(ending));
+    // The linker splits at more than colons.
+    let is_end = |byte: &u8| *byte == b':' || name.starts_with("LD_") && matches!(byte, b' ' | b';');
+    let is_others = value.as_bytes().split(is_end).map(|path| Path::new(OsStr::from_bytes(path))).any(|path| {
+        let is_relative = !path.is_absolute() && (is_path || path.as_os_str().as_bytes().contains(&b'/'));
+        (names_files || is_path) && is_relative
+            || names_files && path.is_absolute() && matches!(judge(path, trust), Err(OpenError::Untrusted(_)))
+    });
     if is_others {
-        tracing::info!("'{}' of another user is not handed on to programs of root", name.display());
+        tracing::info!(
+            "'{name}' leads to what others can change, or is relative: it is not handed on to programs of root"
+        );
     }
     is_others
 }
@@ -273,6 +290,52 @@ mod tests {
         assert_eq!(names().len(), 4);
         std::os::unix::fs::chown(home.path(), Some(12345), None).unwrap();
         assert_eq!(names(), ["TMPDIR"], "a login sets the others");
+    }
+
+    #[test]
+    fn relative_places_are_not_roots() {
+        let kept = |name: &str, value: &str| {
+            let kept = Environment::of([(name.into(), value.into())], &["*"]).trusting(Trust::Root).without_others();
+            kept.get(name).is_some()
+        };
+        for name in
+            ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "DOTNET_ROOT", "DOTNET_ROOT_X64", "TMPDIR", "LD_LIBRARY_PATH"]
+        {
+            for value in ["eve", "./eve", "", "/usr:eve"] {
+                assert!(!kept(name, value), "{name}={value}");
+            }
+            assert!(kept(name, "/usr/lib"), "{name}");
+        }
+        for (name, value) in
+            [("XDG_SESSION_TYPE", "tty"), ("DOTNET_gcServer", "1"), ("LD_PRELOAD", "libm.so"), ("EVE", "./eve")]
+        {
+            assert!(kept(name, value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn what_a_runtime_loads_is_judged() {
+        if !stead_testkit::is_root("what_a_runtime_loads_is_judged") {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let code = place.path().join("code");
+        std::fs::write(&code, "").unwrap();
+        let path = code.display();
+        let values = [
+            ("DOTNET_STARTUP_HOOKS", format!("/usr/lib/none.dll:{path}")),
+            ("CORECLR_PROFILER_PATH", path.to_string()),
+            ("COMPlus_DbgMiniDumpName", path.to_string()),
+            ("LD_PRELOAD", format!("libm.so {path}")),
+            ("LD_AUDIT", "eve/code".to_owned()),
+        ];
+        let is_kept = |(name, value): &(&str, String)| {
+            let kept = Environment::of([(name.into(), value.into())], &["*"]).trusting(Trust::Root).without_others();
+            kept.get(name).is_some()
+        };
+        assert!(values[..4].iter().all(is_kept) && !is_kept(&values[4]));
+        std::os::unix::fs::chown(&code, Some(12345), None).unwrap();
+        assert!(!values.iter().any(is_kept));
     }
 
     #[test]
