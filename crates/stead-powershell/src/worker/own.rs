@@ -54,7 +54,7 @@ fn parse(text: &str) -> Result<Map<String, Json>, String> {
     match root.value().map(|value| value.to_serde_value()) {
         None | Some(Some(Json::Null)) => Ok(Map::new()),
         Some(Some(Json::Object(stated))) => Ok(stated),
-        Some(_) => Err("it is no object of JSON".to_owned()),
+        Some(_) => Err("it must be a JSON object".to_owned()),
     }
 }
 
