@@ -223,6 +223,16 @@ fn flag(attributes: &[Attribute], name: &str) -> Value {
     })
 }
 
+/// A collection of a type is read as an array of it: it is given the same values.
+fn as_read(name: &str) -> String {
+    if let Some(item) = name.strip_suffix("[]") {
+        return as_read(item) + "[]";
+    }
+    let collections = ["List`1[", "HashSet`1[", "Collection`1["];
+    let item = collections.iter().find_map(|collection| name.strip_prefix(collection)?.strip_suffix(']'));
+    item.map_or_else(|| name.to_owned(), |item| as_read(item) + "[]")
+}
+
 /// Compares the type of a property with that of the loaded class, and its values.
 fn resolved(
     types: &Types<'_>,
@@ -242,7 +252,7 @@ fn resolved(
     let Some(member) = member else { return };
     let ty = types.type_of(member);
     if let Some(name) = expected["resolvedType"].as_str() {
-        differ("type", json!([found["name"], plain(name)]), json!([found["name"], plain(&dotnet(&ty))]));
+        differ("type", json!([found["name"], as_read(&plain(name))]), json!([found["name"], plain(&dotnet(&ty))]));
     }
     let values = expected["values"]["values"].as_array();
     let plain = values.is_some_and(|values| values.iter().all(Value::is_string) && !values.is_empty());
