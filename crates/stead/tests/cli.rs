@@ -71,7 +71,7 @@ fn session(case: &Case) -> Result<Computed, String> {
         return Ok(vec![("session", case.section("session").to_owned())]);
     }
     // The folder of PowerShell is searched only where a case needs it: others show what is done without.
-    let powershell = if names(case, "pwsh") { powershell() } else { None };
+    let powershell = if names(case, "pwsh") { powershell(case) } else { None };
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
     let shown = commands
         .map(|line| run(line, folder.path(), aside.path(), powershell.as_deref()))
@@ -82,7 +82,7 @@ fn session(case: &Case) -> Result<Computed, String> {
 /// The first of the programs that a case needs and that is not there.
 fn missing_program(case: &Case) -> Option<&str> {
     let is_missing = |name: &&str| match *name {
-        "pwsh" => powershell().is_none(),
+        "pwsh" => powershell(case).is_none(),
         name => !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists()),
     };
     programs(case).find(is_missing)
@@ -97,9 +97,9 @@ fn names(case: &Case, program: &str) -> bool {
     programs(case).any(|name| name == program)
 }
 
-/// The folder of PowerShell, wherever the `PATH` of the tests has it.
-fn powershell() -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?).find(|folder| folder.join("pwsh").is_file())
+/// The folder of the PowerShell that tests run on.
+fn powershell(case: &Case) -> Option<PathBuf> {
+    stead_testkit::powershell(&case.name)?.parent().map(Path::to_owned)
 }
 
 fn temporary() -> Result<tempfile::TempDir, String> {

@@ -148,9 +148,8 @@ const ENSURES: [(&str, &str); 3] = [
 
 #[test]
 fn what_powershell_would_remove_is_asked_for() {
-    if !std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|path| path.join("pwsh").is_file()) {
-        return stead_testkit::skip("what_powershell_would_remove_is_asked_for", "pwsh is not on the PATH");
-    }
+    let Some(pwsh) = stead_testkit::powershell("what_powershell_would_remove_is_asked_for") else { return };
+    let path = format!("{}:/usr/bin:/bin", pwsh.parent().unwrap().display());
     for (answer, is_kept) in [("n\n", true), ("y\n", false)] {
         let folder = folder("");
         fs::create_dir_all(folder.path().join("modules/Keep")).unwrap();
@@ -159,7 +158,7 @@ fn what_powershell_would_remove_is_asked_for() {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let mut command = command(&folder, &[]);
-        command.env("PSModulePath", folder.path().join("modules"));
+        command.env("PSModulePath", folder.path().join("modules")).env("PATH", &path);
         let (screen, _) = AtTerminal::run(command).types(answer).ends();
         assert!(screen.contains("- Keep/Keep 'gone'  to be removed") && screen.contains(QUESTION), "{screen}");
         assert_eq!(is_there(&folder, "gone.txt"), is_kept, "{screen}");
