@@ -129,13 +129,30 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
     assert!(applied * 10 > wanted && refused * 10 > wanted, "{applied} were applied, {refused} refused");
 }
 
+type Change = fn(&Path) -> std::io::Result<()>;
+
+/// A world in which a folder `d` with a file was planned for, then changed, then applied to, and the failures of that.
+fn changed_after_the_plan(host: &Host, document: &str, change: Change) -> (World, Vec<String>) {
+    let world = World::build("");
+    let root = world.root.path();
+    fs::create_dir(root.join("d")).unwrap();
+    fs::write(root.join("d/one"), "").unwrap();
+    let stage = Stage::new(host, root, document);
+    let planned = Planned::removals(&stage.run(Mode::PLAN));
+    change(root).unwrap();
+    let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+    let run = stage.session.run(&stage.prepared, execution).unwrap();
+    let failures = run.report().records().iter().filter_map(|record| Some(record.failure()?.message.clone()));
+    let failures = failures.collect();
+    (world, failures)
+}
+
 #[test]
 fn nothing_is_removed_that_the_plan_has_not_shown() {
     const DOCUMENT: &str = r#"{"resources": [
         {"name": "d", "type": "Stead/Directory", "properties": {"path": "d", "_exist": false, "recurse": true}},
         {"name": "f", "type": "Stead/File", "properties": {"path": "f", "_exist": false}}
     ]}"#;
-    type Change = fn(&Path) -> std::io::Result<()>;
     let cases: [(Change, Option<&str>); 5] = [
         (|_| Ok(()), None),
         (|root| fs::remove_file(root.join("d/one")), None),
@@ -148,19 +165,9 @@ fn nothing_is_removed_that_the_plan_has_not_shown() {
     ];
     let host = Host::new(HostOptions::default());
     for (change, why) in cases {
-        let world = World::build("");
-        let root = world.root.path();
-        fs::create_dir(root.join("d")).unwrap();
-        fs::write(root.join("d/one"), "").unwrap();
-        let stage = Stage::new(&host, root, DOCUMENT);
-        let planned = Planned::removals(&stage.run(Mode::PLAN));
-        change(root).unwrap();
-        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
-        let run = stage.session.run(&stage.prepared, execution).unwrap();
-        let failures: Vec<&str> =
-            run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();
+        let (world, failures) = changed_after_the_plan(&host, DOCUMENT, change);
         match why {
-            None => assert!(failures.is_empty() && !root.join("d").exists(), "{failures:?}"),
+            None => assert!(failures.is_empty() && !world.root.path().join("d").exists(), "{failures:?}"),
             Some(why) => assert!(failures.len() == 1 && failures[0].contains(why), "{why}: {failures:?}"),
         }
     }
@@ -169,7 +176,6 @@ fn nothing_is_removed_that_the_plan_has_not_shown() {
 /// What makes room for itself may remove as well, and where it cannot be found out what would be removed, nothing is.
 #[test]
 fn what_makes_room_removes_what_was_shown_only() {
-    type Change = fn(&Path) -> std::io::Result<()>;
     let force = r#"{"path": "l", "target": "elsewhere", "force": true}"#;
     let purge = r#"{"path": "d", "_purge": true, "entries": []}"#;
     let force = format!(r#"{{"resources": [{{"name": "l", "type": "Stead/Symlink", "properties": {force}}}]}}"#);
@@ -187,17 +193,7 @@ fn what_makes_room_removes_what_was_shown_only() {
     ];
     let host = Host::new(HostOptions::default());
     for (document, change, why) in cases {
-        let world = World::build("");
-        let root = world.root.path();
-        fs::create_dir(root.join("d")).unwrap();
-        fs::write(root.join("d/one"), "").unwrap();
-        let stage = Stage::new(&host, root, document);
-        let planned = Planned::removals(&stage.run(Mode::PLAN));
-        change(root).unwrap();
-        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
-        let run = stage.session.run(&stage.prepared, execution).unwrap();
-        let failures: Vec<&str> =
-            run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();
+        let (_, failures) = changed_after_the_plan(&host, document, change);
         match why {
             None => assert!(failures.is_empty(), "{document}: {failures:?}"),
             Some(why) => assert!(failures.len() == 1 && failures[0].contains(why), "{document}: {failures:?}"),

@@ -59,12 +59,7 @@ pub(crate) enum ConfigCommand {
     /// Retrieve the current configuration
     Get(Input),
     /// Set the current configuration
-    Set {
-        #[command(flatten)]
-        input: Input,
-        #[command(flatten)]
-        what_if: WhatIf,
-    },
+    Set(Change),
     /// Test the current configuration
     Test {
         #[command(flatten)]
@@ -87,17 +82,30 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_field_names, reason = "the field is the option '--input', which dsc has")]
-pub(crate) struct Input {
+pub(crate) struct Source {
     /// The input document as JSON or YAML
     #[arg(short, long, conflicts_with = "file")]
     input: Option<String>,
     /// The path to a file used as input; '-' reads standard input
     #[arg(short, long)]
     file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    #[command(flatten)]
+    from: Source,
     /// The output format to use
     #[arg(short, long, value_enum, ignore_case = true)]
     output_format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Change {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    what_if: WhatIf,
 }
 
 #[derive(Debug, Args)]
@@ -144,12 +152,8 @@ pub(crate) enum Resource {
         all: bool,
         #[command(flatten)]
         target: Target,
-        /// The input document as JSON or YAML
-        #[arg(short, long, conflicts_with = "file")]
-        input: Option<String>,
-        /// The path to a file used as input; '-' reads standard input
-        #[arg(short, long)]
-        file: Option<PathBuf>,
+        #[command(flatten)]
+        from: Source,
         /// The output format to use
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<GetFormat>,
@@ -159,9 +163,7 @@ pub(crate) enum Resource {
         #[command(flatten)]
         target: Target,
         #[command(flatten)]
-        input: Input,
-        #[command(flatten)]
-        what_if: WhatIf,
+        change: Change,
     },
     /// Invoke the test operation to a resource
     Test {
@@ -175,9 +177,7 @@ pub(crate) enum Resource {
         #[command(flatten)]
         target: Target,
         #[command(flatten)]
-        input: Input,
-        #[command(flatten)]
-        what_if: WhatIf,
+        change: Change,
     },
     /// Get the JSON schema for a resource
     Schema {
@@ -277,7 +277,7 @@ impl Config {
     pub(crate) fn request(self, progress: ProgressFormat, compat: Option<Compat>) -> ConfigRequest {
         let (operation, input) = match self.command {
             ConfigCommand::Get(input) => (ConfigOperation::Get, input),
-            ConfigCommand::Set { input, what_if } => (ConfigOperation::Set(what_if.execution()), input),
+            ConfigCommand::Set(Change { input, what_if }) => (ConfigOperation::Set(what_if.execution()), input),
             ConfigCommand::Test { input, as_config: true, .. } => (ConfigOperation::Test(TestForm::Document), input),
             ConfigCommand::Test { input, as_get: true, .. } => (ConfigOperation::Test(TestForm::Gets), input),
             ConfigCommand::Test { input, .. } => (ConfigOperation::Test(TestForm::Tests), input),
@@ -288,7 +288,7 @@ impl Config {
         let Held { as_group, as_assert, as_include } = self.held;
         ConfigRequest {
             operation,
-            input: given(input.input, input.file),
+            input: input.from.given(),
             format: input.output_format,
             parameters: self.parameters,
             parameters_file: self.parameters_file,
@@ -301,8 +301,10 @@ impl Config {
     }
 }
 
-fn given(inline: Option<String>, file: Option<PathBuf>) -> Option<Given> {
-    inline.map(Given::Inline).or(file.map(Given::File))
+impl Source {
+    fn given(self) -> Option<Given> {
+        self.input.map(Given::Inline).or(self.file.map(Given::File))
+    }
 }
 
 impl WhatIf {
@@ -323,24 +325,24 @@ impl From<Resource> for ResourceRequest {
             Resource::List { resource_name: name, adapter_name: adapter, description, tags, output_format: format } => {
                 Self::List(ListRequest { name, adapter, description, tags, format })
             }
-            Resource::Get { all, target, input, file, output_format: format } => {
-                Self::Get { target: target.into(), input: given(input, file), all, format }
+            Resource::Get { all, target, from, output_format: format } => {
+                Self::Get { target: target.into(), input: from.given(), all, format }
             }
-            Resource::Set { target, input, what_if } => {
+            Resource::Set { target, change: Change { input, what_if } } => {
                 let (target, execution, format) = (target.into(), what_if.execution(), input.output_format);
-                Self::Set { target, input: given(input.input, input.file), execution, format }
+                Self::Set { target, input: input.from.given(), execution, format }
             }
             Resource::Test { target, input } => {
                 let (target, format) = (target.into(), input.output_format);
-                Self::Test { target, input: given(input.input, input.file), format }
+                Self::Test { target, input: input.from.given(), format }
             }
-            Resource::Delete { target, input, what_if } => {
+            Resource::Delete { target, change: Change { input, what_if } } => {
                 let (target, execution, format) = (target.into(), what_if.execution(), input.output_format);
-                Self::Delete { target, input: given(input.input, input.file), execution, format }
+                Self::Delete { target, input: input.from.given(), execution, format }
             }
             Resource::Export { target, input } => {
                 let (target, format) = (target.into(), input.output_format);
-                Self::Export { target, input: given(input.input, input.file), format }
+                Self::Export { target, input: input.from.given(), format }
             }
             Resource::Schema { target, output_format: format } => Self::Schema { target: target.into(), format },
             Resource::Describe { target } => Self::Describe(target.into()),
