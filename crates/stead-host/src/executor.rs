@@ -259,28 +259,33 @@ impl Executor<'_> {
     /// Looks once more at what was changed, by an instance itself or by others after it, all of it together: the longest time that
     /// anything must last is waited for once.
     ///
-    /// An instance that is cancelled meanwhile is looked at and not waited for.
+    /// Those that others can have changed are tested at the first look, and not again after the wait. Once the run is to stop,
+    /// nothing is waited for.
     fn review(&mut self) -> Result<(), ExecuteError> {
         if self.run.mode().operation != Operation::Set || self.run.mode().execution != Execution::Actual {
             return Ok(());
         }
-        let disturbed = self.calls.disturbed();
-        let after = |id: NodeId| disturbed.get(&id).map_or(&[][..], Vec::as_slice);
-        let mut open = self.run.to_review(|id| disturbed.contains_key(&id));
+        let mut after = self.calls.disturbed();
+        let mut open = self.run.to_review(|id| after.contains_key(&id));
         while !open.is_empty() {
             let (mut refuted, mut longest) = (Vec::new(), None);
-            open.retain(|known| match self.calls.review(known, after(known.instance.node())) {
-                Review::Lasted => false,
-                Review::TooEarly(wait) => {
-                    longest = longest.max(Some(wait));
-                    true
-                }
-                Review::Failed(failure) => {
-                    let problem = Arc::new(Problem::Failure(failure));
-                    refuted.push(EventKind::Refuted { instance: known.instance.clone(), problem });
-                    false
-                }
+            let looks = open.drain(..).map(|known| {
+                let after = after.remove(&known.instance.node()).unwrap_or_default();
+                (known, after)
             });
+            for (known, review) in self.lanes.review(looks.collect()) {
+                match review {
+                    Review::Lasted => {}
+                    Review::TooEarly(wait) => {
+                        longest = longest.max(Some(wait));
+                        open.push(known);
+                    }
+                    Review::Failed(failure) => {
+                        let problem = Arc::new(Problem::Failure(failure));
+                        refuted.push(EventKind::Refuted { instance: known.instance, problem });
+                    }
+                }
+            }
             self.record(refuted)?;
             let until = longest.and_then(|wait| Instant::now().checked_add(wait));
             while until.is_some_and(|until| Instant::now() < until) {

@@ -61,7 +61,7 @@ struct Fake {
     drifted: bool,
     /// The events: calls, flushes, and what journals record.
     log: Mutex<Vec<String>>,
-    /// The instances that end in `undone`, with the first one that was called.
+    /// The instances that end in `undone` and `touched`, with the first one that was called.
     undone: Mutex<BTreeMap<NodeId, Vec<InstancePath>>>,
     first: Mutex<Option<InstancePath>>,
 }
@@ -70,11 +70,11 @@ impl Calls for Fake {
     fn carry_out(&self, call: &Call) -> Response {
         let earlier = self.begin(call);
         let first = self.first.lock().unwrap().get_or_insert_with(|| call.instance.clone()).clone();
-        if call.name().ends_with("undone") {
+        if call.name().ends_with("undone") || call.name().ends_with("touched") {
             self.undone.lock().unwrap().insert(call.instance.node(), vec![first]);
         }
         match call.name().rsplit('-').next() {
-            Some("meet") => self.meet(),
+            Some("meet") => self.meet(|name| name.ends_with("meet")),
             Some("cancel") => self.stop.cancel.cancel(),
             Some("suspend") => self.stop.suspend.cancel(),
             Some("hang") => self.wait_for_gate(),
@@ -91,21 +91,33 @@ impl Calls for Fake {
         self.response(call)
     }
 
-    /// Those that end in `undone` were, by the first instance that was called.
+    /// Those that end in `undone` and `touched`, by the first instance that was called.
     fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
         self.undone.lock().unwrap().clone()
     }
 
-    /// Reviews `lasts` and `dies` twice, once too early; `forever` is always too early.
+    /// Reviews `lasts`, `dies` and `touched` twice, once too early; `forever` is always too early. Those that end in `gather` wait
+    /// for each other.
     fn review(&self, known: &KnownInstance, after: &[InstancePath]) -> Review {
         let name = known.instance.name().to_string();
-        if let Some(other) = after.first() {
+        if let Some(other) = after.first().filter(|_| name.ends_with("undone")) {
             return Review::Failed(Failure::new(FailureKind::NotConverged, format!("undone by {}", other.name())));
         }
         self.log(format!("Review {name}"));
         let before = self.log.lock().unwrap().iter().filter(|entry| **entry == format!("Review {name}")).count();
         match name.rsplit('-').next() {
             Some("lasts" | "dies") if before == 1 => Review::TooEarly(Duration::from_millis(100)),
+            Some("touched") if before == 1 && !after.is_empty() => Review::TooEarly(Duration::from_millis(1)),
+            Some("touched") if !after.is_empty() => {
+                Review::Failed(Failure::new(FailureKind::System, "it was tested twice"))
+            }
+            Some("gather") => {
+                self.count.lock().unwrap().calls.push(format!("Review {name}"));
+                self.changed.notify_all();
+                self.meet(|called| called.starts_with("Review"));
+                Review::Lasted
+            }
+            Some("broken") => panic!("a panic that the test wants"),
             Some("dies") => Review::Failed(Failure::new(FailureKind::System, "it ended")),
             Some("forever") => Review::TooEarly(FOR_EVER),
             _ => Review::Lasted,
@@ -172,9 +184,9 @@ impl Fake {
     }
 
     /// Waits until enough are here.
-    fn meet(&self) {
+    fn meet(&self, is_one: fn(&str) -> bool) {
         let count = self.count.lock().unwrap();
-        let alone = |count: &mut Count| count.calls.iter().filter(|name| name.ends_with("meet")).count() < self.meeting;
+        let alone = |count: &mut Count| count.calls.iter().filter(|name| is_one(name)).count() < self.meeting;
         let waited = self.changed.wait_timeout_while(count, FOR_EVER, alone).unwrap().1;
         assert!(!waited.timed_out(), "the others are not called at the same time");
     }
@@ -361,6 +373,17 @@ fn what_others_undo_has_failed_whether_it_was_changed_or_not() {
         let again = Run::resume(setup(lines, Mode::APPLY), &events).unwrap();
         assert_eq!(statuses(&again), statuses(&run));
     }
+}
+
+#[test]
+fn what_others_can_have_changed_is_tested_once_and_beside_the_others() {
+    let fake = Arc::new(Fake { drifted: true, meeting: 4, ..Fake::default() });
+    let lines = "i0-gather\ni1-gather\np2-gather\ni3-gather\ni-first\ni-touched i-first\ni-broken\n";
+    let (run, events) = driven(run_of(lines, Mode::APPLY), &fake, 4);
+    assert_eq!((run.totals().changed, run.totals().failed), (6, 1));
+    assert_eq!(status(&run, "i-broken"), Status::Failed);
+    let again = Run::resume(setup(lines, Mode::APPLY), &events).unwrap();
+    assert_eq!(statuses(&again), statuses(&run));
 }
 
 #[test]

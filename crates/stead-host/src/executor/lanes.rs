@@ -3,6 +3,7 @@
 mod long;
 mod short;
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::footprint::Footprint;
+use stead_core::instance_path::InstancePath;
+use stead_core::run::KnownInstance;
 
 use super::{BATCH, Calls, Inline, Limits};
-use crate::provider::Cost;
+use crate::provider::{Cost, Review};
 use crate::worker_pool::WorkerPool;
 use long::LongLane;
 use short::ShortLane;
@@ -27,7 +30,7 @@ pub(super) struct Finished {
 
 /// Both lanes, and what comes out of them.
 pub(super) struct Lanes {
-    width: usize,
+    width: NonZeroUsize,
     short: ShortLane,
     long: LongLane,
     signals: Receiver<Signal>,
@@ -54,17 +57,17 @@ enum Signal {
 impl Lanes {
     pub(super) fn new(calls: &Arc<dyn Calls>, pool: &Arc<WorkerPool>, limits: Limits) -> Self {
         let (sender, signals) = channel();
-        let width = limits.width.get();
-        let permits = Arc::new(Permits::of(width));
+        let width = limits.width;
+        let permits = Arc::new(Permits::of(width.get()));
         let context = Context { calls: Arc::clone(calls), pool: Arc::clone(pool), permits, sender };
-        let capacity = if width == 1 || matches!(limits.inline, Inline::Here(_)) { 1 } else { BATCH };
+        let capacity = if width.get() == 1 || matches!(limits.inline, Inline::Here(_)) { 1 } else { BATCH };
         let short = ShortLane::new(capacity, limits.inline);
-        Self { width, short, long: LongLane::new(width), signals, context }
+        Self { width, short, long: LongLane::new(width.get()), signals, context }
     }
 
     /// How many more calls can be handed out, whatever they cost.
     pub(super) fn room(&self) -> usize {
-        match self.width {
+        match self.width.get() {
             // One after the other, whichever lane they take.
             1 => 1_usize.saturating_sub(self.short.given() + self.long.given()),
             _ => self.short.room().max(self.long.room()),
@@ -106,6 +109,18 @@ impl Lanes {
         if finished.is_empty() { Err(RecvTimeoutError::Timeout) } else { Ok(finished) }
     }
 
+    /// Reviews instances, as many at once as calls are made, each given what can have changed it since; in their order.
+    pub(super) fn review(&self, looks: Vec<(KnownInstance, Vec<InstancePath>)>) -> Vec<(KnownInstance, Review)> {
+        let of = |(at, (known, after))| (at, known, after, Arc::clone(&self.context.calls));
+        let looks = looks.into_iter().enumerate().map(of).collect();
+        let mut reviews = self.context.pool.map(looks, self.width, |(at, known, after, calls)| {
+            let review = catch_unwind(AssertUnwindSafe(|| calls.review(&known, &after)));
+            (at, known, review.unwrap_or_else(|_| Review::Failed(panicked())))
+        });
+        reviews.sort_unstable_by_key(|(at, ..)| *at);
+        reviews.into_iter().map(|(_, known, review)| (known, review)).collect()
+    }
+
     /// Waits for what is under way; nothing that waits in a queue is begun any more. What ends now is not recorded.
     pub(super) fn drain(&mut self) {
         self.short.close();
@@ -125,7 +140,7 @@ impl Drop for Lanes {
 
 fn carry_out(calls: &dyn Calls, call: Arc<Call>, began: Instant) -> Finished {
     // A panic in one call must neither end the others nor let the run wait for an answer that never comes.
-    let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| internal_error());
+    let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| panicked().into());
     let elapsed = began.elapsed();
     let footprint = match call.execution {
         Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| calls.footprint(&call, &response))).unwrap_or_default(),
@@ -134,8 +149,8 @@ fn carry_out(calls: &dyn Calls, call: Arc<Call>, began: Instant) -> Finished {
     Finished { call, response, elapsed, footprint }
 }
 
-fn internal_error() -> Response {
-    Failure::new(FailureKind::System, "internal error: the call panicked; please report this bug").into()
+fn panicked() -> Failure {
+    Failure::new(FailureKind::System, "internal error: the call panicked; please report this bug")
 }
 
 /// Where the system gives no thread, a call fails; later there may be one.
