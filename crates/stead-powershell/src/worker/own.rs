@@ -1,8 +1,10 @@
-//! What PowerShell reads and loads by itself, whatever a call names: its settings for all users, and modules.
+//! The settings for all users and the modules that PowerShell reads by itself, whatever a call names.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
@@ -24,10 +26,29 @@ pub(super) const MODULE_PATH: &str = "PSModulePath";
 /// The longest file of settings that is read.
 const LONGEST_SETTINGS: u64 = 1 << 20;
 
+/// Findings of earlier starts of the workers of a pool.
+#[derive(Default)]
+pub(super) struct Earlier {
+    /// Where the PowerShell is installed that a launcher starts, once that is known.
+    pub(super) home: OnceLock<PathBuf>,
+    /// The directories of modules that were left out, and why: each is said once.
+    left_out: Mutex<BTreeSet<String>>,
+}
+
+impl Earlier {
+    /// Warns that a directory of modules is left out, unless that was said before.
+    fn warn(&self, folder: &Path, error: &OpenError) {
+        let said = format!("the PowerShell modules in '{}' are not found by name: {error}", folder.display());
+        if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(said.clone()) {
+            tracing::warn!("{said}");
+        }
+    }
+}
+
 /// The settings for all users of the PowerShell that is installed in a folder, and what they leave open: no script blocks
 /// are logged, which PowerShell by itself does with those that have certain words, and with them what a call was given; and
 /// nothing but errors is, unless some logging is asked for. Directories of modules that others can change are left out.
-pub(super) fn own_settings(home: &Path, trust: Trust) -> Result<Json, StartError> {
+pub(super) fn own_settings(home: &Path, trust: Trust, earlier: &Earlier) -> Result<Json, StartError> {
     let path = home.join(SETTINGS_FILE);
     let unreadable = |reason: String| StartError::Unreadable { path: path.clone(), reason };
     let mut text = String::new();
@@ -42,7 +63,7 @@ pub(super) fn own_settings(home: &Path, trust: Trust) -> Result<Json, StartError
     let mut stated = parse(&text).map_err(unreadable)?;
     fill(&mut stated);
     let paths = stated.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(MODULE_PATH));
-    paths.for_each(|(_, value)| keep_trusted(value, trust));
+    paths.for_each(|(_, value)| keep_trusted(value, trust, earlier));
     Ok(Json::Object(stated))
 }
 
@@ -84,11 +105,11 @@ fn member<'a>(of: &'a mut Map<String, Json>, name: &str, absent: Json) -> &'a mu
 }
 
 /// Leaves out of a path of modules what others can change, and what PowerShell would put variables into.
-fn keep_trusted(value: &mut Json, trust: Trust) {
+fn keep_trusted(value: &mut Json, trust: Trust, earlier: &Earlier) {
     let stated = value.as_str().unwrap_or_default();
     let is_kept = |folder: &&str| {
         trust == Trust::Everyone
-            || Path::new(folder).is_absolute() && !folder.contains('%') && is_trusted(Path::new(folder), trust)
+            || Path::new(folder).is_absolute() && !folder.contains('%') && is_trusted(Path::new(folder), trust, earlier)
     };
     let (kept, left_out): (Vec<&str>, Vec<&str>) = stated.split(':').partition(is_kept);
     if !left_out.is_empty() && !stated.is_empty() {
@@ -124,11 +145,11 @@ fn refused(error: OpenError) -> StartError {
 }
 
 /// The directories of modules that nobody but root can change; `None` where whoever runs may use all.
-pub(super) fn trusted_modules(settings: &Settings) -> Option<OsString> {
+pub(super) fn trusted_modules(settings: &Settings, earlier: &Earlier) -> Option<OsString> {
     (settings.environment.trust() == Trust::Root).then(|| {
         // Never empty: an empty variable is none to PowerShell.
         let mut joined = OsString::from(":");
-        for folder in settings.module_path.iter().filter(|folder| is_trusted(folder, Trust::Root)) {
+        for folder in settings.module_path.iter().filter(|folder| is_trusted(folder, Trust::Root, earlier)) {
             joined.push(folder);
             joined.push(":");
         }
@@ -138,14 +159,11 @@ pub(super) fn trusted_modules(settings: &Settings) -> Option<OsString> {
 
 /// Returns whether nobody else can change a directory of modules, or anything below it: PowerShell loads any module there that
 /// has a command of a name that is not known.
-fn is_trusted(folder: &Path, trust: Trust) -> bool {
+fn is_trusted(folder: &Path, trust: Trust, earlier: &Earlier) -> bool {
     // Whoever lists modules has said why a directory is not trusted.
     let Ok(directory) = TrustedDirectory::open(folder, trust) else { return false };
     let judged = judge_below(&directory);
-    if let Err(error) = &judged {
-        tracing::warn!("PowerShell finds no modules by their names in '{}': {error}", folder.display());
-    }
-    judged.is_ok()
+    judged.inspect_err(|error| earlier.warn(folder, error)).is_ok()
 }
 
 #[cfg(test)]
@@ -197,7 +215,7 @@ mod tests {
             (json!(1), Json::Null),
         ] {
             let mut value = stated.clone();
-            keep_trusted(&mut value, Trust::Root);
+            keep_trusted(&mut value, Trust::Root, &Earlier::default());
             assert_eq!(value, expected, "{stated}");
         }
     }

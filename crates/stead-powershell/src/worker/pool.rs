@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use stead_system::Cancel;
 use stead_system::process::Environment;
 
+use super::own::Earlier;
 use super::{Call, Deadline, Failed, Limits, Module, Record, Reply, Worker, start};
 
 /// How often the flag that cancels is looked at while all workers are busy.
@@ -111,7 +112,7 @@ impl Origin {
     }
 }
 
-/// What a call asks of a worker.
+/// The needs of a call: the module, whose code it is, and the variables.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     module: Module<'a>,
@@ -119,7 +120,7 @@ struct Wanted<'a> {
     inherited: &'a [String],
 }
 
-/// What has run in a worker.
+/// The code that has run in a worker.
 #[derive(Clone, Default)]
 struct Past {
     /// The names of the variables that it was given besides those that all are.
@@ -187,8 +188,7 @@ struct Owner {
 
 struct Shared {
     settings: Settings,
-    /// Where the PowerShell is installed that a launcher starts, once that is known.
-    home: OnceLock<PathBuf>,
+    earlier: Earlier,
     state: Mutex<PoolState>,
     /// A worker became free.
     changed: Condvar,
@@ -201,7 +201,7 @@ struct Shared {
 struct PoolState {
     /// Those that do nothing, since when, the longest first.
     idle: Vec<(Kept, Instant)>,
-    /// What runs in those that are leased, by lease.
+    /// The code that runs in those that are leased, by lease.
     leased: BTreeMap<u64, Past>,
     leases: u64,
     /// For which variables workers are being started ahead of calls.
@@ -263,9 +263,9 @@ pub struct Lease<'a> {
 impl Pool {
     /// A pool without workers; they are started when they are needed.
     pub fn new(settings: Settings) -> Self {
-        let (home, state) = (OnceLock::new(), Mutex::default());
+        let (earlier, state) = (Earlier::default(), Mutex::default());
         let (changed, closing) = (Condvar::new(), Condvar::new());
-        let shared = Shared { settings, home, state, changed, closing, closed: Cancel::default() };
+        let shared = Shared { settings, earlier, state, changed, closing, closed: Cancel::default() };
         Self(Arc::new(Owner { shared: Arc::new(shared) }))
     }
 
@@ -349,12 +349,15 @@ impl Shared {
         state.waited = Duration::ZERO;
         let (shared, inherited) = (Arc::clone(self), inherited.to_vec());
         state.starting.push(inherited.clone());
-        state.spawn("powershell start", move || shared.add(&inherited, output));
+        if !state.spawn("powershell start", move || shared.add(&inherited, output)) {
+            // Calls would wait for it.
+            state.starting.pop();
+        }
     }
 
     fn add(self: &Arc<Self>, inherited: &[String], output: usize) {
         let limits = Limits { deadline: Deadline::after(AHEAD), output, cancel: &self.closed, inherited };
-        let started = start::start(&self.settings, &self.home, &limits);
+        let started = start::start(&self.settings, &self.earlier, &limits);
         let mut state = self.lock();
         if let Some(index) = state.starting.iter().position(|each| each == inherited) {
             state.starting.swap_remove(index);
@@ -448,7 +451,7 @@ impl Lease<'_> {
 
     fn started(&self, limits: &Limits<'_>) -> Result<Kept, Failed> {
         let begun = Instant::now();
-        let worker = start::start(&self.shared.settings, &self.shared.home, limits)?;
+        let worker = start::start(&self.shared.settings, &self.shared.earlier, limits)?;
         let mut state = self.shared.lock();
         state.start = Some(begun.elapsed());
         // Whoever waited for it gets it, and not another one for that.

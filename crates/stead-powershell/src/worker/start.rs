@@ -8,7 +8,6 @@ use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +18,7 @@ use stead_system::process::{ConversationError, Environment, Executable, Heard, P
 use stead_system::scratch::{Scratch, ScratchError};
 use stead_system::socket::Listener;
 
-use super::own::{MODULE_PATH, SETTINGS_FILE, own_modules, own_settings, shared_modules, trusted_modules};
+use super::own::{Earlier, MODULE_PATH, SETTINGS_FILE, own_modules, own_settings, shared_modules, trusted_modules};
 use super::printed::Printed;
 use super::protocol::{Hello, Line, Message};
 use super::{Limits, Settings, Worker};
@@ -103,25 +102,25 @@ impl StartError {
 }
 
 /// Starts PowerShell and waits until it can be called. Where a launcher turned out to start one that is installed elsewhere,
-/// `home` says so for the next start.
-pub(super) fn start(settings: &Settings, home: &OnceLock<PathBuf>, limits: &Limits<'_>) -> Result<Worker, StartError> {
+/// the next start knows it.
+pub(super) fn start(settings: &Settings, earlier: &Earlier, limits: &Limits<'_>) -> Result<Worker, StartError> {
     let trust = settings.environment.trust();
     let mut environment = settings.environment.clone();
     environment.add_of_this_process(limits.inherited);
     let executable = Executable::open(settings.executable.clone(), &environment).map_err(StartError::Refused)?;
-    let start = Start { settings, executable: &executable, environment: &environment, limits };
+    let start = Start { settings, executable: &executable, environment: &environment, earlier, limits };
     let real = std::fs::canonicalize(executable.path()).ok();
-    let assumed = home.get().map(PathBuf::as_path).or_else(|| real.as_deref()?.parent());
+    let assumed = earlier.home.get().map(PathBuf::as_path).or_else(|| real.as_deref()?.parent());
     shared_modules(trust)?;
-    let given = assumed.map(|home| own_settings(home, trust)).transpose()?;
+    let given = assumed.map(|home| own_settings(home, trust, earlier)).transpose()?;
     let (worker, hello) = start.greeted(given.as_ref())?;
     own_modules(&hello.home.join("Modules"), trust)?;
-    let own = Some(own_settings(&hello.home, trust)?);
+    let own = Some(own_settings(&hello.home, trust, earlier)?);
     if own == given {
         return Ok(worker);
     }
     drop(worker);
-    home.get_or_init(|| hello.home);
+    earlier.home.get_or_init(|| hello.home);
     Ok(start.greeted(own.as_ref())?.0)
 }
 
@@ -130,6 +129,7 @@ struct Start<'a> {
     settings: &'a Settings,
     executable: &'a Executable,
     environment: &'a Environment,
+    earlier: &'a Earlier,
     limits: &'a Limits<'a>,
 }
 
@@ -201,7 +201,7 @@ impl Start<'_> {
             variables.push((CONFIGURATION.into(), stated.to_owned()));
             variables.push(("XDG_CONFIG_HOME".into(), configuration.into()));
         }
-        variables.extend(trusted_modules(self.settings).map(|value| (MODULES.into(), value)));
+        variables.extend(trusted_modules(self.settings, self.earlier).map(|value| (MODULES.into(), value)));
         Ok(variables)
     }
 }

@@ -84,7 +84,7 @@ fn nothing_of_others_reaches_a_worker_of_root() {
     assert!(!place.path("transcripts").exists());
 }
 
-/// The same places, when they are root's alone: so the traps would be found.
+/// Traps in the same places are found while those are root's alone.
 #[test]
 fn what_is_roots_reaches_its_workers() {
     let Some(place) = Place::new("what_is_roots_reaches_its_workers") else { return };
@@ -170,9 +170,15 @@ fn a_module_of_others_beside_those_of_root_is_not_found() {
     let output = place.command(&["invoke", "Look/Look", "--method", "get", "--property", "Name=n"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("/Trap' is owned by user 12345"), "{said}");
+    let instances =
+        ["a", "b"].map(|name| format!("- {{name: {name}, type: Look/Look, properties: {{Name: {name}}}}}\n"));
+    place.write("two.yaml", &format!("resources:\n{}", instances.concat()));
+    let output = place.command(&["--isolated", "check", "two.yaml"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said.matches("are not found by name").count(), 1, "once for all processes: {said}");
 }
 
-/// What a module names outside of its folder is judged as what is in it.
+/// Files outside of its folder that a module names are judged like those in it.
 #[test]
 fn root_loads_nothing_of_others_that_a_module_names() {
     let Some(place) = Place::new("root_loads_nothing_of_others_that_a_module_names") else { return };
@@ -225,7 +231,7 @@ const NAMING: [&str; 8] = [
     "#Requires -Version 7.0 -mod 'TRAP/code.psm1'",
 ];
 
-/// What root has there is nobody else's, and it is gone afterwards.
+/// Root's are nobody else's, and they are gone afterwards.
 #[test]
 fn temporary_files_are_in_a_folder_of_the_worker() {
     let Some(place) = Place::new("temporary_files_are_in_a_folder_of_the_worker") else { return };
