@@ -6,128 +6,18 @@
 mod form;
 mod json;
 mod number;
+mod refusal;
+mod rule;
 mod wire;
 
-use std::fmt;
-
-use stead_core::diag::Code;
-use stead_core::diag::codes::powershell::call as codes;
 use stead_core::schema::is_key_of_instances;
-use stead_core::value::pointer;
 
 pub use json::{Json, JsonError};
+pub use refusal::{Mismatch, Path, Refusal};
 pub(crate) use wire::Members;
 pub use wire::Wire;
 
-use crate::types::{Class, Enumeration, Type};
-use crate::types::{Property, Rule};
-
-/// Why a value was not accepted.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{place}' {message}")]
-pub struct Refusal {
-    /// The kind of finding.
-    pub code: Code,
-    /// The path of the value, as in `properties.Sizes[2]`.
-    pub place: String,
-    /// The place as a JSON pointer into the properties: `/Sizes/2`.
-    pub pointer: String,
-    /// Why, for those who tell refusals apart.
-    pub mismatch: Mismatch,
-    /// The form that is expected. No value is quoted: it may be a secret.
-    pub message: String,
-}
-
-/// The ways in which a value does not fit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Mismatch {
-    /// JSON of another kind.
-    Kind,
-    /// Null where there is none.
-    Null,
-    /// A number that the type cannot hold, or not with all digits.
-    Number,
-    /// A text in another form than the one that is read as meant.
-    Form,
-    /// A name that is not a member of an enumeration.
-    Member,
-    /// A property that does not exist.
-    Unknown,
-    /// Two names that differ in case only.
-    Duplicate,
-    /// A credential without user name or password.
-    Credential,
-    /// Nothing is converted to this type.
-    Unsupported,
-    /// A rule of the property.
-    Rule,
-    /// A property that is part of the identity, or mandatory, is missing.
-    Missing,
-}
-
-/// The place of a value, built only when something is refused.
-#[derive(Clone, Copy)]
-pub struct Path<'a> {
-    outer: Option<&'a Path<'a>>,
-    step: PathStep<'a>,
-}
-
-#[derive(Clone, Copy)]
-enum PathStep<'a> {
-    Name(&'a str),
-    Index(usize),
-}
-
-impl<'a> Path<'a> {
-    /// Where properties begin.
-    pub const PROPERTIES: Path<'static> = Path { outer: None, step: PathStep::Name("properties") };
-
-    /// A member of what is here.
-    #[must_use]
-    pub fn member(&'a self, name: &'a str) -> Path<'a> {
-        Path { outer: Some(self), step: PathStep::Name(name) }
-    }
-
-    fn item(&'a self, index: usize) -> Path<'a> {
-        Path { outer: Some(self), step: PathStep::Index(index) }
-    }
-
-    fn refuse(&self, mismatch: Mismatch, message: impl Into<String>) -> Refusal {
-        let code = match mismatch {
-            Mismatch::Unknown => &codes::UNKNOWN_PROPERTY,
-            Mismatch::Missing => &codes::MISSING_PROPERTY,
-            Mismatch::Rule => &codes::RULE,
-            Mismatch::Unsupported => &codes::UNSUPPORTED_TYPE,
-            _ => &codes::VALUE,
-        };
-        Refusal { code, place: self.to_string(), pointer: self.pointer(), mismatch, message: message.into() }
-    }
-
-    fn pointer(&self) -> String {
-        let Some(outer) = self.outer else { return String::new() };
-        match self.step {
-            PathStep::Name(name) => pointer::within(&outer.pointer(), name),
-            PathStep::Index(index) => pointer::within(&outer.pointer(), &index.to_string()),
-        }
-    }
-
-    /// A value of another kind than expected.
-    fn kind(&self, expected: &str, found: &Json) -> Refusal {
-        self.refuse(Mismatch::Kind, format!("must be {expected}, not {}", found.described()))
-    }
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.outer.map_or(Ok(()), |outer| outer.fmt(f))?;
-        match self.step {
-            PathStep::Name(name) if self.outer.is_some() => write!(f, ".{name}"),
-            PathStep::Name(name) => f.write_str(name),
-            PathStep::Index(index) => write!(f, "[{index}]"),
-        }
-    }
-}
+use crate::types::{Class, Enumeration, Property, Type};
 
 /// Returns whether two names of properties or members are the same.
 fn same_name(one: &str, other: &str) -> bool {
@@ -152,22 +42,9 @@ pub enum Purpose {
 /// # Examples
 /// ```
 /// use stead_powershell::convert::{Json, Mismatch, Purpose, Wire, properties};
-/// use stead_powershell::text::LineColumn;
 /// use stead_powershell::types::{Property, Type};
 ///
-/// let property = |name: &str, ty| Property {
-///     name: name.to_owned(),
-///     written: None,
-///     ty,
-///     key: name == "Name",
-///     mandatory: false,
-///     read_only: false,
-///     rules: Vec::new(),
-///     description: None,
-///     default: None,
-///     declared_in: None,
-///     place: LineColumn { line: 1, column: 1 },
-/// };
+/// let property = |name: &str, ty| Property { key: name == "Name", ..Property::new(name, ty) };
 /// let declared = [property("Name", Type::String), property("Port", Type::Integer { bits: 16, signed: false })];
 /// let stated = |members: &[(&str, &str)]| {
 ///     let each = members.iter().map(|(name, json)| Ok(((*name).to_owned(), Json::parse(json)?)));
@@ -217,7 +94,7 @@ pub fn properties(
 /// The value of a property: by its type, and by its rules.
 pub fn property_value(property: &Property, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     let wire = convert(&property.ty, value, place)?;
-    property.rules.iter().try_for_each(|rule| check(rule, &wire, place))?;
+    property.rules.iter().try_for_each(|rule| rule::check(rule, &wire, place))?;
     Ok(wire)
 }
 
@@ -418,7 +295,6 @@ fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     }
 }
 
-/// A member of an enumeration by its name, or by a number that is its value; of flags, several.
 /// The members of flags that a number consists of, all of whose bits are members.
 fn combined(enumeration: &Enumeration, number: i128) -> Option<String> {
     let is_part = |value: i128| value != 0 && value & number == value;
@@ -430,6 +306,7 @@ fn combined(enumeration: &Enumeration, number: i128) -> Option<String> {
     (covered == number && number != 0).then(|| names.join(", "))
 }
 
+/// A member of an enumeration by its name, or by a number that is its value; of flags, several.
 fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     let refuse = || {
         let names: Vec<&str> = enumeration.members.iter().map(|(name, _)| name.as_str()).collect();
@@ -570,60 +447,6 @@ fn other(name: &str, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
         (Other::Text(form) | Other::Value(form), Json::String(text)) => in_form(text, form, place),
         (Other::Unknown, Json::String(text)) => Ok(Wire::String(text.clone())),
         _ => Err(place.kind("a string", value)),
-    }
-}
-
-/// Holds a rule against a value. Patterns are those of .NET: PowerShell holds against them itself when it assigns.
-fn check(rule: &Rule, wire: &Wire, place: Path<'_>) -> Result<(), Refusal> {
-    let each = |is_valid: &dyn Fn(&Wire) -> bool| match wire {
-        Wire::Array(items) => items.iter().all(is_valid),
-        one => is_valid(one),
-    };
-    let (holds, message) = match rule {
-        Rule::OneOf(values) => {
-            let is_one =
-                |wire: &Wire| scalar(wire).is_some_and(|text| values.iter().any(|value| same_name(value, text)));
-            (each(&is_one), format!("must be one of {}", values.join(", ")))
-        }
-        Rule::Range(least, greatest) => {
-            (each(&|wire| in_range(wire, least, greatest)), format!("must be between {least} and {greatest}"))
-        }
-        Rule::Length(least, greatest) => {
-            let units = |text: &str| text.encode_utf16().count() as u64;
-            let fits = |wire: &Wire| scalar(wire).is_none_or(|text| (*least..=*greatest).contains(&units(text)));
-            (each(&fits), format!("must have {least} to {greatest} characters"))
-        }
-        Rule::Count(least, greatest) => {
-            let count = if let Wire::Array(items) = wire { items.len() as u64 } else { 0 };
-            ((*least..=*greatest).contains(&count), format!("must have {least} to {greatest} elements"))
-        }
-        Rule::NotNull => (*wire != Wire::Null && each(&|wire| *wire != Wire::Null), "must not be null".to_owned()),
-        Rule::NotEmpty => (!is_empty(wire) && each(&|wire| !is_empty(wire)), "must not be empty".to_owned()),
-        Rule::MappedTo(_) | Rule::Pattern(_) => return Ok(()),
-    };
-    if holds { Ok(()) } else { Err(place.refuse(Mismatch::Rule, message)) }
-}
-
-fn scalar(wire: &Wire) -> Option<&str> {
-    match wire {
-        Wire::String(text) | Wire::Integer(text) | Wire::Double(text) | Wire::Decimal(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn in_range(wire: &Wire, least: &str, greatest: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok();
-    let Some(bounds) = number(least).zip(number(greatest)) else { return true };
-    *wire != Wire::Null && scalar(wire).and_then(number).is_none_or(|value| (bounds.0..=bounds.1).contains(&value))
-}
-
-fn is_empty(wire: &Wire) -> bool {
-    match wire {
-        Wire::Null => true,
-        Wire::String(text) => text.is_empty(),
-        Wire::Array(items) => items.is_empty(),
-        Wire::Hashtable(members) | Wire::Ordered(members) => members.is_empty(),
-        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@ mod constant;
 mod definition;
 mod expression;
 mod parser;
+mod pipeline;
 mod problem;
 mod statement;
 
