@@ -29,6 +29,13 @@ pub struct Source {
     pub stamp: Box<dyn Fn() -> Result<String, OpenError> + Send + Sync>,
 }
 
+impl Source {
+    /// A module that is a part of this program: its text, which the worker takes for a file that begins with `text:`.
+    pub(crate) fn built_in(text: &str) -> Self {
+        Self { module: PathBuf::from(text), stamp: Box::new(|| Ok(String::new())) }
+    }
+}
+
 /// Carries out the operations of one resource by calls of workers.
 pub struct PowerShellProvider {
     /// `None` where PowerShell is not there: properties can be checked all the same.
@@ -292,7 +299,7 @@ fn error_id(refusal: &Refusal, kind: DefinitionKind, method: Method) -> Option<S
     Some(if is_class { name.to_owned() } else { format!("{name},{method:?}-TargetResource") })
 }
 
-/// What a worker is asked for, so that nothing is sent that nobody sees.
+/// The records that a worker is asked for, so that nothing is sent that nobody sees.
 fn records(shown: TraceLevel) -> Records {
     match shown {
         TraceLevel::Error | TraceLevel::Warn => Records::None,

@@ -46,6 +46,23 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// A script resource that is a part of this program, without a file of its own.
+    pub(crate) fn built_in(name: &str, properties: Vec<Property>) -> Self {
+        let file = Arc::new(PathBuf::new());
+        Self {
+            name: name.to_owned(),
+            class_name: None,
+            kind: DefinitionKind::Script,
+            version: None,
+            file: Arc::clone(&file),
+            implementation: file,
+            place: LineColumn::START,
+            description: None,
+            properties,
+            methods: Methods::default(),
+        }
+    }
+
     /// Returns whether its property `Ensure` says whether an instance exists: it can be `Absent`.
     pub fn ensures(&self) -> bool {
         let is_absent = |word: &String| word.eq_ignore_ascii_case("Absent");

@@ -14,6 +14,11 @@ pub struct LineColumn {
     pub column: u32,
 }
 
+impl LineColumn {
+    /// The start of a file.
+    pub const START: Self = Self { line: 1, column: 1 };
+}
+
 impl From<LineColumn> for (u32, u32) {
     fn from(LineColumn { line, column }: LineColumn) -> Self {
         (line, column)

@@ -1,6 +1,5 @@
 //! `Microsoft.DSC.Transitional/PowerShellScript`: scripts in a document that get, test and set, as DSC v3 has it, in workers.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -12,8 +11,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{DefinitionKind, Methods, Resource};
-use crate::text::LineColumn;
+use crate::resource::Resource;
 use crate::types::{Property, Type};
 use crate::worker::Pool;
 
@@ -23,7 +21,7 @@ pub const TYPE: &str = "Microsoft.DSC.Transitional/PowerShellScript";
 /// The module that the worker imports for it; see `worker.ps1`.
 const MODULE: &str = concat!("text:", include_str!("transitional.ps1"));
 
-/// What it says of itself.
+/// The manifest of the type.
 pub fn manifest() -> Option<Manifest> {
     let capabilities = Capabilities {
         get: true,
@@ -40,7 +38,8 @@ pub fn manifest() -> Option<Manifest> {
     Some(Manifest { capabilities, description, tags, ..nothing_else })
 }
 
-/// Carries out its operations, where there are workers. A script that is not stated is passed over: there is no state, and what is tested is in it.
+/// Carries out its operations, where there are workers. A script that is not stated is passed over: there is no state then, and the
+/// test finds the desired one.
 pub struct Scripts {
     calls: PowerShellProvider,
     schema: Option<Arc<Schema>>,
@@ -49,9 +48,8 @@ pub struct Scripts {
 impl Scripts {
     /// With the workers of a machine; `None` where there is no PowerShell.
     pub fn new(pool: Option<Pool>) -> Self {
-        let source = Source { module: PathBuf::from(MODULE), stamp: Box::new(|| Ok(String::new())) };
         let schema = Schema::compile(schema()).ok().map(Arc::new);
-        Self { calls: PowerShellProvider::new(pool, Arc::new(resource()), source), schema }
+        Self { calls: PowerShellProvider::new(pool, Arc::new(resource()), Source::built_in(MODULE)), schema }
     }
 
     fn output_of(&self, cx: &Context, input: &Plain, property: &str) -> Result<Option<State>, Failure> {
@@ -125,37 +123,8 @@ fn call(input: &Plain, property: &str) -> Result<Option<Plain>, Failure> {
 }
 
 fn resource() -> Resource {
-    let place = LineColumn { line: 1, column: 1 };
-    let property = |name: &str, ty| Property {
-        name: name.to_owned(),
-        written: None,
-        ty,
-        key: false,
-        mandatory: false,
-        read_only: false,
-        rules: Vec::new(),
-        description: None,
-        default: None,
-        declared_in: None,
-        place,
-    };
-    let none = Arc::new(PathBuf::new());
-    Resource {
-        name: "PowerShellScript".to_owned(),
-        class_name: None,
-        kind: DefinitionKind::Script,
-        version: None,
-        file: Arc::clone(&none),
-        implementation: none,
-        place,
-        description: None,
-        properties: vec![
-            property("Script", Type::String),
-            property("IsGiven", Type::Boolean),
-            property("Given", Type::Object),
-        ],
-        methods: Methods::default(),
-    }
+    let declared = [("Script", Type::String), ("IsGiven", Type::Boolean), ("Given", Type::Object)];
+    Resource::built_in("PowerShellScript", declared.map(|(name, ty)| Property::new(name, ty)).into())
 }
 
 /// The schema of its properties. Their names have no case for PowerShell, nor here.

@@ -138,6 +138,25 @@ pub struct Property {
     pub place: LineColumn,
 }
 
+impl Property {
+    /// A property of which nothing but name and type is stated, at the start of a file.
+    pub fn new(name: &str, ty: Type) -> Self {
+        Self {
+            name: name.to_owned(),
+            written: None,
+            ty,
+            key: false,
+            mandatory: false,
+            read_only: false,
+            rules: Vec::new(),
+            description: None,
+            default: None,
+            declared_in: None,
+            place: LineColumn::START,
+        }
+    }
+}
+
 /// A restriction on the values of a property.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -14,8 +14,7 @@ use crate::convert::{self, Json, Purpose};
 use crate::manifest::same;
 use crate::module::{Exports, Manifest, Module, Version};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{DefinitionKind, Methods, Resource};
-use crate::text::LineColumn;
+use crate::resource::{Methods, Resource};
 use crate::types::Type;
 use crate::types::{Property, Rule};
 use crate::worker::Pool;
@@ -64,33 +63,16 @@ fn place() -> Arc<PathBuf> {
 
 fn resource(name: &str, description: &str, properties: Vec<Property>) -> Arc<Resource> {
     Arc::new(Resource {
-        name: name.to_owned(),
-        class_name: None,
-        kind: DefinitionKind::Script,
-        version: None,
         file: place(),
         implementation: place(),
-        place: LineColumn { line: 1, column: 1 },
         description: Some(description.to_owned()),
-        properties,
         methods: Methods { what_if: name != "Script", ..Methods::default() },
+        ..Resource::built_in(name, properties)
     })
 }
 
 fn property(name: &str, ty: Type, key: bool) -> Property {
-    Property {
-        name: name.to_owned(),
-        written: None,
-        ty,
-        key,
-        mandatory: false,
-        read_only: false,
-        rules: Vec::new(),
-        description: None,
-        default: None,
-        declared_in: None,
-        place: LineColumn { line: 1, column: 1 },
-    }
+    Property { key, ..Property::new(name, ty) }
 }
 
 /// Returns whether the resources of a module are counterparts.
@@ -103,10 +85,7 @@ pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<A
     Some(match resource.name.as_str() {
         "File" => Arc::new(file::Counterpart::new(Arc::clone(resource))?),
         "Log" => Arc::new(log::Counterpart::new(Arc::clone(resource))),
-        _ => {
-            let source = Source { module: PathBuf::from(SCRIPT), stamp: Box::new(|| Ok(String::new())) };
-            Arc::new(PowerShellProvider::new(pool, Arc::clone(resource), source))
-        }
+        _ => Arc::new(PowerShellProvider::new(pool, Arc::clone(resource), Source::built_in(SCRIPT))),
     })
 }
 

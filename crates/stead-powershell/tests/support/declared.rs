@@ -2,25 +2,12 @@
 
 use std::sync::Arc;
 
-use stead_powershell::text::LineColumn;
 use stead_powershell::types::{Class, Enumeration, Type};
 use stead_powershell::types::{Property, Rule};
 
 /// A property `P` of a type.
 pub(crate) fn property(ty: &str, rules: Vec<Rule>) -> Property {
-    Property {
-        name: "P".to_owned(),
-        written: Some(ty.to_owned()),
-        ty: declared(ty),
-        key: false,
-        mandatory: false,
-        read_only: false,
-        rules,
-        description: None,
-        default: None,
-        declared_in: None,
-        place: LineColumn { line: 1, column: 1 },
-    }
+    Property { written: Some(ty.to_owned()), rules, ..Property::new("P", declared(ty)) }
 }
 
 /// The types of the recorded classes.
