@@ -36,7 +36,7 @@ const DEEPEST: usize = 16;
 /// As much of a file is read for the names in it.
 const LARGEST: u64 = 4 << 20;
 
-/// What is loaded for a resource.
+/// A resource, and where the files lie that are loaded for it.
 pub(crate) struct Loaded {
     /// The folder of the module: scripts load files of it that nothing but running them shows.
     pub(crate) folder: PathBuf,
@@ -48,11 +48,11 @@ pub(crate) struct Loaded {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) environment: Environment,
     pub(crate) trust: Trust,
-    /// What is elsewhere, and the stamp of all when that was found.
+    /// The files elsewhere, and the stamp of all when those were found.
     pub(crate) known: Mutex<Option<(Arc<Elsewhere>, String)>>,
 }
 
-/// What a module names outside of its folder.
+/// The files and folders that a module names outside of its own.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
     pub(crate) files: BTreeSet<PathBuf>,
@@ -77,7 +77,7 @@ impl Loaded {
         Ok(stamp)
     }
 
-    /// What is named outside of the folder, as of the last stamp.
+    /// The files outside of the folder, as of the last stamp.
     pub(crate) fn elsewhere(&self) -> Arc<Elsewhere> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().map(|(elsewhere, _)| Arc::clone(elsewhere)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What modules do in a warm worker, on PowerShell itself: each test writes modules and calls them.
+//! Modules in a warm worker, on PowerShell itself: each test writes modules and calls them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -275,7 +275,7 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
     assert!(!bench.folder.path().join("evil").exists(), "another user's code was run");
 }
 
-/// What a module adds to the path when it is loaded is there in all of its calls, and in those of no other.
+/// Folders that a module adds to the path when it is loaded are there in all of its calls, and in those of no other.
 #[test]
 fn what_a_module_sets_when_it_is_loaded_is_its_own() {
     let Some(bench) = Bench::new("what_a_module_sets_when_it_is_loaded_is_its_own") else { return };
@@ -293,7 +293,7 @@ fn what_a_module_sets_when_it_is_loaded_is_its_own() {
     }
 }
 
-/// What a call does to its process and its runspace, and what the next ones see of it. The list of what stays is in
+/// Things that a call does to its process and its runspace, and how the next ones would see them. The list of what stays is in
 /// docs/powershell.md.
 const LEAKS: [(&str, &str); 25] = [
     ("$env:LEAK = 'x'", "$env:LEAK"),

@@ -186,7 +186,7 @@ struct Worker {
     /// Absent once it is of no use any more.
     session: Option<Session>,
     calls: u32,
-    /// What it has on the disk, which goes with it.
+    /// Its files, which are gone with it.
     _folder: Scratch,
 }
 

@@ -34,7 +34,7 @@ pub enum Method {
 pub enum Records {
     /// Errors and warnings.
     None,
-    /// What is said to a person.
+    /// Messages for a person, as by `Write-Host`.
     Information,
     /// `Write-Verbose`
     Verbose,

@@ -27,19 +27,19 @@ pub struct Systemd {
     connection: Mutex<Option<Connection>>,
 }
 
-/// What a unit is doing.
+/// The state of a unit when it was asked for.
 pub struct Status {
     active: String,
     path: OwnedObjectPath,
 }
 
 impl Status {
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub fn is_running(&self) -> bool {
         matches!(self.active.as_str(), "active" | "reloading" | "refreshing")
     }
 
-    /// Whether it neither runs nor is about to: what is restarted again and again is not stopped.
+    /// Returns whether it neither runs nor is about to: what is restarted again and again is not stopped.
     pub fn is_stopped(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
     }
@@ -57,7 +57,7 @@ pub enum Lasting {
     Done,
 }
 
-/// What systemd is asked to do with a unit.
+/// Something that systemd does with a unit when it is asked to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Job {
     /// To start it.
@@ -87,17 +87,17 @@ impl Job {
     }
 }
 
-/// What `ListUnits` and its relatives say of one unit: name, description, three states, whom it follows, its object, and the
+/// One unit as `ListUnits` and its relatives list it: name, description, three states, whom it follows, its object, and the
 /// number, kind and object of its job.
 type Listed = (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
 
 impl Systemd {
-    /// Whether systemd is the service manager of the running system.
+    /// Returns whether systemd is the service manager of the running system.
     pub fn is_running() -> bool {
         SystemRoot::running().status("run/systemd/system").is_some_and(|found| found.kind == Kind::Directory)
     }
 
-    /// What a unit is doing. One that systemd has not loaded is read by it for this.
+    /// The state of a unit. One that systemd has not loaded is read by it for this.
     pub fn status(&self, unit: &str) -> Result<Status, Failure> {
         let listed: Vec<Listed> = self.manager("ListUnitsByNames", &(vec![unit],))?;
         let missing = || Failure::new(FailureKind::Blocked, format!("systemd does not know '{unit}'"));

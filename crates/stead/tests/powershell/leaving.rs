@@ -78,7 +78,7 @@ fn a_kill_leaves_nothing() {
     assert_eq!((left(&next), Path::new(folder).exists()), (Vec::new(), false));
 }
 
-/// What a PowerShell started that failed itself.
+/// A PowerShell that fails itself had started something.
 #[test]
 fn a_failed_start_leaves_nothing() {
     let Some(place) = Place::new("a_failed_start_leaves_nothing") else { return };

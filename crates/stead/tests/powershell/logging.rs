@@ -1,4 +1,4 @@
-//! What PowerShell writes to the log of the system.
+//! Calls leave nothing in the log of the system.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use super::Place;
 /// Where the log of the system is taken.
 const LOG: &str = "/run/systemd/journal/dev-log";
 
-/// What is logged while a program runs, which sees another log of the system in the place of its own.
+/// Returns the messages that are logged while a program runs, which sees another log of the system in the place of its own.
 fn logged(place: &Place, command: &Command) -> Vec<String> {
     let path = place.path("log");
     let _ = fs::remove_file(&path);

@@ -73,7 +73,7 @@ impl Place {
         command
     }
 
-    /// What an instance of a resource sees in Get.
+    /// Returns the text that an instance of a resource sees in Get.
     fn seen(&self, resource: &str, name: &str, set: impl FnOnce(&mut Command)) -> String {
         let property = format!("Name={name}");
         let mut command = self.command(&["invoke", resource, "--method", "get", "--property", &property]);
