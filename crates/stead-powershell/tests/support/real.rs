@@ -1,6 +1,16 @@
 //! Calls of PowerShell itself, where it is.
 
-use super::*;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use stead_powershell::convert::Wire;
+use stead_powershell::resource::DefinitionKind;
+use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_system::Cancel;
+use stead_system::process::Environment;
+
+use super::stand_in::{failure_of, leaves_early};
+use super::{SOON, call, carry_out, method, recorded, state};
 
 /// The recorded calls of classes and scripts, on PowerShell itself: what failed there fails. How many ids of errors are those
 /// that were recorded is printed: where a function around the call is part of one, it differs.
