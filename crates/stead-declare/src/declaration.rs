@@ -10,7 +10,7 @@ use syn::{
 
 use crate::field::{Property, Role, Secret};
 
-/// What is in the parentheses of the attribute.
+/// The words in the parentheses of the attribute.
 pub(crate) struct Arguments {
     type_name: LitStr,
     title: Option<LitStr>,
@@ -75,7 +75,7 @@ fn assigned<T: Parse>(input: ParseStream<'_>) -> Result<T> {
     input.parse()
 }
 
-/// What is in parentheses behind a word.
+/// The list in parentheses behind a word.
 fn listed<T: Parse>(input: ParseStream<'_>) -> Result<Vec<T>> {
     let list;
     parenthesized!(list in input);
@@ -262,7 +262,7 @@ impl Declaration {
         quote!(#(#exclusive)* #(#any)* #(#required)*)
     }
 
-    /// What the struct states, where that is asked for.
+    /// The implementation of `States`, where it is asked for.
     fn states(&self) -> Option<TokenStream> {
         let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
         let values = |of: fn(Role) -> bool| {

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, Field, LitStr, Result, Token, Type};
 
-/// What a property is to its resource.
+/// The part that a property plays for its resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Key,

@@ -1,4 +1,4 @@
-//! What the declaration of a resource is turned into; see [`stead_declare::resource`].
+//! The traits that the declaration of a resource implements; see [`stead_declare::resource`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{BuiltIn, Profile};
 
 /// The properties of a resource as they are declared.
 pub(crate) trait Declared {
-    /// What its manifest and its reference say.
+    /// The texts and abilities of its manifest and its reference.
     const PROFILE: Profile;
 
     /// The properties that tell one instance from another; empty where none do.
@@ -42,7 +42,7 @@ pub(crate) trait Declared {
     }
 }
 
-/// What an instance states, as states have it.
+/// The values that an instance states, as states have them.
 pub(crate) trait States {
     /// The properties that tell which thing it is; they are in every state.
     fn identified(&self) -> Object;

@@ -5,6 +5,8 @@
 
 #[path = "every/canaries.rs"]
 mod canaries;
+#[path = "every/claims.rs"]
+mod claims;
 #[path = "every/roots.rs"]
 mod roots;
 mod support;

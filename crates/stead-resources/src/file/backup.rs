@@ -1,14 +1,15 @@
 //! Former content that is kept.
 
-use crate::input::{Backup, cannot};
 use std::ffi::{OsStr, OsString};
+
 use stead_core::call::Failure;
 use stead_system::fs::{Former, Ownership, Place, Replacement, Status};
 
-use super::current::Current;
-use super::{Desired, FileContent, content};
+use super::{Current, Desired, FileContent, content};
+use crate::input::{Backup, cannot};
 
 impl<C: FileContent> Desired<'_, C> {
+    /// Keeps what is there under the name of a backup, if one is asked for.
     pub(super) fn keep(&self, place: &Place, current: &Current) -> Result<(), Failure> {
         let Some(name) = self.backup_name(place.name(), current)? else { return Ok(()) };
         if place.keep_as(&name)? {
@@ -23,6 +24,7 @@ impl<C: FileContent> Desired<'_, C> {
         Ok(())
     }
 
+    /// The name of the backup beside the file; `None` where none is asked for.
     pub(super) fn backup_name(&self, name: &OsStr, current: &Current) -> Result<Option<OsString>, Failure> {
         let mut backup = name.to_owned();
         match self.backup {

@@ -1,15 +1,16 @@
 //! The file that is there.
 
-use crate::input::blocked;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+
 use stead_core::call::Failure;
 use stead_system::fs::{self, FsError, Handle, How, Kind, Status};
 
 use super::Properties;
+use crate::input::blocked;
 
-/// The file that is there.
+/// An open file with its status.
 pub(crate) struct Current {
     pub(crate) file: File,
     pub(crate) status: Status,
@@ -40,11 +41,12 @@ impl Current {
     }
 }
 
+/// The failure of an error; of another kind of node it says how to get rid of it.
 pub(super) fn instead(error: FsError) -> Failure {
     if let FsError::WrongKind { found, .. } = error { not_a_file(found) } else { error.into() }
 }
 
-pub(super) fn not_a_file(found: Kind) -> Failure {
+fn not_a_file(found: Kind) -> Failure {
     let hint = match found {
         Kind::Symlink => "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'",
         Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",

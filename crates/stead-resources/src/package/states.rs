@@ -1,13 +1,13 @@
-//! States and answers.
+//! How states and answers show packages.
 
-use super::manager::{Install, Installed, Lists, Package, Plan, Presence, is_same};
-use crate::reply;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_host::provider::SetReply;
 
+use super::manager::{Install, Installed, Lists, Package, Plan, Presence, is_same};
 use super::system::System;
 use super::{Change, Properties, package};
+use crate::reply;
 
 impl Properties<'_> {
     pub(super) fn effect(&self, differing: &[&str]) -> Effect {
@@ -55,7 +55,7 @@ impl Properties<'_> {
         SetReply { effects, ..reply::set(after, &change.differing, words) }
     }
 
-    /// What is done, in words.
+    /// The steps of a change, in words.
     pub(super) fn intentions(&self, change: &Change) -> Vec<String> {
         let installs = change.plan.installs.iter().map(|new| match &new.former {
             None => format!("install {} {}", new.name, new.version),
@@ -97,7 +97,7 @@ impl Properties<'_> {
         state
     }
 
-    pub(super) fn named(&self, exist: bool) -> Object {
+    fn named(&self, exist: bool) -> Object {
         let mut state = Object::with_capacity(6);
         state.extend(self.name.map(|name| (Properties::NAME.to_owned(), Value::from(name.0))));
         if let Some(names) = &self.names {
@@ -109,7 +109,7 @@ impl Properties<'_> {
     }
 
     /// The version of the one package, as stated where that holds, or those of several.
-    pub(super) fn add_versions(&self, state: &mut Object, stated: Option<&str>, found: Vec<String>) {
+    fn add_versions(&self, state: &mut Object, stated: Option<&str>, found: Vec<String>) {
         let one = self.name.and(found.first().map(String::as_str));
         let version = stated.or(one).map(|version| (Properties::VERSION.to_owned(), Value::from(version)));
         state.extend(version);

@@ -1,16 +1,17 @@
-//! What is installed, and what could be.
+//! The packages of a system: the installed ones and, where a decision needs them, those in the package lists.
 
-use super::manager::{Available, Installed, PackageManager, is_same};
-use super::shown::Shown;
-use super::version::Requirement;
-use crate::input::impossible;
 use std::sync::Arc;
+
 use stead_core::call::Failure;
 use stead_host::provider::Context;
 
 use super::Properties;
+use super::manager::{Available, Installed, PackageManager, is_same};
+use super::shown::Shown;
+use super::version::Requirement;
+use crate::input::impossible;
 
-/// What is installed, and what could be as far as that is needed to decide.
+/// The packages that are installed, and those that could be as far as that is needed to decide.
 pub(super) struct System<'m> {
     pub(super) manager: &'m dyn PackageManager,
     pub(super) installed: Arc<Installed>,
@@ -37,7 +38,7 @@ impl<'m> System<'m> {
     }
 
     /// The latest version of a package is the one that a plan has shown, or the installed one if it has shown no other.
-    pub(super) fn with_shown(mut self, shown: &Shown<'_>) -> Self {
+    fn with_shown(mut self, shown: &Shown<'_>) -> Self {
         for package in &mut self.available {
             let installed = || self.installed.find(&package.name).map(|found| &*found.version);
             package.candidate = shown.version_of(&package.name).or_else(installed).map(str::to_owned);
@@ -52,11 +53,11 @@ impl<'m> System<'m> {
         Ok(Self { available, ..self })
     }
 
-    pub(super) fn available_of(&self, name: &str) -> Option<&Available> {
+    fn available_of(&self, name: &str) -> Option<&Available> {
         self.available.iter().find(|each| is_same(&each.name, name))
     }
 
-    pub(super) fn candidate(&self, name: &str) -> Option<&str> {
+    fn candidate(&self, name: &str) -> Option<&str> {
         self.available_of(name).and_then(|each| each.candidate.as_deref())
     }
 

@@ -13,6 +13,7 @@ use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
 use stead_system::fs::{SystemPath, SystemRoot};
+use stead_system::services::{Invocation, Job, Lasting, Systemd};
 
 use crate::declared::Declared as _;
 use crate::input::{PathText, exclusive, impossible, read, read_each};
@@ -25,7 +26,6 @@ mod steps;
 mod unit;
 
 pub(crate) use drop_ins::{StatedFile, overridden};
-use stead_system::services::{Invocation, Job, Lasting, Systemd};
 use steps::{Change, Step};
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
