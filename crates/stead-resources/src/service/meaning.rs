@@ -46,10 +46,13 @@ const TEXTS: [&str; 16] = [
     "UtmpIdentifier",
 ];
 
-/// A time; one to wait at most that is zero has no end.
+/// A time; one to wait at most that is zero has no end, but for two that systemd takes as they are.
 fn time(key: &str, text: &str) -> Option<u128> {
+    const TAKEN_AS_THEY_ARE: [&str; 2] = ["TimeoutAbortSec", "TimeoutCleanSec"];
+    let is_longest = ["Timeout", "JobTimeout", "JobRunningTimeout"].iter().any(|beginning| key.starts_with(beginning));
+    let has_no_end = is_longest && !TAKEN_AS_THEY_ARE.contains(&key);
     let found = if text == INFINITY { Some(u128::MAX) } else { sum(text, TIMES) };
-    found.map(|time| if time == 0 && key.starts_with("Timeout") { u128::MAX } else { time })
+    found.map(|time| if time == 0 && has_no_end { u128::MAX } else { time })
 }
 
 /// A number; behind a zero it is octal for some settings, which is not looked into.
@@ -326,6 +329,8 @@ mod tests {
             ("LimitNOFILE", "1024", "1024:1024"),
             ("LimitCPU", "60:120", "1min:2min"),
             ("TimeoutStopSec", "0", "infinity"),
+            ("JobTimeoutSec", "0", "infinity"),
+            ("JobRunningTimeoutSec", "infinity", "0s"),
             ("SocketMode", "600", "0600"),
         ];
         for (key, one, other) in same {
@@ -345,6 +350,8 @@ mod tests {
             ("TimerSlackNSec", "1", "1s"),
             ("LimitNOFILE", "010", "10"),
             ("RestartSec", "0", "infinity"),
+            ("TimeoutAbortSec", "0", "infinity"),
+            ("TimeoutCleanSec", "infinity", "0"),
             ("WatchdogSec", "1", "yes"),
             ("TimeoutSec", "1..5", "1.5"),
             ("MemoryMax", "99999999999999999999999999999999999999999E", "x"),
