@@ -1,6 +1,6 @@
 //! From text to a document that can be run, or to everything that is wrong with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stead_core::diag::{Diagnostic, any_error};
@@ -9,7 +9,7 @@ use stead_core::event::Mode;
 use stead_core::expr::codes::CODES as EXPRESSION;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, codes, resolve, suggest_types};
 use stead_core::parameters::Supplied;
-use stead_core::text::{Limits, Node, Source};
+use stead_core::text::{self, Limits, Node, Source, SourceId};
 use stead_host::vault::take_secrets;
 
 use crate::host::ENGINE_VERSION;
@@ -75,6 +75,31 @@ impl Session {
     }
 
     fn prepare_parsed(
+        &mut self,
+        document: Document,
+        findings: Vec<Diagnostic>,
+        supplied: Supplied,
+    ) -> Result<Prepared, Unusable> {
+        let mut outcome = self.prepare_unspared(document, findings, supplied);
+        let (Ok(Prepared { warnings: findings, .. }) | Err(Unusable { findings, .. })) = &mut outcome;
+        self.spare_repeated(findings);
+        outcome
+    }
+
+    /// Takes out the changes that would alter a value which an alias repeats elsewhere.
+    pub(crate) fn spare_repeated(&self, findings: &mut [Diagnostic]) {
+        let mut repeated = BTreeMap::new();
+        let repeated_in = |id: SourceId| {
+            let tree = self.sources.get(id).and_then(|source| text::read(id, &source.text, &Limits::default()).0);
+            tree.map(|tree| tree.repeated()).unwrap_or_default()
+        };
+        for finding in findings {
+            let Some(source) = finding.fix.as_ref().map(|fix| fix.span.source) else { continue };
+            finding.spare(repeated.entry(source).or_insert_with(|| repeated_in(source)));
+        }
+    }
+
+    fn prepare_unspared(
         &mut self,
         document: Document,
         mut findings: Vec<Diagnostic>,

@@ -80,6 +80,7 @@ impl Session {
         found.extend(references::check(&pass, &mut types).into_iter().filter(&mut is_new));
         let mut found = found.into_vec();
         keep_apart(&mut found, prepared);
+        self.spare_repeated(&mut found);
         found
     }
 

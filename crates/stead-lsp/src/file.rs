@@ -87,15 +87,13 @@ impl File {
         if let Some(tree) = tree {
             self.read = Some((self.text.clone(), tree));
         }
-        let findings: Vec<Diagnostic> = match session.prepare_read(self.uri.as_str(), &self.text, read, Object::new()) {
+        self.findings = match session.prepare_read(self.uri.as_str(), &self.text, read, Object::new()) {
             Ok(prepared) => {
                 let mismatches = session.check_properties(&prepared, Mode::PLAN);
                 prepared.warnings.into_iter().chain(mismatches).collect()
             }
             Err(unusable) => session.with_properties(unusable, Mode::PLAN).findings,
         };
-        let repeated = self.read.as_ref().map(|(_, tree)| tree.repeated()).unwrap_or_default();
-        self.findings = findings.into_iter().map(|finding| finding.without_changes_of(&repeated)).collect();
         self.findings.iter().map(|finding| self.shown(finding)).collect()
     }
 

@@ -217,14 +217,10 @@ impl Diagnostic {
     }
 
     /// Takes out the change where it would alter a value that an alias repeats elsewhere, given the places of such values.
-    #[must_use]
-    pub fn without_changes_of(self, repeated: &[Span]) -> Self {
-        let alters = |fix: &Fix| repeated.iter().any(|place| place.holds(fix.span));
-        if !self.fix.as_ref().is_some_and(alters) {
-            return self;
+    pub fn spare(&mut self, repeated: &[Span]) {
+        if self.fix.take_if(|fix| repeated.iter().any(|place| place.holds(fix.span))).is_some() {
+            self.help = Some("an alias repeats the value: write it out where it is to be another".to_owned());
         }
-        let help = "an alias repeats the value: write it out where it is to be another";
-        Self { fix: None, help: Some(help.to_owned()), ..self }
     }
 
     /// Takes out words of the line that the finding is about: a message that has one gives way to the title of the code.

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, Fix, Severity, counted};
 use stead_core::event::Mode;
 use stead_core::graph::Values;
-use stead_core::text::{Limits, SourceId, Sources, read};
+use stead_core::text::{Source, Sources};
 use stead_engine::{Session, json as forms};
 
 use super::files;
@@ -49,8 +49,7 @@ pub(crate) fn lint(mut request: LintRequest, env: &ProcessEnv) -> Exit {
 
 fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
     let document = &request.document;
-    let (session, mut findings, instances) = match load(document, session_for(document, env), Values::Open, Mode::PLAN)
-    {
+    let (session, findings, instances) = match load(document, session_for(document, env), Values::Open, Mode::PLAN) {
         Err(Refusal::Findings(findings, session)) => (*session, findings, None),
         Err(refusal) => return Err(refusal.report(request.form.output())),
         Ok((session, prepared)) => {
@@ -64,11 +63,7 @@ fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
     if session.cancel().is_cancelled() {
         return Err(interrupt::exit(session.cancel(), Exit::Unusable));
     }
-    findings = distinct(&findings);
-    let repeated = session.sources.get(SourceId(0)).map(|source| read(SourceId(0), &source.text, &Limits::default()));
-    let repeated = repeated.and_then(|(tree, _)| tree).map(|tree| tree.repeated()).unwrap_or_default();
-    findings = findings.into_iter().map(|finding| finding.without_changes_of(&repeated)).collect();
-    Ok(Found { session, findings, instances })
+    Ok(Found { findings: distinct(&findings), session, instances })
 }
 
 /// Corrects the document in its file, and looks at it again.
@@ -81,7 +76,7 @@ fn fix(request: &mut LintRequest, mut found: Found, env: &ProcessEnv) -> Result<
     let (mark, first) = without_mark(&written);
     let (mut text, mut corrected) = (first.to_owned(), 0);
     for _ in 0..MOST_ROUNDS {
-        let (new, count) = applied(&text, &found.findings);
+        let (new, count) = applied(&text, &path, &found);
         if count == 0 {
             break;
         }
@@ -100,10 +95,14 @@ fn fix(request: &mut LintRequest, mut found: Found, env: &ProcessEnv) -> Result<
 
 /// Returns what is written in the file of the document, if that was read.
 fn document_text(path: &Path, session: &Session) -> Option<String> {
-    let read = session.sources.get(SourceId(0))?;
     let written = std::fs::read_to_string(path).ok()?;
-    let is_same = without_mark(&written).1 == read.text.as_str() && read.name == path.display().to_string();
-    is_same.then_some(written)
+    let text = without_mark(&written).1;
+    session.sources.iter().any(|(_, source)| is_document(source, path, text)).then_some(written)
+}
+
+/// True for the document among what was read: parameters are read before it.
+fn is_document(source: &Source, path: &Path, text: &str) -> bool {
+    source.text.as_str() == text && source.name == path.display().to_string()
 }
 
 /// A byte order mark, and the text behind it.
@@ -112,9 +111,10 @@ fn without_mark(text: &str) -> (&str, &str) {
 }
 
 /// A text with all corrections that are about it and do not overlap, and how many those are.
-fn applied(text: &str, findings: &[Diagnostic]) -> (String, usize) {
-    let mut fixes: Vec<&Fix> = findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
-    fixes.retain(|fix| fix.span.source == SourceId(0));
+fn applied(text: &str, path: &Path, found: &Found) -> (String, usize) {
+    let mut fixes: Vec<&Fix> = found.findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
+    let sources = &found.session.sources;
+    fixes.retain(|fix| sources.get(fix.span.source).is_some_and(|source| is_document(source, path, text)));
     fixes.sort_by_key(|fix| fix.span);
     let (mut corrected, mut end, mut count) = (String::with_capacity(text.len()), 0, 0);
     for fix in fixes {
