@@ -203,14 +203,16 @@ fn scripts_with_secrets_share_their_process_with_no_other_scripts() {
         ("jSecret", format!("Disk/Disk, properties: {{GetScript: '{who}  ', Login: \"[parameters('login')]\"}}")),
         ("kSecret", "One/One, properties: {Name: k, Login: \"[parameters('login')]\"}".to_owned()),
         ("l", built_in(&format!("'{table}  '"))),
+        // It differs from another one by the value of the secret alone.
+        ("mSecret", transitional(&secret(who).replace("'token'", "'other'"))),
     ];
     let instance = |(name, resource): &(&str, String)| format!("- {{name: {name}, type: {resource}}}\n");
     let document = format!(
-        "parameters: {{token: {{type: secureString}}, login: {{type: secureObject}}}}\nresources:\n{}",
+        "parameters: {{token: {{type: secureString}}, other: {{type: secureString}}, login: {{type: secureObject}}}}\nresources:\n{}",
         resources.iter().map(instance).collect::<String>()
     );
     place.write("scripts.yaml", &document);
-    let values = r#"{"parameters": {"token": "hunter2canary", "login": {"username": "u", "password": "p"}}}"#;
+    let values = r#"{"parameters": {"token": "hunter2canary", "other": "hunter3canary", "login": {"username": "u", "password": "p"}}}"#;
     let arguments =
         ["dsc", "config", "--parameters", values, "get", "-f", "scripts.yaml", "-o", "json", "--width", "1"];
     let output = place.command(&arguments).output().unwrap();
