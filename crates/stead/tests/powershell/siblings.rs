@@ -197,14 +197,14 @@ fn scripts_with_secrets_share_their_process_with_no_other_scripts() {
         ("dSecret", built_in(&secret(&format!("{table} ")))),
         ("e", transitional(&format!("'{who}'"))),
         ("fSecret", transitional(&secret(who))),
+        // It differs from the one before by the value of the secret alone.
+        ("fOtherSecret", transitional(&secret(who).replace("'token'", "'other'"))),
         ("gSecret", transitional(&secret(&format!("{who} ")))),
         ("h", format!("Disk/Disk, properties: {{GetScript: '{who}'}}")),
         ("iSecret", format!("Disk/Disk, properties: {{GetScript: '{who} ', Login: \"[parameters('login')]\"}}")),
         ("jSecret", format!("Disk/Disk, properties: {{GetScript: '{who}  ', Login: \"[parameters('login')]\"}}")),
         ("kSecret", "One/One, properties: {Name: k, Login: \"[parameters('login')]\"}".to_owned()),
         ("l", built_in(&format!("'{table}  '"))),
-        // It differs from another one by the value of the secret alone.
-        ("mSecret", transitional(&secret(who).replace("'token'", "'other'"))),
     ];
     let instance = |(name, resource): &(&str, String)| format!("- {{name: {name}, type: {resource}}}\n");
     let document = format!(
