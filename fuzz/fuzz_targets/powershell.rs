@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use stead_powershell::class::{File, Modules, declared};
-use stead_powershell::manifest::{self, Context};
+use stead_powershell_reader::class::{File, Modules, declared};
+use stead_powershell_reader::manifest::{self, Context};
 use stead_powershell::mof;
-use stead_powershell::text::Text;
+use stead_powershell_reader::text::Text;
 
 struct Nothing;
 

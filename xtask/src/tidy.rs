@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "stead-system",
     "stead-host",
     "stead-resources",
+    "stead-powershell-reader",
     "stead-powershell",
     "stead-engine",
     "stead-agent",

@@ -1,70 +1,14 @@
-//! Caches: files that may be deleted at any time, and what tells that they still hold.
+//! Caches: files that may be deleted at any time.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
-
 use stead_system::fs::{OpenError, Status, TrustedDirectory, User, read_exact_at};
-
-/// Identity and times of a file or directory.
-///
-/// Two equal stamps mean unchanged content if the first was [`settled`](Self::settled) when it was taken: every change
-/// sets `ctime`, which programs cannot set back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(into = "Numbers", from = "Numbers")]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-/// A stamp as it is stored: an index holds thousands.
-type Numbers = (u64, u64, u64, (i64, i64), (i64, i64));
-
-impl From<Stamp> for Numbers {
-    fn from(stamp: Stamp) -> Self {
-        (stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed)
-    }
-}
-
-impl From<Numbers> for Stamp {
-    fn from((device, inode, size, modified, changed): Numbers) -> Self {
-        Self { device, inode, size, modified, changed }
-    }
-}
-
-/// How old a change must be for the next one to show in the time stamps: file systems keep them in steps of up to
-/// two seconds.
-const STEP: Duration = Duration::from_secs(2);
-
-impl Stamp {
-    /// The stamp of what the system says about a file.
-    pub fn of(metadata: &Metadata) -> Self {
-        let Status { size, identity, .. } = Status::from(metadata);
-        let ((device, inode), (modified, changed)) = (identity.inode(), identity.times());
-        Self { device, inode, size, modified, changed }
-    }
-
-    /// Returns the numbers that no other directory has, whatever its content.
-    pub fn identity(&self) -> (u64, u64) {
-        (self.device, self.inode)
-    }
-
-    /// Returns whether a change after `now` cannot leave the times as they are. `now` must be taken before the stamp.
-    pub fn settled(&self, now: SystemTime) -> bool {
-        let limit = now.checked_sub(STEP).and_then(|limit| limit.duration_since(SystemTime::UNIX_EPOCH).ok());
-        let limit = limit.map(|limit| (i64::try_from(limit.as_secs()).unwrap_or(0), i64::from(limit.subsec_nanos())));
-        limit.is_some_and(|limit| self.modified < limit && self.changed < limit)
-    }
-}
 
 /// A file of a cache directory: private, written all or nothing, and checked by its digest.
 ///

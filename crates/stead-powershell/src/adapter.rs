@@ -16,23 +16,23 @@ use stead_core::manifest::{
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::provider::Provider;
+use stead_powershell_reader::class::File;
+use stead_powershell_reader::finding::Finding;
+use stead_powershell_reader::manifest::same;
+use stead_powershell_reader::module::{Disk, Files as _, FoundModule, Module, Modules};
+use stead_powershell_reader::resource::{DefinitionKind, Resource};
+use stead_powershell_reader::schema::secrets_schema;
+use stead_powershell_reader::types::Property;
 use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 use stead_system::process::Environment;
 
-use crate::class::File;
 use crate::counterparts;
 use crate::expansion::{self, Installed};
-use crate::finding::Finding;
 use crate::index::{Index, Inventory};
 use crate::loaded::Loaded;
-use crate::manifest::same;
-use crate::module::{Disk, Files as _, FoundModule, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{DefinitionKind, Resource};
-use crate::schema::secrets_schema;
 use crate::shared_types;
 use crate::transitional::Scripts;
-use crate::types::Property;
 use crate::worker::{Origin, Pool, Settings, StatedScripts};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.

@@ -13,11 +13,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use stead_host::cache::{CacheFile, Part, Parted, Stamp, Unusable};
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
-
-use crate::manifest::same;
-use crate::module::{Environment, Files, FoundModule, Module, Modules, Names, Stamped, find};
+use stead_host::cache::{CacheFile, Part, Parted, Unusable};
+use stead_powershell_reader::manifest::same;
+use stead_powershell_reader::module::{Environment, Files, FoundModule, Module, Modules, Names, Stamped, find};
+use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, User};
 
 /// The index in a cache directory.
 #[derive(Debug)]
@@ -93,7 +92,7 @@ type Reading = (Dependencies, Option<Arc<Module>>);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Dependencies {
     /// Directories and files, in order; nothing for what was not there.
-    paths: Vec<(PathBuf, Option<Stamp>)>,
+    paths: Vec<(PathBuf, Option<Identity>)>,
     /// Variables of the environment.
     variables: BTreeMap<String, Option<String>>,
 }
@@ -110,8 +109,8 @@ impl Dependencies {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
+fn stamp(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|metadata| Identity::of(&metadata))
 }
 
 impl Index<'_> {
@@ -276,7 +275,7 @@ impl KeptModule {
 struct Recorder<'a> {
     files: &'a dyn Files,
     known: &'a Lists,
-    paths: RefCell<BTreeMap<OsString, Option<Stamp>>>,
+    paths: RefCell<BTreeMap<OsString, Option<Identity>>>,
     lists: RefCell<Lists>,
 }
 
@@ -286,7 +285,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Notes the stamp that was there first: what changes meanwhile has another one next time.
-    fn note(&self, path: &Path, stamp: Option<Stamp>) {
+    fn note(&self, path: &Path, stamp: Option<Identity>) {
         let mut paths = self.paths.borrow_mut();
         if !paths.contains_key(path.as_os_str()) {
             paths.insert(path.as_os_str().to_owned(), stamp);

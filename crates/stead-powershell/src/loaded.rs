@@ -6,14 +6,12 @@ use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stead_host::cache::Stamp;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, judge};
+use stead_powershell_reader::class::File;
+use stead_powershell_reader::manifest::{self, Context, Value};
+use stead_powershell_reader::script::UsingKind;
+use stead_powershell_reader::text::Text;
+use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, TrustedFile, judge};
 use stead_system::process::Environment;
-
-use crate::class::File;
-use crate::manifest::{self, Context, Value};
-use crate::script::UsingKind;
-use crate::text::Text;
 
 /// The members of a manifest that name what is loaded with the module.
 const MEMBERS: [&str; 8] = [
@@ -267,7 +265,7 @@ fn stamp_below(
     seen: &mut BTreeSet<(u64, u64)>,
     hasher: &mut DefaultHasher,
 ) -> Result<(), OpenError> {
-    if !seen.insert(Stamp::of(directory.metadata()).identity()) {
+    if !seen.insert(Identity::of(directory.metadata()).inode()) {
         return Ok(());
     }
     let names = match directory.names() {
@@ -290,7 +288,7 @@ fn stamp_below(
 
 fn stamp_file(file: Result<TrustedFile, OpenError>, hasher: &mut DefaultHasher) -> Result<(), OpenError> {
     match file {
-        Ok(opened) => Stamp::of(opened.metadata()).hash(hasher),
+        Ok(opened) => Identity::of(opened.metadata()).hash(hasher),
         Err(error) if error.is_not_found() => "-".hash(hasher),
         Err(error) => return Err(error),
     }

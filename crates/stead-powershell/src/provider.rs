@@ -10,12 +10,12 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind, Restart};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_powershell_reader::resource::{DefinitionKind, Resource};
+use stead_powershell_reader::schema::json_schema;
+use stead_powershell_reader::types::Type;
 use stead_system::fs::OpenError;
 
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
-use crate::resource::{DefinitionKind, Resource};
-use crate::schema::json_schema;
-use crate::types::Type;
 use crate::worker::{
     Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, StatedScripts, Stream,
 };

@@ -6,11 +6,9 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use stead_host::cache::Stamp;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
-
-use crate::manifest::same;
-use crate::text::Text;
+use stead_powershell_reader::manifest::same;
+use stead_powershell_reader::text::Text;
+use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, TrustedFile};
 
 /// As much of a file is looked at.
 const LARGEST: u64 = 4 << 20;
@@ -26,7 +24,7 @@ pub(crate) fn are_in(folder: &Path, own: Option<&Path>, files: &BTreeSet<PathBuf
 }
 
 fn are_below(folder: &TrustedDirectory, own: Option<&Path>, seen: &mut BTreeSet<(u64, u64)>) -> bool {
-    if !seen.insert(Stamp::of(folder.metadata()).identity()) {
+    if !seen.insert(Identity::of(folder.metadata()).inode()) {
         return false;
     }
     let is_of_resources =

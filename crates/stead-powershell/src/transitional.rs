@@ -9,10 +9,10 @@ use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
+use stead_powershell_reader::resource::Resource;
+use stead_powershell_reader::types::{Property, Type};
 
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::Resource;
-use crate::types::{Property, Type};
 use crate::worker::Pool;
 
 /// Its type.

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
-use stead_powershell::resource::DefinitionKind;
-use stead_powershell::types::{Property, Rule};
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
+use stead_powershell_reader::resource::DefinitionKind;
+use stead_powershell_reader::types::{Property, Rule};
 use stead_system::Cancel;
 use stead_system::process::Environment;
 use stead_testkit::{Case, Computed, Suite};

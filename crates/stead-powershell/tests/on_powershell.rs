@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_powershell::convert::Wire;
-use stead_powershell::resource::DefinitionKind;
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, PowerShellError, Record, Records, Reply, Settings,
     Stream,
 };
+use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::Environment;
 

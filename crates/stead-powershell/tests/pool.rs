@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_powershell::convert::Wire;
-use stead_powershell::resource::DefinitionKind;
 use stead_powershell::worker::{Call, Deadline, Failed, Limits, Method, Module, Pool, Records, Settings};
+use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::Environment;
 use tempfile::TempDir;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use stead_powershell::class::File;
-use stead_powershell::manifest::{self, Context, Value};
-use stead_powershell::module::{Disk, Modules};
-use stead_powershell::script::{Function, Parameter, Scope};
+use stead_powershell_reader::class::File;
+use stead_powershell_reader::manifest::{self, Context, Value};
+use stead_powershell_reader::module::{Disk, Modules};
+use stead_powershell_reader::script::{Function, Parameter, Scope};
 use stead_system::fs::Trust;
 
 const EXPORTED: [&str; 2] = ["Get-DscResource", "Invoke-DscResource"];

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
-use stead_powershell::resource::DefinitionKind;
-use stead_powershell::types::Rule;
-use stead_powershell::types::Type;
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Records, Settings};
+use stead_powershell_reader::resource::DefinitionKind;
+use stead_powershell_reader::types::Rule;
+use stead_powershell_reader::types::Type;
 use stead_system::Cancel;
 use stead_system::process::Environment;
 

@@ -27,12 +27,12 @@ use stead_core::call::{Execution, FailureKind, restarts};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
-use stead_powershell::resource::{DefinitionKind, Methods, Resource};
-use stead_powershell::text::LineColumn;
-use stead_powershell::types::Property;
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Records, Reply, Settings, Stream,
 };
+use stead_powershell_reader::resource::{DefinitionKind, Methods, Resource};
+use stead_powershell_reader::text::LineColumn;
+use stead_powershell_reader::types::Property;
 use stead_system::Cancel;
 use stead_system::process::{Environment, Exit};
 

@@ -11,8 +11,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::cache::{CacheFile, Stamp, Unusable};
-use stead_system::fs::User;
+use crate::cache::{CacheFile, Unusable};
+use stead_system::fs::{Identity, User};
 
 /// Directories by path.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct Index {
 /// A directory and the manifests in it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Directory {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: Identity,
     /// By name.
     pub(super) files: BTreeMap<String, Entry>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Entry {
 /// A file that was read without a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Content {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: Identity,
     pub(super) json: Json,
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn sample(directory: &Path) -> Index {
-        let stamp = Stamp::of(&fs::metadata(directory).unwrap());
+        let stamp = Identity::of(&fs::metadata(directory).unwrap());
         let content = Some(Content { stamp, json: serde_json::json!({"type": "A/B"}) });
         let files = BTreeMap::from([("a.dsc.resource.json".to_owned(), Entry { content })]);
         Index { directories: BTreeMap::from([("/usr/bin".to_owned(), Directory { stamp, files })]) }

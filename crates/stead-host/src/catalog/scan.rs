@@ -14,8 +14,7 @@ use stead_core::text::{Limits, Source, SourceId, read};
 
 use super::index::{Content, Directory, Entry, Index};
 use super::{Problem, Reason, Search};
-use crate::cache::Stamp;
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
+use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, TrustedFile, User};
 
 /// The manifests that were found, in the order of the search and of names.
 #[derive(Debug, Default)]
@@ -106,7 +105,7 @@ impl Scanner<'_> {
             Err(OpenError::Untrusted(untrusted)) => {
                 // Only what it would have been searched for makes it a problem: others have reason to be as they are.
                 TrustedDirectory::open(path, Trust::Everyone).and_then(|directory| {
-                    if seen.insert(Stamp::of(directory.metadata()).identity()) && !list(&directory)?.is_empty() {
+                    if seen.insert(Identity::of(directory.metadata()).inode()) && !list(&directory)?.is_empty() {
                         self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
                     }
                     Ok(())
@@ -139,8 +138,8 @@ impl Scanner<'_> {
         directory: &TrustedDirectory,
         seen: &mut BTreeSet<(u64, u64)>,
     ) -> Result<(), OpenError> {
-        let stamp = Stamp::of(directory.metadata());
-        if !seen.insert(stamp.identity()) {
+        let stamp = Identity::of(directory.metadata());
+        if !seen.insert(stamp.inode()) {
             return Ok(());
         }
         let older = path.to_str().and_then(|path| self.older.directories.get(path));
@@ -165,7 +164,7 @@ impl Scanner<'_> {
         let form = Form::of(name)?;
         let manifest = path.join(name);
         let read = directory.file(OsStr::new(name)).map_err(Reason::from).and_then(|file| {
-            let stamp = Stamp::of(file.metadata());
+            let stamp = Identity::of(file.metadata());
             if let Some(kept) = self.kept(path, name, stamp)
                 && self.scan.note_kept(&manifest, form, &kept.json)
             {
@@ -182,7 +181,7 @@ impl Scanner<'_> {
     }
 
     /// Returns the content of a file in the index, if that is what the file holds.
-    fn kept(&self, directory: &Path, name: &str, stamp: Stamp) -> Option<Content> {
+    fn kept(&self, directory: &Path, name: &str, stamp: Identity) -> Option<Content> {
         let entry = self.older.directories.get(directory.to_str()?)?.files.get(name)?;
         entry.content.as_ref().filter(|content| content.stamp == stamp).cloned()
     }

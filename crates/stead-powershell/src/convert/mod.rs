@@ -11,13 +11,12 @@ mod rule;
 mod wire;
 
 use stead_core::schema::is_key_of_instances;
+use stead_powershell_reader::types::{Class, Enumeration, Property, Type};
 
 pub use json::{Json, JsonError};
 pub use refusal::{Mismatch, Path, Refusal};
 pub(crate) use wire::Members;
 pub use wire::Wire;
-
-use crate::types::{Class, Enumeration, Property, Type};
 
 /// Returns whether two names of properties or members are the same.
 fn same_name(one: &str, other: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Values held against the rules of their properties.
 
+use stead_powershell_reader::types::Rule;
+
 use super::{Mismatch, Path, Refusal, Wire, same_name};
-use crate::types::Rule;
 
 /// Holds a rule against a value. Patterns are those of .NET: PowerShell holds against them itself when it assigns.
 pub(super) fn check(rule: &Rule, wire: &Wire, place: Path<'_>) -> Result<(), Refusal> {

@@ -7,13 +7,13 @@ use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
+use stead_powershell_reader::resource::Resource;
+use stead_powershell_reader::schema::json_schema;
+use stead_powershell_reader::types::Type;
+use stead_powershell_reader::types::{Property, Rule};
 use stead_resources::{directory, file};
 
 use super::{StatedProperties, property, stated};
-use crate::resource::Resource;
-use crate::schema::json_schema;
-use crate::types::Type;
-use crate::types::{Property, Rule};
 
 /// The properties as the MOF schema has them.
 pub(super) fn properties() -> Vec<Property> {

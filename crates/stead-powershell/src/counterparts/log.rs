@@ -7,10 +7,10 @@ use stead_core::call::{Execution, Failure};
 use stead_core::claims::Claims;
 use stead_core::value::Value;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_powershell_reader::resource::Resource;
+use stead_powershell_reader::schema::json_schema;
 
 use super::stated;
-use crate::resource::Resource;
-use crate::schema::json_schema;
 
 /// Writes the message whenever its instance is tested. It is always in desired state, so that a machine with it converges.
 pub(super) struct Counterpart(Arc<Resource>);

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use stead_core::call::{Failure, FailureKind};
 use stead_host::provider::{Plain, Provider};
+use stead_powershell_reader::manifest::same;
+use stead_powershell_reader::module::{Exports, Manifest, Module, Version};
+use stead_powershell_reader::resource::{Methods, Resource};
+use stead_powershell_reader::types::Type;
+use stead_powershell_reader::types::{Property, Rule};
 
 use crate::convert::{self, Json, Purpose};
-use crate::manifest::same;
-use crate::module::{Exports, Manifest, Module, Version};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Methods, Resource};
-use crate::types::Type;
-use crate::types::{Property, Rule};
 use crate::worker::Pool;
 
 /// The module that Windows PowerShell has them in.

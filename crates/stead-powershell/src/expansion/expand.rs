@@ -15,15 +15,13 @@ use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::{ResourceId, TypeName};
 use stead_core::text::{Entry as Member, Kind, SourceId, Sources, Span, Spanned};
 use stead_core::value::{DataType, Number, Object, Value as Stated};
+use stead_powershell_reader::class::File;
+use stead_powershell_reader::composite::{Declaration, Statement, StatementKind, statements};
+use stead_powershell_reader::manifest::{Context, Entry, Expression, Fault, Value, evaluate, same, truth};
+use stead_powershell_reader::resource::Resource;
 
-use super::body::{self, Declaration, Statement, StatementKind};
 use super::parameters::{Bound, Unbound};
-use crate::class::File;
 use crate::convert::Refusal;
-use crate::manifest::evaluate::{evaluate, truth};
-use crate::manifest::expression::{Entry, Expression};
-use crate::manifest::{Context, Fault, Value, same};
-use crate::resource::Resource;
 
 /// A resource that a configuration can name by a keyword.
 pub(crate) struct Target {
@@ -89,7 +87,7 @@ pub(crate) fn expand(
     let text = file.text.as_str().get(configuration.body.clone()).unwrap_or_default();
     let start = configuration.body.start;
     let shifted = |fault: Fault| Fault { offset: fault.offset + start, ..fault };
-    let statements = body::parse(text).map_err(|fault| at(shifted(fault)))?;
+    let statements = statements(text).map_err(|fault| at(shifted(fault)))?;
     let folder = file.path.parent().unwrap_or(Path::new("/"));
     let bound = Bound::new(resource, configuration, stated, folder).map_err(|unbound| match unbound {
         Unbound::Stated(refusals) => refusals.iter().map(refused).collect(),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
 use stead_core::manifest::Version;
+use stead_powershell_reader::manifest::same;
+use stead_powershell_reader::module::Module;
+use stead_powershell_reader::resource::Resource;
 
 use super::expand::{Import, Keywords, Target};
 use crate::counterparts;
-use crate::manifest::same;
-use crate::module::Module;
-use crate::resource::Resource;
 
 /// The installed modules: the resources that they export.
 pub(crate) struct Installed<'a> {
@@ -25,7 +25,7 @@ impl Installed<'_> {
     fn fitting(&self, import: &Import) -> impl Iterator<Item = &(&Arc<Module>, &Resource)> {
         let of_module = |module: &Module| import.module.as_ref().is_none_or(|name| same(name, &module.name));
         let of_version = move |module: &Module| {
-            let parsed = import.version.as_deref().map(crate::module::Version::parse);
+            let parsed = import.version.as_deref().map(stead_powershell_reader::module::Version::parse);
             parsed.is_none_or(|version| version.as_ref() == Some(&module.version))
         };
         self.resources.iter().filter(move |(module, resource)| {

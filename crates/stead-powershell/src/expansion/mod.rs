@@ -1,6 +1,5 @@
 //! The instances that an instance of a composite resource consists of.
 
-mod body;
 mod expand;
 mod keywords;
 mod parameters;

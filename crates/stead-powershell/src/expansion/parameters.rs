@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use stead_core::value::{Object, Value as Stated};
+use stead_powershell_reader::composite;
+use stead_powershell_reader::manifest::{Context, Evaluate, Fault, Value, evaluate, same};
+use stead_powershell_reader::resource::Resource;
+use stead_powershell_reader::script::Function;
+use stead_powershell_reader::types::Property;
+use stead_powershell_reader::types::Type;
 
 use crate::convert::{self, Json, Purpose, Refusal, Wire};
-use crate::manifest::evaluate::{Evaluate, evaluate};
-use crate::manifest::expression::{Dialect, Parser};
-use crate::manifest::{Context, Fault, Value, same};
-use crate::resource::Resource;
-use crate::script::Function;
-use crate::types::Property;
-use crate::types::Type;
 
 /// The variables at the start of a configuration.
 pub(super) struct Bound<'a> {
@@ -94,7 +93,7 @@ impl<'a> Bound<'a> {
     fn default(&self, property: &Property, text: Option<&str>, folder: &str) -> Evaluate<Value> {
         let Some(text) = text else { return coerce(&property.ty, Value::Null) };
         let wrong = |why: String| format!("the default of '${}' is not evaluated: {why}", property.name);
-        let parsed = Parser::parse(text, Dialect::Configuration, 0, Parser::statement);
+        let parsed = composite::expression(text);
         let parsed = parsed.map_err(|fault| wrong(fault.message))?;
         let context = Context { folder, environment: &|_| None, variables: Some(&self.variables) };
         let value = evaluate(&parsed, &context).and_then(|value| coerce(&property.ty, value));

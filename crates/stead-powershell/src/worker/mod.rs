@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
+use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Session};
 use stead_system::scratch::Scratch;
@@ -24,7 +25,6 @@ pub use protocol::{Hello, Method, PowerShellError, Records, Stream};
 pub use start::StartError;
 
 use crate::convert::Wire;
-use crate::resource::DefinitionKind;
 use outcome::{Collector, Progress};
 use printed::Printed;
 use protocol::{Line, Message, Properties, Request};

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use stead_powershell_reader::resource::DefinitionKind;
+
 use crate::convert::{Members, Wire};
-use crate::resource::DefinitionKind;
 
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;

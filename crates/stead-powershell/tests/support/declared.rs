@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use stead_powershell::types::{Class, Enumeration, Type};
-use stead_powershell::types::{Property, Rule};
+use stead_powershell_reader::types::{Class, Enumeration, Type};
+use stead_powershell_reader::types::{Property, Rule};
 
 /// A property `P` of a type.
 pub(crate) fn property(ty: &str, rules: Vec<Rule>) -> Property {

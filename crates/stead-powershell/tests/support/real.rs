@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_powershell::convert::Wire;
-use stead_powershell::resource::DefinitionKind;
 use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
+use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::Environment;
 

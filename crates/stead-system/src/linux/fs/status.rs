@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
+use serde::{Deserialize, Serialize};
 
 use crate::kind::Kind;
 
@@ -40,7 +41,11 @@ pub struct Status {
 }
 
 /// Tells one content of one file from every other, as far as the clock of the file system can.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+///
+/// Two equal ones mean unchanged content if the first was [`settled`](Self::settled) when it was taken: every change sets the
+/// time of the last change, which programs cannot set back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "Numbers", from = "Numbers")]
 pub struct Identity {
     device: u64,
     inode: u64,
@@ -49,7 +54,37 @@ pub struct Identity {
     changed: (i64, i64),
 }
 
+/// An identity as it is stored: an index holds thousands.
+type Numbers = (u64, u64, u64, (i64, i64), (i64, i64));
+
+impl From<Identity> for Numbers {
+    fn from(identity: Identity) -> Self {
+        (identity.device, identity.inode, identity.size, identity.modified, identity.changed)
+    }
+}
+
+impl From<Numbers> for Identity {
+    fn from((device, inode, size, modified, changed): Numbers) -> Self {
+        Self { device, inode, size, modified, changed }
+    }
+}
+
+/// How old a change must be for the next one to show in the times: file systems keep them in steps of up to two seconds.
+const STEP: Duration = Duration::from_secs(2);
+
 impl Identity {
+    /// The identity of what the system describes so.
+    pub fn of(metadata: &Metadata) -> Self {
+        Status::from(metadata).identity
+    }
+
+    /// Returns whether a change after `now` cannot leave the times as they are. `now` must be taken before the identity.
+    pub fn settled(&self, now: SystemTime) -> bool {
+        let limit = now.checked_sub(STEP).and_then(|limit| limit.duration_since(UNIX_EPOCH).ok());
+        let limit = limit.map(|limit| (i64::try_from(limit.as_secs()).unwrap_or(0), i64::from(limit.subsec_nanos())));
+        limit.is_some_and(|limit| self.modified < limit && self.changed < limit)
+    }
+
     /// Device and inode.
     pub fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)
