@@ -41,7 +41,7 @@ pub enum Purpose {
 /// # Examples
 /// ```
 /// use stead_powershell::convert::{Json, Mismatch, Purpose, Wire, properties};
-/// use stead_powershell::types::{Property, Type};
+/// use stead_powershell_reader::types::{Property, Type};
 ///
 /// let property = |name: &str, ty| Property { key: name == "Name", ..Property::new(name, ty) };
 /// let declared = [property("Name", Type::String), property("Port", Type::Integer { bits: 16, signed: false })];
