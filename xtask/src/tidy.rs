@@ -15,6 +15,7 @@ use crate::roof;
 const LAYERS: &[&str] = &[
     "stead-declare",
     "stead-core",
+    "stead-sls",
     "stead-system",
     "stead-host",
     "stead-resources",

@@ -31,7 +31,6 @@ pub mod planner;
 pub mod report;
 pub mod run;
 pub mod schema;
-pub mod sls;
 pub mod source;
 pub mod statements;
 pub mod template;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use stead_core::sls::{self, Conversion, Layout, Sls};
 use stead_core::text::{Source, Sources};
 use stead_core::value::Value;
+use stead_sls::{Conversion, Layout, Sls};
 
 use crate::exit::Exit;
 use crate::input;
@@ -22,7 +22,7 @@ pub(crate) fn convert(paths: &[PathBuf], format: OutputFormat) -> Exit {
         return Exit::Unusable;
     }
     let (document, findings) = loop {
-        match sls::convert(&files.loaded, &files.sources) {
+        match stead_sls::convert(&files.loaded, &files.sources) {
             Conversion::Done { document, findings } => break (document, findings),
             Conversion::Needs(references) => references.into_iter().for_each(|reference| files.included(reference)),
         }

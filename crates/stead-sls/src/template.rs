@@ -1,9 +1,9 @@
 //! Jinja in an SLS file: parameters are replaced by marks, everything else is refused.
 
 use super::codes;
-use crate::diag::Diagnostic;
-use crate::text::{Entry, Kind, Node, SourceId, Span};
-use crate::value::Value;
+use stead_core::diag::Diagnostic;
+use stead_core::text::{Entry, Kind, Node, SourceId, Span};
+use stead_core::value::Value;
 
 /// Marks a parameter in text: between them stands its place in the list of uses.
 const MARK: (char, char) = ('\u{e000}', '\u{e001}');

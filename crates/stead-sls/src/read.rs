@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::keyword::{Keyword, keyword};
 use super::template::{self, Use};
 use super::{Layout, Sls, codes, glob};
-use crate::diag::{Diagnostic, any_error, nearest};
-use crate::id::TypeName;
-use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, Spanned};
+use stead_core::diag::{Diagnostic, any_error, nearest};
+use stead_core::id::TypeName;
+use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, Spanned};
 
 /// How states are written.
 const FUNCTION: &str = "write 'id: module.function', or below the id 'module.function:' and a list of arguments";

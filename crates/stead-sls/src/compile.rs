@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::keyword::{Keyword, Requisite, keyword};
 use super::read::{Declaration, Read};
 use super::{codes, glob, template};
-use crate::diag::{Diagnostic, nearest};
-use crate::graph::{self, Cycle, sort};
-use crate::id::{ResourceId, TypeName};
-use crate::text::{Entry, Kind, Node, Span};
+use stead_core::diag::{Diagnostic, nearest};
+use stead_core::graph::{self, Cycle, sort};
+use stead_core::id::{ResourceId, TypeName};
+use stead_core::text::{Entry, Kind, Node, Span};
 
 /// All states, in the order in which Idem would call them one at a time.
 #[derive(Default)]
@@ -100,7 +100,7 @@ const LAST: i64 = 1 << 40;
 const UNORDERED: i64 = 100_000;
 
 impl<'a> Compiled<'a> {
-    fn error(&mut self, code: crate::diag::Code, span: Span, message: String, help: &str) {
+    fn error(&mut self, code: stead_core::diag::Code, span: Span, message: String, help: &str) {
         self.findings.push(Diagnostic::error(code, span, message).with_help(help));
     }
 

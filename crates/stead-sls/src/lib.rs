@@ -8,7 +8,7 @@
 //! `_exist: false`, and any other function is the property `fun`. Requisites become `dependsOn` and directives. Nothing is
 //! looked at but the texts, and Jinja is not evaluated. What has no counterpart is a finding with its place.
 
-pub use crate::diag::codes::sls as codes;
+pub use stead_core::diag::codes::sls as codes;
 mod binding;
 mod compile;
 mod glob;
@@ -20,10 +20,10 @@ mod write;
 
 use std::collections::BTreeSet;
 
-use crate::diag::{Diagnostic, any_error};
-use crate::text::{SourceId, Sources};
-use crate::value::{Object, Value};
 use read::FileView;
+use stead_core::diag::{Diagnostic, any_error};
+use stead_core::text::{SourceId, Sources};
+use stead_core::value::{Object, Value};
 
 /// An SLS file.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl Converted {
 /// # Examples
 /// ```
 /// use serde_json::json;
-/// use stead_core::sls::{Conversion, Layout, Sls, convert};
+/// use stead_sls::{Conversion, Layout, Sls, convert};
 /// use stead_core::text::{Source, Sources};
 ///
 /// let mut sources = Sources::default();

@@ -4,9 +4,9 @@ use super::codes;
 use super::compile::{Compiled, StateTarget};
 use super::read::Read;
 use super::template::{self, Use};
-use crate::diag::Diagnostic;
-use crate::text::{Kind, Node, Span};
-use crate::value::{DataType, Object, Value};
+use stead_core::diag::Diagnostic;
+use stead_core::text::{Kind, Node, Span};
+use stead_core::value::{DataType, Object, Value};
 
 /// Makes values, and collects the parameters that they use.
 pub(super) struct Binder<'a> {

@@ -2,20 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 
-#[path = "support/brief.rs"]
+#[path = "../../stead-core/tests/support/brief.rs"]
 mod brief;
-#[path = "support/catalog.rs"]
+#[path = "../../stead-core/tests/support/catalog.rs"]
 mod catalog;
 #[path = "support/converted.rs"]
 mod converted;
-#[path = "support/seal.rs"]
+#[path = "../../stead-core/tests/support/seal.rs"]
 mod seal;
 
 use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Graph, Need, NeedKind, Node};
-use stead_core::sls::{Conversion, Converted, Layout, Sls, convert};
 use stead_core::text::{Source, Sources};
+use stead_sls::{Conversion, Converted, Layout, Sls, convert};
 
 /// Cases that name a state that does not exist.
 const REFUSED: [&str; 2] = ["missing_requisite", "dangling_self"];

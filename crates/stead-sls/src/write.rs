@@ -6,11 +6,11 @@ use super::keyword::{Keyword, Requisite, is_ignored_by_idem, keyword};
 use super::own;
 use super::read::Read;
 use super::{Converted, codes};
-use crate::diag::{Code, Diagnostic};
-use crate::id::ResourceId;
-use crate::text::{Entry, Node, Sources, Span};
-use crate::value::{Object, Value};
-use crate::wire::results::DOCUMENT_SCHEMA;
+use stead_core::diag::{Code, Diagnostic};
+use stead_core::id::ResourceId;
+use stead_core::text::{Entry, Node, Sources, Span};
+use stead_core::value::{Object, Value};
+use stead_core::wire::results::DOCUMENT_SCHEMA;
 
 /// Writes the document.
 pub(super) fn write(read: &Read, compiled: &Compiled<'_>, sources: &Sources) -> (Converted, Vec<Diagnostic>) {

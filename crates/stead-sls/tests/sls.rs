@@ -1,12 +1,12 @@
 //! Cases of `corpus/sls`: SLS files, the document that they become, and what each instance of it needs.
 
-#[path = "support/brief.rs"]
+#[path = "../../stead-core/tests/support/brief.rs"]
 mod brief;
-#[path = "support/catalog.rs"]
+#[path = "../../stead-core/tests/support/catalog.rs"]
 mod catalog;
 #[path = "support/converted.rs"]
 mod converted;
-#[path = "support/seal.rs"]
+#[path = "../../stead-core/tests/support/seal.rs"]
 mod seal;
 
 use std::process::ExitCode;
@@ -16,9 +16,9 @@ use converted::graph;
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Graph, Need, NeedKind};
 use stead_core::id::NodeId;
-use stead_core::sls::{Conversion, Converted, Layout, Sls, convert};
 use stead_core::text::{Source, Sources};
 use stead_core::value::Value;
+use stead_sls::{Conversion, Converted, Layout, Sls, convert};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
