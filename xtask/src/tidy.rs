@@ -486,6 +486,18 @@ mod tests {
     }
 
     #[test]
+    fn every_crate_takes_the_lints_of_the_workspace() {
+        let repository = Repository::read().unwrap();
+        let root = repository::root();
+        let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        assert!(workspace.contains("\nunsafe_code = \"forbid\"\n"), "unsafe code is not forbidden");
+        for package in repository.members() {
+            let manifest = std::fs::read_to_string(root.join(package.folder()).join("Cargo.toml")).unwrap();
+            assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{} has lints of its own", package.folder());
+        }
+    }
+
+    #[test]
     fn forbidden_words_are_found_with_their_line() {
         let findings = words_of("x.md", "fine\nhere is bad news\nbadly\n", &[("bad", "be kind")]);
         assert_eq!(findings, [Finding::at("x.md", 2, "has 'bad': be kind")]);

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod codes;
+mod picture;
 mod reader;
 #[path = "../support/terminal.rs"]
 mod terminal;
@@ -52,6 +53,20 @@ fn every_example_of_the_book_is_run_and_shows_what_is_printed() {
 #[test]
 fn every_claim_about_security_names_its_test() {
     assert_eq!(stead_testkit::check_table("docs/security.md"), 28);
+}
+
+#[test]
+fn every_promise_of_the_program_names_its_test() {
+    assert_eq!(stead_testkit::check_table("docs/promises.md"), 18);
+}
+
+#[test]
+fn every_kind_of_advisory_of_others_names_what_holds_it_off() {
+    assert_eq!(stead_testkit::check_table("docs/security-advisories.md"), 34);
+    let text = fs::read_to_string(repository().join("docs/security-advisories.md")).unwrap();
+    let names: Vec<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').filter(|word| word.starts_with("CVE-")).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "an advisory is named twice");
+    assert!(text.contains(&format!(" {} by name.", names.len())), "there are {}", names.len());
 }
 
 #[test]

@@ -142,6 +142,12 @@ impl Reader {
         self.shown(&String::from_utf8_lossy(&output.stdout))
     }
 
+    /// What a command prints in colours.
+    pub(crate) fn in_colours(&self, command: &str) -> String {
+        let output = self.shell(command).env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1").output().unwrap();
+        self.shown(&String::from_utf8_lossy(&output.stdout))
+    }
+
     /// Runs a command on a terminal, where it asks a question.
     fn answer(&self, command: &str, answer: &str) -> String {
         let mut shell = self.shell(command);
