@@ -219,7 +219,7 @@ pub fn check_folder(folder: &str, pages: &BTreeMap<String, String>) {
 
 /// All that is written in Rust here, as one text.
 fn sources() -> String {
-    let mut folders = vec![repository().join("crates")];
+    let mut folders = vec![repository().join("crates"), repository().join("xtask/src")];
     let mut text = String::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {

@@ -64,7 +64,10 @@ fn every_promise_of_the_program_names_its_test() {
 fn every_kind_of_advisory_of_others_names_what_holds_it_off() {
     assert_eq!(stead_testkit::check_table("docs/security-advisories.md"), 34);
     let text = fs::read_to_string(repository().join("docs/security-advisories.md")).unwrap();
-    let names: Vec<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').filter(|word| word.starts_with("CVE-")).collect();
+    let names: Vec<&str> = text
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
+        .filter(|word| word.starts_with("CVE-"))
+        .collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "an advisory is named twice");
     assert!(text.contains(&format!(" {} by name.", names.len())), "there are {}", names.len());
 }

@@ -31,14 +31,18 @@ fn rgb(color: u32) -> anstyle::RgbColor {
 }
 
 fn drawn(screen: &str, palette: [u32; 16], text: u32, background: u32) -> String {
-    let term = Term::new().palette(Palette::from(palette.map(rgb))).fg_color(rgb(text).into()).bg_color(rgb(background).into());
+    let term = Term::new()
+        .palette(Palette::from(palette.map(rgb)))
+        .fg_color(rgb(text).into())
+        .bg_color(rgb(background).into());
     term.render_svg(screen)
 }
 
 #[test]
 fn the_picture_is_that_of_a_real_run() {
     let reader = Reader::new();
-    let screen: String = COMMANDS.iter().map(|command| format!("$ {command}\n{}", reader.in_colours(command))).collect();
+    let screen: String =
+        COMMANDS.iter().map(|command| format!("$ {command}\n{}", reader.in_colours(command))).collect();
     assert!(screen.contains("\x1b["), "there are no colours in {screen}");
     assert!(screen.ends_with("Check: 1 drifted, 4 in desired state, 0 failed in 2 ms\n"), "{screen}");
     let pictures = BTreeMap::from([
