@@ -41,8 +41,8 @@ fn drawn(screen: &str, palette: [u32; 16], text: u32, background: u32) -> String
 #[test]
 fn the_picture_is_that_of_a_real_run() {
     let reader = Reader::new();
-    let screen: String =
-        COMMANDS.iter().map(|command| format!("$ {command}\n{}", reader.in_colours(command))).collect();
+    let shown = |command: &&str| ["$ ", command, "\n", &reader.in_colours(command)].concat();
+    let screen = COMMANDS.iter().map(shown).collect::<Vec<_>>().concat();
     assert!(screen.contains("\x1b["), "there are no colours in {screen}");
     assert!(screen.ends_with("Check: 1 drifted, 4 in desired state, 0 failed in 2 ms\n"), "{screen}");
     let pictures = BTreeMap::from([
