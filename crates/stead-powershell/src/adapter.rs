@@ -30,9 +30,9 @@ use crate::counterparts;
 use crate::expansion::{self, Installed};
 use crate::index::{Index, Inventory};
 use crate::loaded::Loaded;
-use crate::provider::{PowerShellProvider, Source};
-use crate::shared_types;
+use crate::provider::{Code, PowerShellProvider, Source};
 use crate::transitional::Scripts;
+use crate::words::Words;
 use crate::worker::{Origin, Pool, Settings, StatedScripts};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
@@ -271,9 +271,9 @@ impl PowerShell {
             trust: self.options.user.trust(),
             known: Mutex::default(),
         });
-        let origin = origin(Arc::clone(module), &resource, Arc::clone(&loaded));
+        let code = code(Arc::clone(module), &resource, Arc::clone(&loaded));
         let source = Source { module: path, stamp: Box::new(move || loaded.stamp()) };
-        Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(origin)))
+        Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(code)))
     }
 
     /// Returns the provider of scripts in documents.
@@ -388,17 +388,22 @@ fn files_elsewhere(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
     scripts.chain(classes).chain(own).filter(|file| !file.starts_with(module.folder())).collect()
 }
 
-/// Whose code a resource of a module runs. The files are read again whenever one of them changed.
-fn origin(module: Arc<Module>, resource: &Resource, loaded: Arc<Loaded>) -> Box<dyn Fn(&str) -> Origin + Send + Sync> {
+/// The code that a resource of a module runs. The files are read again whenever one of them changed.
+fn code(module: Arc<Module>, resource: &Resource, loaded: Arc<Loaded>) -> Box<dyn Fn(&str) -> Code + Send + Sync> {
     let own = resource.implementation.parent().map(Path::to_owned);
-    let known: Mutex<Option<(String, bool)>> = Mutex::default();
+    let known: Mutex<Option<(String, Arc<Words>)>> = Mutex::default();
     Box::new(move |stamp| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let alone = match &*known {
-            Some((at, alone)) if at == stamp => *alone,
-            _ => shared_types::are_in(module.folder(), own.as_deref(), &loaded.elsewhere().files, loaded.trust),
+        let words = match &*known {
+            Some((at, words)) if at == stamp => Arc::clone(words),
+            _ => {
+                let files = &loaded.elsewhere().files;
+                Arc::new(Words::of(module.folder(), own.as_deref(), files, loaded.trust))
+            }
         };
-        *known = Some((stamp.to_owned(), alone));
-        Origin { module: module.name.clone(), folder: module.folder().to_owned(), scripts: StatedScripts::None, alone }
+        *known = Some((stamp.to_owned(), Arc::clone(&words)));
+        let (name, folder) = (module.name.clone(), module.folder().to_owned());
+        let origin = Origin { module: name, folder, scripts: StatedScripts::None, alone: words.adds_types };
+        Code { origin, words }
     })
 }

@@ -13,6 +13,6 @@ mod expansion;
 pub mod index;
 mod loaded;
 pub mod provider;
-mod shared_types;
 pub mod transitional;
+mod words;
 pub mod worker;

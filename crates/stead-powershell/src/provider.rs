@@ -1,8 +1,9 @@
 //! PowerShell resources as providers: each operation is a call of a worker.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
@@ -16,6 +17,7 @@ use stead_powershell_reader::types::Type;
 use stead_system::fs::OpenError;
 
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
+use crate::words::{Variables, Words};
 use crate::worker::{
     Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, StatedScripts, Stream,
 };
@@ -42,23 +44,34 @@ pub struct PowerShellProvider {
     pool: Option<Pool>,
     resource: Arc<Resource>,
     source: Source,
-    origin: Box<OriginOf>,
+    code: Box<CodeOf>,
+    /// The variables of the environment of which was said that they are not handed on.
+    withheld: Mutex<BTreeSet<String>>,
 }
 
-/// Returns whose code a call runs, by the stamp of the files that it runs.
-type OriginOf = dyn Fn(&str) -> Origin + Send + Sync;
+/// The code that a call runs.
+pub(crate) struct Code {
+    /// Whose it is.
+    pub(crate) origin: Origin,
+    /// What its files say.
+    pub(crate) words: Arc<Words>,
+}
+
+/// Returns the code of a call, by the stamp of the files that it runs.
+type CodeOf = dyn Fn(&str) -> Code + Send + Sync;
 
 impl PowerShellProvider {
     /// For a resource that is a class or a script. A composite is expanded before anything runs.
     pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
         let file = source.module.clone();
-        Self { pool, resource, source, origin: Box::new(move |_| Origin::of_file(&file)) }
+        let code = move |_: &str| Code { origin: Origin::of_file(&file), words: Arc::default() };
+        Self { pool, resource, source, code: Box::new(code), withheld: Mutex::default() }
     }
 
     /// Returns the same provider, for code of which more is known.
     #[must_use]
-    pub fn from(self, origin: Box<OriginOf>) -> Self {
-        Self { origin, ..self }
+    pub(crate) fn from(self, code: Box<CodeOf>) -> Self {
+        Self { code, ..self }
     }
 
     /// A session for calls of one instance, of which this method is the first.
@@ -83,20 +96,45 @@ impl PowerShellProvider {
         })?;
         let module = Module { path: &self.source.module, stamp: &stamp };
         let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel, inherited: &cx.inherited };
-        let origin = self.origin_of(&stamp, input, &secrets);
+        let code = (self.code)(&stamp);
+        self.name_withheld(cx, pool, &code.words, &properties);
+        let origin = self.origin_of(code.origin, input, &secrets);
         let lease = pool.lease(module, origin, &limits).map_err(|failed| failure(&failed, &secrets))?;
-        Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
+        let directory = cx.directory().to_path_buf();
+        Ok(Opened { provider: self, cx, limits, lease, properties, stamp, directory, secrets })
     }
 
     /// Whose code a call runs. What one instance left in the memory of a process, the scripts of another one could read.
-    fn origin_of(&self, stamp: &str, input: &Plain, secrets: &Secrets) -> Origin {
-        let origin = (self.origin)(stamp);
+    fn origin_of(&self, origin: Origin, input: &Plain, secrets: &Secrets) -> Origin {
         let scripts = match (runs_scripts(&self.resource), secrets.is_empty()) {
             (false, _) => StatedScripts::None,
             (true, true) => StatedScripts::Any,
             (true, false) => StatedScripts::Of(number(input)),
         };
         Origin { scripts, alone: origin.alone || !secrets.is_empty(), ..origin }
+    }
+
+    /// Warns of variables that the code reads, and that whoever calls has set and programs are not given. A path that is made of one
+    /// would be another.
+    fn name_withheld(&self, cx: &Context, pool: &Pool, words: &Words, properties: &[(String, Wire)]) {
+        let mut stated = Variables::default();
+        for (_, value) in properties.iter().filter(|_| runs_scripts(&self.resource)) {
+            if let Wire::String(text) = value {
+                stated.take(text);
+            }
+        }
+        let names: BTreeSet<String> = words.variables.union(&stated.difference()).cloned().collect();
+        let mut said = self.withheld.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut withheld = pool.withheld(&names, &cx.inherited);
+        withheld.retain(|name| said.insert(name.clone()));
+        if let Some(first) = withheld.first() {
+            let (all, name) = (withheld.join("', '"), &self.resource.name);
+            let way = format!("name it by '--env {first}' or the directive 'environment'");
+            (cx.trace)(
+                TraceLevel::Warn,
+                &format!("'{name}' reads '{all}' of the environment, which it is not given: {way}"),
+            );
+        }
     }
 
     fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
@@ -127,6 +165,7 @@ struct Opened<'a> {
     lease: Lease<'a>,
     properties: Vec<(String, Wire)>,
     stamp: String,
+    directory: PathBuf,
     secrets: Secrets,
 }
 
@@ -139,6 +178,7 @@ impl Opened<'_> {
             method,
             properties: &self.properties,
             records: records(self.cx.shown),
+            directory: &self.directory,
         };
         let (trace, secrets) = (&self.cx.trace, &self.secrets);
         let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));

@@ -88,6 +88,7 @@ fn judge(case: &Case) -> Result<Computed, String> {
         method,
         properties: &lines,
         records: Records::Debug,
+        directory: Path::new("/"),
     };
     let cancel = Cancel::default();
     let limits =

@@ -85,6 +85,7 @@ impl Bench {
             method,
             properties: &properties,
             records,
+            directory: Path::new("/"),
         };
         let mut written = Vec::new();
         let reply = self.pool.call(&call, &limits, &mut |record| written.push(record));
@@ -269,6 +270,7 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
         method: Method::Set,
         properties: &properties,
         records: Records::None,
+        directory: Path::new("/"),
     };
     let refused = error(bench.pool.call(&call, &limits, &mut |_| {})).message;
     assert!(refused.contains("New-CimInstance here, which is not on this system"), "{refused}");

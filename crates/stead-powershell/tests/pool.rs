@@ -47,6 +47,7 @@ impl Waiting {
             method: Method::Get,
             properties: &properties,
             records: Records::None,
+            directory: Path::new("/"),
         };
         let cancel = Cancel::default();
         let limits = Limits { deadline: Deadline::after(deadline), output: 1 << 20, cancel: &cancel, inherited: &[] };

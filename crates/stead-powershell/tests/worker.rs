@@ -107,6 +107,7 @@ fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
         method: Method::Get,
         properties,
         records: Records::Debug,
+        directory: Path::new("/"),
     }
 }
 

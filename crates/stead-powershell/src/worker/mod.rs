@@ -53,6 +53,8 @@ pub struct Call<'a> {
     pub properties: &'a [(String, Wire)],
     /// How much of what the resource writes besides is wanted.
     pub records: Records,
+    /// Where it stands: what its relative paths start from. A module is loaded at the root, whoever wants it first.
+    pub directory: &'a Path,
 }
 
 /// When a call must be over: whatever it waits for shares this.
@@ -275,6 +277,7 @@ fn request(call: &Call<'_>, id: &str, path: &str) -> String {
         method: call.method,
         properties: Properties::new(call.properties),
         records: call.records,
+        directory: call.directory.to_string_lossy(),
     };
     // Maps with text keys and texts: nothing of it can fail.
     serde_json::to_string(&request).unwrap_or_default() + "\n"

@@ -287,6 +287,14 @@ impl Pool {
         Ok(Lease { shared, id, origin, kept })
     }
 
+    /// Returns those of the names that this process has as variables, and workers are not given.
+    pub fn withheld(&self, names: &BTreeSet<String>, inherited: &[String]) -> Vec<String> {
+        let mut environment = self.0.shared.settings.environment.clone();
+        environment.add_of_this_process(inherited);
+        let is_withheld = |name: &&String| !start::is_set(name) && environment.withholds(name);
+        names.iter().filter(is_withheld).cloned().collect()
+    }
+
     /// Ends the workers, and what they started, before it returns; one that carries out a call ends after it. There are no others
     /// afterwards than for single calls. Whoever leaves the pool to the end of the process calls this.
     pub fn end(&self) {

@@ -1,5 +1,6 @@
 //! The messages to a worker and from it: a line of JSON each.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,7 @@ pub(super) struct Request<'a> {
     pub(super) method: Method,
     pub(super) properties: Properties<'a>,
     pub(super) records: Records,
+    pub(super) directory: Cow<'a, str>,
 }
 
 /// An ordered table: the worker assigns in the order of the document.

@@ -46,6 +46,11 @@ const QUIET: [(&str, &str); 6] = [
     ("DOTNET_EnableDiagnostics", "0"),
 ];
 
+/// Returns whether workers are given a value of their own for a variable.
+pub(super) fn is_set(name: &str) -> bool {
+    name == "TMPDIR" || QUIET.iter().any(|(own, _)| *own == name)
+}
+
 /// Why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

@@ -3,7 +3,7 @@ A warm worker: reads one request a line and answers with lines, until the socket
 started it ends it when a call takes too long. Standard output and error are not part of the protocol.
 
 Request   {"id":"7","kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","properties":{"ordered":{..}},
-           "records":"verbose"}                                                "none": warnings and errors alone
+           "records":"verbose","directory":"/home/you"}                        "none": warnings and errors alone
 Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
@@ -626,6 +626,10 @@ function Invoke-Request($request) {
     $during['Load'].Clear()
     $during['Step'] = 'call'
     $session = $moduleRunspace['Runspace'].SessionStateProxy
+    $directory = $request['directory']
+    if ($directory -cne $folder) { [Environment]::CurrentDirectory = $directory }
+    # A path is a pattern here.
+    if ($session.Path.CurrentLocation.Path -cne $directory) { [void]$session.Path.SetLocation([WildcardPattern]::Escape($directory)) }
     $session.SetVariable('DSCMachineStatus', $null)
     $ended = Invoke-Method $request $moduleRunspace
     # A change that went on after errors came to its end, and is not made.
@@ -715,8 +719,6 @@ while ($null -ne ($line = $reader.ReadLine())) {
         if ($moduleRunspace) {
             Restore-Process $moduleRunspace['Environment']
             $moduleRunspace['Runspace'].SessionStateProxy.PSVariable.Remove('DSCMachineStatus')
-            $path = $moduleRunspace['Runspace'].SessionStateProxy.Path
-            if ($path.CurrentLocation.Path -cne $folder) { [void]$path.SetLocation($folder) }
         } else { Restore-Process $atStart }
     } catch { [Environment]::Exit(4) }
 }

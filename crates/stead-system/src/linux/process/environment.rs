@@ -153,6 +153,11 @@ impl Environment {
         }
     }
 
+    /// Returns whether this process has a variable that programs are not given.
+    pub fn withholds(&self, name: &str) -> bool {
+        self.get(name).is_none() && std::env::var_os(name).is_some()
+    }
+
     /// Sets a variable, in place of one of the same name.
     pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.retain(|(each, _)| each != name);
