@@ -100,6 +100,8 @@ pub enum Extent {
     Attributes,
     /// That a directory is there, with its mode and owner.
     Directory,
+    /// That something is there: a directory is created where nothing is.
+    Presence,
     /// A part of its content.
     Part {
         /// The line of text that it is about, where it depends on no other.
@@ -150,7 +152,9 @@ impl Extent {
 
     fn stake(&self) -> Option<Stake> {
         match self {
-            Self::Directory | Self::Link { .. } | Self::Entries { .. } | Self::Tree { .. } => Some(Stake::Holds),
+            Self::Directory | Self::Presence | Self::Link { .. } | Self::Entries { .. } | Self::Tree { .. } => {
+                Some(Stake::Holds)
+            }
             Self::Attributes | Self::Whole => Some(Stake::Creates),
             Self::Read | Self::Part { .. } => Some(Stake::Uses),
             Self::Absent => Some(Stake::Removes),
@@ -453,7 +457,7 @@ impl Extent {
     /// Returns the kind of node that it creates at a path; `None` if it creates nothing.
     fn kind(&self) -> Option<FileKind> {
         match self {
-            Self::Read | Self::Backup | Self::Mode(_) | Self::Absent => None,
+            Self::Read | Self::Backup | Self::Mode(_) | Self::Absent | Self::Presence => None,
             Self::Attributes | Self::Part { .. } | Self::Whole => Some(FileKind::File),
             Self::Directory | Self::Entries { .. } | Self::Tree { .. } => Some(FileKind::Directory),
             Self::Link { .. } => Some(FileKind::Link),
@@ -528,8 +532,9 @@ pub(crate) fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) ->
 
 /// In what two claims on the same path contradict each other.
 fn contradiction(one: &Extent, other: &Extent) -> Option<Contradiction> {
-    use Extent::{Absent, Attributes, Directory, Entries, Mode, Part};
+    use Extent::{Absent, Attributes, Directory, Entries, Mode, Part, Presence};
     match (one, other) {
+        (Absent, Presence) | (Presence, Absent) => Some(Contradiction::Existence),
         (Mode(one), Mode(other)) => (one != other).then_some(Contradiction::Mode),
         (Absent, other) | (other, Absent) => other.kind().map(|_| Contradiction::Existence),
         (one, other) if one.kind()? != other.kind()? => Some(Contradiction::Kind),

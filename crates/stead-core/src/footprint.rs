@@ -130,8 +130,8 @@ fn predicted(claims: &Claims, changed: &Changed, resolve: &impl Fn(&str) -> Path
 fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind> {
     use WriteKind::{Below, Directory, Exchange, InPlace};
     match (extent, effect) {
-        (Extent::Read | Extent::Mode(_), _) | (Extent::Backup, Effect::Create) |
-        // The lines that are removed are listed.
+        (Extent::Read | Extent::Mode(_) | Extent::Presence, _) | (Extent::Backup, Effect::Create) |
+        // The lines that are removed are listed, and so is what was created where nothing was.
         (Extent::Part { .. }, Effect::Remove) => Vec::new(),
         (Extent::Part { line, .. }, Effect::Create) => vec![line.clone().map_or(InPlace, WriteKind::Line)],
         (Extent::Directory | Extent::Entries { .. } | Extent::Tree { .. }, Effect::Create) => vec![Directory],
@@ -168,6 +168,7 @@ fn possible(path: &Path, extent: &Extent) -> Vec<Write> {
     let kinds = match extent {
         Extent::Read | Extent::Mode(_) => vec![],
         Extent::Directory => vec![Directory, InPlace],
+        Extent::Presence => vec![Directory, Below],
         Extent::Entries { .. } | Extent::Tree { .. } => vec![Directory, InPlace, Below],
         Extent::Attributes
         | Extent::Part { .. }
@@ -211,6 +212,7 @@ impl<'c> View<'c> {
             | Extent::Mode(_)
             | Extent::Attributes
             | Extent::Directory
+            | Extent::Presence
             | Extent::Part { line: None, .. }
             | Extent::Whole => Self::Node,
         }

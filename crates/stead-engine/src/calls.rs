@@ -22,6 +22,7 @@ use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Cost, Plain, Provider, Review};
 use stead_host::vault::MemoryVault;
+use stead_resources::builtin_of;
 use stead_system::Cancel;
 use stead_system::fs::SystemPath;
 
@@ -111,7 +112,7 @@ impl SessionCalls {
         let claims = self.claims_of(id, manifest, &Plain::covered(desired)).unwrap_or_default();
         let written = |Claim::Path { path, extent }: &Claim| {
             let file = account_of(path, self.real_paths.root()).and_then(Path::parent).unwrap_or(path);
-            let is_written = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_));
+            let is_written = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_) | Extent::Presence);
             is_written.then(|| SystemPath::here(file))
         };
         claims.0.iter().filter_map(written).collect()
@@ -192,9 +193,9 @@ impl SessionCalls {
         let mut labels: Vec<String> = first.iter().map(InstancePath::label).collect();
         labels.extend((!others.is_empty()).then(|| format!("{} more", others.len())));
         let message = format!(
-            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. Change the \
-             order, or what changes it",
-            labels.join(", ")
+            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. {}",
+            labels.join(", "),
+            self.providers.of(manifest).way_out()
         );
         Some(Failure::new(FailureKind::NotConverged, message))
     }
@@ -229,6 +230,19 @@ impl SessionCalls {
     }
 }
 
+/// A response whose failure names a property of the built-in resource, or none.
+fn pointing_at_what_is_there(manifest: &Manifest, mut response: Response) -> Response {
+    let failure = match &mut response.outcome {
+        Outcome::Failed(failure) => Some(&mut **failure),
+        Outcome::Changed(changed) => changed.presumed.as_mut().map(|presumed| &mut presumed.failure),
+        _ => None,
+    };
+    if let Some((failure, built_in)) = failure.zip(builtin_of(manifest)) {
+        failure.property.take_if(|property| !built_in.has(property));
+    }
+    response
+}
+
 impl Calls for SessionCalls {
     fn carry_out(&self, call: &Call) -> Response {
         if let Implementation::Late(late) = &call.manifest.implementation {
@@ -261,7 +275,7 @@ impl Calls for SessionCalls {
         // Whatever it changed, it changed before it was answered.
         drop(disturbance);
         self.note(call, &response.outcome, changes, was_loose);
-        response
+        pointing_at_what_is_there(&call.manifest, response)
     }
 
     fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
@@ -277,6 +291,10 @@ impl Calls for SessionCalls {
             ..self.contexts.of(instance.instance.node()).clone()
         };
         self.providers.of(&instance.manifest).review(&cx, &Plain::covered(&instance.desired))
+    }
+
+    fn review_cost(&self, instance: &KnownInstance) -> Cost {
+        self.providers.of(&instance.manifest).test_cost(&instance.desired)
     }
 
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {

@@ -119,7 +119,7 @@ impl Providers {
 
     /// Returns the claims of an instance of a resource with this desired state, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
-        Some(resolved(self.of(manifest).claims(desired)?, manifest, cx))
+        Some(resolved(self.of(manifest).claims_there(cx, desired)?, manifest, cx))
     }
 
     /// Returns all that an instance with this desired state manages, creates, uses and states.
@@ -127,7 +127,7 @@ impl Providers {
         let provider = self.of(manifest);
         let resolve = |path: &Path| cx.meant(path).into_owned().into();
         Managed {
-            claims: provider.claims(desired).map(|claims| resolved(claims, manifest, cx)),
+            claims: provider.manages(cx, desired).map(|claims| resolved(claims, manifest, cx)),
             ties: provider.ties(desired).resolved(resolve),
             states: provider.states(cx, desired),
             removed_lines: provider.removed_lines(desired),
@@ -137,7 +137,7 @@ impl Providers {
 
 /// All that is known of what an instance has to do with others.
 pub(crate) struct Managed {
-    /// See [`Provider::claims`].
+    /// See [`Provider::manages`].
     pub(crate) claims: Option<Claims>,
     /// See [`Provider::ties`].
     pub(crate) ties: Ties,

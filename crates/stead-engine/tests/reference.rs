@@ -40,6 +40,8 @@ fn system() -> TempDir {
         ("etc/ssh/sshd_config", "#PermitRootLogin yes\nUsePAM yes\n".to_owned()),
         ("usr/local/bin/tool", "tool\n".to_owned()),
         ("usr/share/zoneinfo/Europe/Berlin", "TZif\n".to_owned()),
+        ("usr/share/keyrings/debian-archive-keyring.gpg", "key".to_owned()),
+        ("bin/sh", String::new()),
         ("usr/share/zoneinfo/UTC", "TZif\n".to_owned()),
         ("var/lib/dpkg/status", [package("curl"), package("rsync")].concat()),
     ];
@@ -111,6 +113,50 @@ fn example(built_in: &BuiltIn) -> String {
 
 /// Types whose example runs by every set.
 const RUNS_ALWAYS: [&str; 1] = ["Microsoft.DSC.Transitional/RunCommandOnSet"];
+
+/// Replaces every file below a folder by a folder.
+fn turn_files_into_folders(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            turn_files_into_folders(&path);
+        } else {
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+        }
+    }
+}
+
+/// Systems on which little can be read or written.
+fn damaged() -> [TempDir; 4] {
+    let [empty, etc_is_a_file] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    fs::write(etc_is_a_file.path().join("etc"), "").unwrap();
+    let [no_etc, no_files] = [system(), system()];
+    fs::remove_dir_all(no_etc.path().join("etc")).unwrap();
+    turn_files_into_folders(no_files.path());
+    [empty, etc_is_a_file, no_etc, no_files]
+}
+
+#[test]
+fn a_failure_points_at_a_property_that_there_is() {
+    let mut pointing = BTreeSet::new();
+    for (built_in, root) in builtins().iter().flat_map(|each| damaged().map(|root| (each, root))) {
+        let mut session = session(root.path()).with(|options| options.system_root = Some(root.path().to_owned()));
+        let Ok(prepared) = session.prepare("example.yaml", example(built_in), Object::new()) else { continue };
+        for mode in [Mode::PLAN, Mode::TEST, Mode::APPLY] {
+            let run = run(&session, &prepared, mode);
+            for (id, node) in run.graph().iter() {
+                let failure = run.report().record(id).failure();
+                let Some(pointer) = failure.and_then(|failure| failure.property.as_deref()) else { continue };
+                let schema = stead_resources::builtin_of(&node.manifest).unwrap().schema();
+                let property = pointer.trim_start_matches('/').split('/').next().unwrap();
+                assert!(schema["properties"].get(property).is_some(), "{}: {pointer}", node.manifest.type_name);
+                pointing.insert(node.manifest.type_name.to_string());
+            }
+        }
+    }
+    assert!(pointing.len() > 10, "few failures point at anything: {pointing:?}");
+}
 
 #[test]
 fn every_example_works() {

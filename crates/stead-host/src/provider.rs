@@ -76,6 +76,11 @@ pub trait Provider: Send + Sync {
         Review::Lasted
     }
 
+    /// Says in a sentence what to do where others of a run have undone an instance.
+    fn way_out(&self) -> &'static str {
+        "Change the order, or what changes it"
+    }
+
     /// Returns whether secrets are to come as `{"secureString": …}` and `{"secureObject": …}` when there is no schema
     /// to tell.
     fn wants_wrapped_secrets(&self) -> bool {
@@ -106,6 +111,17 @@ pub trait Provider: Send + Sync {
     /// what is not known yet.
     fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
+    }
+
+    /// Returns the claims of [`Provider::claims`] with those that follow from what the managed system is set to.
+    fn claims_there(&self, _cx: &Context, input: &Plain) -> Option<Claims> {
+        self.claims(input)
+    }
+
+    /// Returns what an instance with this desired state manages, as far as it has paths: its claims or, where it has an effect on
+    /// more than these, the files that it writes. The order of instances and conflicts go by it.
+    fn manages(&self, cx: &Context, input: &Plain) -> Option<Claims> {
+        self.claims_there(cx, input)
     }
 
     /// Returns whether an instance with this desired state has a state that does not show at the paths of its claims: that of the

@@ -89,6 +89,13 @@ impl BuiltIn {
         &self.schema
     }
 
+    /// Returns whether a failure can be about this property, a JSON pointer. What resources share names the property that most of
+    /// them have, and not all.
+    pub fn has(&self, pointer: &str) -> bool {
+        let name = pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
+        self.schema["properties"].get(name).is_some()
+    }
+
     /// Returns whether a property only follows from others, such as the size of a content.
     pub fn is_derived(&self, property: &str) -> bool {
         let is_read_only = self.schema["properties"][property]["readOnly"] == true;

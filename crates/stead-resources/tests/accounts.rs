@@ -60,7 +60,8 @@ impl System {
         let files: Vec<String> = stated.map(|(name, text)| format!("file etc/{name} {text}\n")).collect();
         let own = if self.has_user_groups { "yes" } else { "no" };
         let settings = format!("file etc/login.defs 0644 \"USERGROUPS_ENAB {own}\\nUID_MAX 60000\\n\"\n");
-        let homes = "dir home 0755\ndir home/bob 0700\nfile home/bob/f 0644\nfile etc/skel/x 0600 \"x\"\n";
+        let homes =
+            "file bin/sh 0755\ndir home 0755\ndir home/bob 0700\nfile home/bob/f 0644\nfile etc/skel/x 0600 \"x\"\n";
         files.concat() + &settings + homes
     }
 }
@@ -195,6 +196,8 @@ file etc/group 0644 "root:x:0:\nbob:x:1001:\nweb:x:1002:bob\n"
 file etc/gshadow 0600 "root:*::\nbob:!::\nweb:!::bob\n"
 file etc/login.defs 0644 "USERGROUPS_ENAB yes\n"
 file etc/.pwd.lock 0600
+file bin/sh 0755
+file bin/zsh 0755
 file etc/skel/a/b 0600 "b"
 link etc/skel/l -> a
 file home/bob/f 0644 "f"

@@ -51,7 +51,7 @@ struct Properties<'a> {
     components: Option<Vec<SourceWord<'a>>>,
     /// The architectures that are taken from it. By default those of the system.
     architectures: Option<Vec<SourceWord<'a>>>,
-    /// What it is signed by: the path of a keyring, or an armored public key.
+    /// What it is signed by: the path of a keyring, which must be there, or an armored public key.
     signed_by: Option<SigningKey<'a>>,
     /// Whether apt uses it.
     enabled: Option<bool>,
@@ -123,9 +123,16 @@ impl Provider for Repositories {
         let change = desired.change(cx, &found)?;
         let contradicted = desired.contradicted(&self.others, cx, &found)?;
         let presumed = match execution {
-            Execution::WhatIf if !change.differing.is_empty() => Presumed::all([contradicted, change.presumed()?]),
+            Execution::WhatIf if !change.differing.is_empty() => {
+                Presumed::all([contradicted, desired.without_key(cx), change.presumed()?])
+            }
             Execution::WhatIf => contradicted,
             Execution::Actual if let Some(contradicted) = contradicted => return Err(contradicted.failure),
+            Execution::Actual
+                if let Some(without) = desired.without_key(cx).filter(|_| !change.differing.is_empty()) =>
+            {
+                return Err(without.failure);
+            }
             Execution::Actual => {
                 change.carry_out(cx)?;
                 None
@@ -406,6 +413,17 @@ impl Properties<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// That the keyring must be there first: without it apt refuses what the repository says.
+    fn without_key(&self, cx: &Context) -> Option<Presumed> {
+        let Some(SigningKey::Path(text)) = self.signed_by.filter(|_| self.exist) else { return None };
+        let path = cx.resolve(text);
+        let failure = || {
+            let hint = "Add a Stead/Download or a Stead/File for it to the document, or state the key itself";
+            blocked(Properties::SIGNED_BY, format!("there is no key '{text}'. {hint}"))
+        };
+        path.followed().is_none().then(|| Presumed { failure: failure(), paths: vec![path.into()] })
     }
 
     fn write(&self, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {

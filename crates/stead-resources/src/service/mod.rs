@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Provision, Ties};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
@@ -249,6 +249,16 @@ impl Provider for Services {
         }
         self.started().remove(&name);
         verdict.map_or_else(Review::Failed, |_| Review::Lasted)
+    }
+
+    fn manages(&self, _cx: &Context, input: &Plain) -> Option<Claims> {
+        let stated: Properties<'_> = read_each(input).ok()?;
+        let absolute = |path: String| Path::new("/").join(path);
+        let unit = stated.unit.map(|_| (absolute(stated.unit_path()), Extent::Whole));
+        let drop_ins = stated.drop_in_paths().map(|(path, _)| (absolute(path), Extent::Whole));
+        let files: Claims = unit.into_iter().chain(drop_ins).filter(|_| stated.exist).collect();
+        let removed = || Claims::path(absolute(stated.unit_path()), Extent::Absent);
+        Some(if stated.exist { files } else { removed() }).filter(|files| !files.0.is_empty())
     }
 
     fn states(&self, cx: &Context, input: &Plain) -> Vec<Statement> {

@@ -1,9 +1,10 @@
 //! `Stead/Timer`: a timer of systemd, and the service that it starts.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::Ties;
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
@@ -160,6 +161,14 @@ impl Provider for Timers {
             name.flat_map(|name| ["timer", "service"].map(|kind| drop_in_removals(&format!("{}.{kind}", stem(name))))),
         );
         ties
+    }
+
+    fn manages(&self, _cx: &Context, input: &Plain) -> Option<Claims> {
+        let stated: Properties<'_> = read_each(input).ok()?;
+        let extent = if stated.exist { Extent::Whole } else { Extent::Absent };
+        let kinds = ["timer", "service"].into_iter().take(if stated.unit.is_some() { 1 } else { 2 });
+        let file = |kind| (Path::new("/").join(own_unit_path(&format!("{}.{kind}", stated.stem()))), extent.clone());
+        Some(kinds.map(file).collect())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {

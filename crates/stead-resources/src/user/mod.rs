@@ -1,10 +1,11 @@
 //! `Stead/User`: a user account.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
@@ -60,7 +61,7 @@ struct Properties<'a> {
     comment: Option<Field<'a>>,
     /// The home directory. It is not moved when this changes.
     home: Option<HomePath<'a>>,
-    /// The login shell.
+    /// The login shell. It must be there, but for those that let nobody log in.
     shell: Option<Field<'a>>,
     /// The hash of its password, as crypt(5) describes, or '*' for none. It is never shown. Give it as a
     /// parameter of type secureString, so that it is not in the document either.
@@ -149,6 +150,9 @@ impl Provider for Users {
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
             return Ok(desired.reply(predicted));
         }
+        if let Some(presumed) = desired.without_shell(cx, &predicted) {
+            return Err(presumed.failure);
+        }
         self.carry_out(cx, &desired, predicted).map(|done| desired.reply(done))
     }
 
@@ -187,7 +191,20 @@ impl Provider for Users {
         let own_group = stated.group.is_none().then(|| (record_path("group", name), Extent::Directory));
         let groups =
             stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
-        Some(std::iter::once(user).chain(own_group).chain(groups).collect())
+        let home = stated.home.filter(|_| stated.makes_home()).map(|home| (PathBuf::from(home.0), Extent::Presence));
+        Some(std::iter::once(user).chain(own_group).chain(groups).chain(home).collect())
+    }
+
+    /// With the home that is made where the instance names none.
+    fn claims_there(&self, cx: &Context, input: &Plain) -> Option<Claims> {
+        let mut claims = self.claims(input)?;
+        let stated =
+            read_each::<Properties<'_>>(input).ok().filter(|stated| stated.home.is_none() && stated.makes_home());
+        if let Some((stated, settings)) = stated.zip(Settings::of(cx).ok()) {
+            let path = PathBuf::from(stated.home_by(&settings)).into();
+            claims.0.push(Claim::Path { path, extent: Extent::Presence });
+        }
+        Some(claims)
     }
 }
 
@@ -304,9 +321,23 @@ impl Properties<'_> {
             databases.put_group(&group);
         }
         let mut change = self.change(cx, &mut databases)?;
-        presumed.extend([change.presumed.take(), databases.presumed()?]);
+        presumed.extend([change.presumed.take(), databases.presumed()?, self.without_shell(cx, &change)]);
         let presumed = Presumed::all(presumed).filter(|_| !change.differing.is_empty());
         Ok(Change { presumed, ..change })
+    }
+
+    /// That the shell which the user is to get must be there first: who has one that is missing cannot log in.
+    fn without_shell(&self, cx: &Context, change: &Change) -> Option<Presumed> {
+        let is_given = |name: &&str| [Properties::SHELL, Properties::EXIST].contains(name);
+        let shell = self.shell.filter(|_| self.exist && change.differing.iter().any(is_given))?.0;
+        let refuses = ["", "nologin", "false"].contains(&shell.rsplit('/').next().unwrap_or_default());
+        let path = cx.resolve(shell);
+        let failure = || {
+            let hint = "Add a Stead/Package that brings it to the document";
+            blocked(Properties::SHELL, format!("there is no shell '{shell}'. {hint}"))
+        };
+        let is_missing = !refuses && path.followed().is_none();
+        is_missing.then(|| Presumed { failure: failure(), paths: vec![path.into()] })
     }
 
     /// Changes the databases in memory, and says what is to be done besides.
@@ -330,7 +361,7 @@ impl Properties<'_> {
         let settings = Settings::of(cx)?;
         let uid = self.new_uid(databases, &settings)?;
         let gid = self.new_gid(databases, &settings, uid)?;
-        let home = self.home.map_or_else(|| format!("{}/{}", settings.homes(), self.name.0), |home| home.0.to_owned());
+        let home = self.home_by(&settings);
         let mut record = Record::new(self.name.0, 7);
         record.set(1, if databases.passwords().is_some() { "x" } else { "*" });
         record.set(UID, &uid.to_string());
@@ -343,7 +374,7 @@ impl Properties<'_> {
         self.change_groups(databases, &change.groups)?;
         change.effects = Effects::of(Effect::Create);
         change.what_if.push(format!("create the user with uid {uid}"));
-        if self.create_home.unwrap_or(!self.system) {
+        if self.makes_home() {
             let skeleton = cx.resolve(settings.skeleton());
             if let Some((item, presumed)) = home::made(cx, &home, &skeleton)? {
                 change.presumed = presumed;
@@ -354,6 +385,15 @@ impl Properties<'_> {
             }
         }
         Ok(())
+    }
+
+    fn makes_home(&self) -> bool {
+        self.create_home.unwrap_or(!self.system)
+    }
+
+    /// The home of a new user.
+    fn home_by(&self, settings: &Settings) -> String {
+        self.home.map_or_else(|| format!("{}/{}", settings.homes(), self.name.0), |home| home.0.to_owned())
     }
 
     fn new_uid(&self, databases: &Databases, settings: &Settings) -> Result<u32, Failure> {

@@ -96,7 +96,10 @@ impl World {
         let folder = Some(Path::new("/dev/shm"))
             .filter(|memory| memory.is_dir())
             .map_or_else(std::env::temp_dir, Path::to_owned);
-        Self::build_in(&folder, &format!("{USERS}{MACHINE}dir home/u 0755\n{apt}{archive}{repository}"))
+        Self::build_in(
+            &folder,
+            &format!("{USERS}{MACHINE}dir home/u 0755\nfile bin/sh 0755\n{apt}{archive}{repository}"),
+        )
     }
 
     /// The tree in the form that [`World::build`] takes.
