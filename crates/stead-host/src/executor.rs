@@ -49,6 +49,11 @@ pub trait Calls: Send + Sync {
         Review::Lasted
     }
 
+    /// How long a review takes, in order of magnitude.
+    fn review_cost(&self, _instance: &KnownInstance) -> Cost {
+        Cost::Process
+    }
+
     /// How long a call takes, in order of magnitude.
     fn cost(&self, call: &Call) -> Cost;
 

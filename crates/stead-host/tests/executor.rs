@@ -118,6 +118,10 @@ impl Calls for Fake {
                 Review::Lasted
             }
             Some("broken") => panic!("a panic that the test wants"),
+            Some("stuck") => {
+                self.wait_for_gate();
+                Review::Lasted
+            }
             Some("dies") => Review::Failed(Failure::new(FailureKind::System, "it ended")),
             Some("forever") => Review::TooEarly(FOR_EVER),
             _ => Review::Lasted,
@@ -127,6 +131,10 @@ impl Calls for Fake {
     fn footprint(&self, call: &Call, _response: &Response) -> Option<Footprint> {
         assert!(!call.name().ends_with("untouchable"), "a panic that the test wants");
         Some(Footprint::default())
+    }
+
+    fn review_cost(&self, known: &KnownInstance) -> Cost {
+        if known.instance.name().starts_with('p') { Cost::Process } else { Cost::Inline }
     }
 
     fn cost(&self, call: &Call) -> Cost {
@@ -557,6 +565,25 @@ fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
         // How long they take is up to the machine that the test runs on.
         let called: BTreeSet<String> = fake.called().into_iter().collect();
         assert_eq!(called, ["i1", "i2-hang", "i3", "p4"].map(str::to_owned).into());
+        fake.open_gate();
+    }
+}
+
+#[test]
+fn a_review_that_hangs_has_failed_and_the_rest_goes_on() {
+    for width in WIDTHS {
+        let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+        let limits = Limits { inline: Inline::Beside(Duration::from_millis(20)), ..limits(width) };
+        let lines = "i1-lasts\n i2-stuck\n i3-dies\n i4-stuck\n i5\n p6-lasts\n";
+        let (run, _, result) = executed(run_of(lines, Mode::APPLY), &fake, limits, Vec::new());
+        result.unwrap();
+        let failure = |name| {
+            let (id, _) = run.graph().iter().find(|(_, node)| &**node.path.name() == name).unwrap();
+            run.report().record(id).failure().map(|failure| failure.kind.clone())
+        };
+        let failed = ["i1-lasts", "i2-stuck", "i3-dies", "i4-stuck", "i5", "p6-lasts"].map(failure);
+        let late = Some(FailureKind::Deadline);
+        assert_eq!(failed, [None, late.clone(), Some(FailureKind::System), late, None, None], "width {width}");
         fake.open_gate();
     }
 }

@@ -1,6 +1,7 @@
 //! Where calls are carried out: short ones in order on one thread at a time, long ones beside each other.
 
 mod long;
+mod reviews;
 mod short;
 
 use std::num::NonZeroUsize;
@@ -11,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::footprint::Footprint;
-use stead_core::instance_path::InstancePath;
 use stead_core::run::KnownInstance;
 
 use super::{BATCH, Calls, Inline, Limits};
@@ -110,15 +110,9 @@ impl Lanes {
     }
 
     /// Reviews instances, as many at once as calls are made, each given what can have changed it since; in their order.
-    pub(super) fn review(&self, looks: Vec<(KnownInstance, Vec<InstancePath>)>) -> Vec<(KnownInstance, Review)> {
-        let of = |(at, (known, after))| (at, known, after, Arc::clone(&self.context.calls));
-        let looks = looks.into_iter().enumerate().map(of).collect();
-        let mut reviews = self.context.pool.map(looks, self.width, |(at, known, after, calls)| {
-            let review = catch_unwind(AssertUnwindSafe(|| calls.review(&known, &after)));
-            (at, known, review.unwrap_or_else(|_| Review::Failed(panicked())))
-        });
-        reviews.sort_unstable_by_key(|(at, ..)| *at);
-        reviews.into_iter().map(|(_, known, review)| (known, review)).collect()
+    pub(super) fn review(&self, looks: Vec<reviews::Look>) -> Vec<(KnownInstance, Review)> {
+        let deadline = self.short.deadline();
+        reviews::review(looks, &self.context.calls, &self.context.pool, self.width.get(), deadline)
     }
 
     /// Waits for what is under way; nothing that waits in a queue is begun any more. What ends now is not recorded.

@@ -33,6 +33,14 @@ impl ShortLane {
         self.given
     }
 
+    /// How long a call may take, where the executor sees to it.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        match self.inline {
+            Inline::Beside(deadline) => Some(deadline),
+            Inline::Here(_) => None,
+        }
+    }
+
     pub(super) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.given)
     }
