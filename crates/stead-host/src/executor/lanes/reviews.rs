@@ -62,7 +62,8 @@ pub(super) fn review(
         pool.submit(move || reviews.work(&sender)).is_ok()
     };
     let threads = width.min(known.len());
-    if deadline.is_none() || !(0..threads).map(|_| start()).fold(false, |any, started| any || started) {
+    let threads = if deadline.is_some() { (0..threads).take_while(|_| start()).count() } else { 0 };
+    if threads == 0 {
         // The system gives no thread, or whoever started the run watches this one.
         reviews.work(&sender);
     }
