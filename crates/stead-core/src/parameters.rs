@@ -159,6 +159,19 @@ pub fn missing(parameter: &Parameter) -> Finding {
     Finding { help: Some(help), ..Finding::new(&MISSING, message) }
 }
 
+/// How many parameters a message names.
+const MOST_NAMED: usize = 20;
+
+/// Parameters whose defaults need each other.
+pub fn circular(parameters: &[&Parameter]) -> Finding {
+    let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.value.as_str()).take(MOST_NAMED).collect();
+    let more = parameters.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
+    let names = names.join(", ") + &more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let message = format!("Circular dependency or unresolvable parameter references detected in parameters: {names}");
+    let help = "let one of them not depend on the others, or supply its value".to_owned();
+    Finding { help: Some(help), ..Finding::new(&CIRCULAR, message) }
+}
+
 /// Returns whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
 ///
 /// # Examples

@@ -713,7 +713,7 @@ fn reported_state(outcome: &Outcome) -> Option<&Value> {
 pub fn invalid_restart_message(state: &Value) -> Option<String> {
     let found = state.as_object().and_then(|members| members.get("_restartRequired"));
     let found = found.filter(|_| invalid_restarts(state))?.to_redacted_json();
-    Some(format!("the resource returned '_restartRequired' with an item that is not understood: {found}"))
+    Some(format!("the resource returned property '_restartRequired' which contains invalid value: {found}"))
 }
 
 fn verification(differing: Vec<String>) -> Verification {

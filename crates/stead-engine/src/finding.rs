@@ -6,7 +6,7 @@ use stead_core::diag::Diagnostic;
 use stead_core::graph::{Found, Resources as _, Unresolved, codes};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Extension, Manifest};
-use stead_host::catalog::Problem;
+use stead_host::catalog::{Problem, Reason};
 use stead_host::provider::Provider;
 use stead_powershell::adapter::module_search;
 
@@ -19,6 +19,12 @@ impl Session {
     pub fn trace_problems(&self) {
         for problem in self.shared.discovery.problems() {
             let text = problem_text(&problem);
+            if let Reason::Invalid { .. } = problem.reason
+                && problem.is_error()
+            {
+                let path = problem.path.display();
+                tracing::info!("Failed to load manifest: Invalid manifest for resource '{path}': {text}");
+            }
             if problem.is_notable() {
                 self.warn_once(&text);
             } else if self.is_new(&text) {

@@ -104,7 +104,7 @@ impl Extensions {
 
 fn ambiguous(name: &str) -> String {
     format!(
-        "Multiple secrets with the same name '{name}' and different values were returned; name a vault as the second \
+        "Multiple secrets with the same name '{name}' and different values was returned, try specifying a vault as the second \
          argument"
     )
 }

@@ -95,6 +95,7 @@ impl Machine {
     fn discovery(&self) -> Discovery {
         let search = Search {
             relative: Vec::new(),
+            is_alone: false,
             directories: self.directories.clone(),
             programs: Vec::new(),
             user: self.user,

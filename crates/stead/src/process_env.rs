@@ -43,7 +43,7 @@ impl ProcessEnv {
         let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
         let ignored = unusable.iter().filter(|file| !is_policy(file));
         warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
-        let search = search(&settings, directory);
+        let search = search(&settings, directory, asked.as_dsc);
         let options = HostOptions {
             search: search.clone(),
             elevated: stead_system::user::is_root(),
@@ -85,8 +85,9 @@ fn find_powershell(isolated: bool, inherited: &[String]) -> Option<PowerShellOpt
 
 fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
     if ignore == Ignore::Settings {
-        let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
-        warnings.push(format!("Ignoring settings files, since {why}"));
+        let why =
+            "environment variable 'DSC_IGNORE_SETTINGS_FILE' being set or '--ignore-settings-file' flag being used";
+        warnings.push(format!("Ignoring settings file due to {why}"));
     }
     Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
 }
@@ -106,7 +107,8 @@ fn stated(asked: &ProcessRequest, warnings: &mut Vec<String>) -> Stated {
     Stated { argument_level: asked.trace_level, argument_format: asked.trace_format, environment_level }
 }
 
-fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
+/// Where resources are looked for; for the commands of dsc a restriction is one of what this program is itself, too.
+fn search(settings: &Settings, program_directory: Option<&Path>, as_dsc: bool) -> Search {
     let [path, resource_path, restricted_path] = ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH"].map(env::var_os);
     let current = env::current_dir().ok();
     let environment = SearchEnvironment {
@@ -116,7 +118,8 @@ fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
         program_directory,
         current_directory: current.as_deref(),
     };
-    let search = Search::new(&environment, &settings.resource_path, User::current());
+    let mut search = Search::new(&environment, &settings.resource_path, User::current());
+    search.is_alone = as_dsc && restricted_path.is_some() && settings.resource_path.allow_env_override;
     match cache_directory() {
         Some(cache) => search.with_cache(cache),
         None => search,

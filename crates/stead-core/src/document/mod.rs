@@ -22,11 +22,11 @@ pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::{Placed, expressions};
+use crate::expr::{Expression, Placed, expressions};
 use crate::id::{ResourceId, TypeName};
 use crate::identity::DocumentIdentity;
 use crate::text::{Node, SourceId, Span, Spanned};
@@ -88,16 +88,51 @@ impl Document {
     /// The parameters that its expressions may read.
     pub fn used_parameters(&self) -> UsedParameters {
         let mut used = UsedParameters::default();
-        for Placed { expression, .. } in self.values().flat_map(expressions) {
-            for call in expression.calls("parameters") {
-                match call.arguments().next().map(|argument| argument.text().map(str::to_owned)) {
-                    Some(Some(name)) => drop(used.names.insert(name)),
-                    Some(None) => used.is_computed = true,
-                    None => {}
+        let defaults = self.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        for Placed { expression, .. } in defaults.chain(self.values()).flat_map(expressions) {
+            for name in parameters_in(expression) {
+                match name {
+                    Some(name) => drop(used.names.insert(name)),
+                    None => used.is_computed = true,
                 }
             }
         }
         used
+    }
+
+    /// The parameters in an order in which each comes behind those that its default uses, and those for which there is none.
+    /// A parameter whose value is supplied uses no others.
+    pub(crate) fn ordered_parameters(&self, is_supplied: impl Fn(&str) -> bool) -> (Vec<&Parameter>, Vec<&Parameter>) {
+        let index = |(at, parameter): (usize, &'_ Parameter)| (parameter.name.value.clone(), at);
+        let places: BTreeMap<String, usize> = self.parameters.iter().enumerate().map(index).collect();
+        let mut used_by: Vec<Vec<usize>> = vec![Vec::new(); self.parameters.len()];
+        let mut waits_for = vec![0_usize; self.parameters.len()];
+        for ((at, parameter), waits) in self.parameters.iter().enumerate().zip(&mut waits_for) {
+            let default = parameter.default.iter().filter(|_| !is_supplied(&parameter.name.value));
+            let named = default.flat_map(expressions).flat_map(|placed| parameters_in(placed.expression)).flatten();
+            let needed: BTreeSet<usize> = named.filter_map(|name| places.get(&name).copied()).collect();
+            *waits = needed.len();
+            for each in needed {
+                if let Some(users) = used_by.get_mut(each) {
+                    users.push(at);
+                }
+            }
+        }
+        let mut ready: BTreeSet<usize> =
+            (0..self.parameters.len()).filter(|at| waits_for.get(*at) == Some(&0)).collect();
+        let mut ordered = Vec::with_capacity(self.parameters.len());
+        while let Some(at) = ready.pop_first() {
+            ordered.extend(self.parameters.get(at));
+            for user in used_by.get(at).into_iter().flatten() {
+                let Some(waits) = waits_for.get_mut(*user) else { continue };
+                *waits -= 1;
+                if *waits == 0 {
+                    ready.insert(*user);
+                }
+            }
+        }
+        let circular = self.parameters.iter().zip(waits_for).filter(|(_, waits)| *waits > 0);
+        (ordered, circular.map(|(parameter, _)| parameter).collect())
     }
 
     /// Every value in it that may be or have an expression.
@@ -113,6 +148,12 @@ impl Document {
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
         variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values))
     }
+}
+
+/// The names of the parameters that an expression reads; `None` for each that is computed.
+fn parameters_in(expression: &Expression) -> impl Iterator<Item = Option<String>> {
+    let calls = expression.calls("parameters");
+    calls.filter_map(|call| call.arguments().next().map(|argument| argument.text().map(str::to_owned)))
 }
 
 /// The names of parameters that expressions read.

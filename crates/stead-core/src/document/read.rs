@@ -299,9 +299,9 @@ impl Reader<'_> {
         let Some(older) = self.word(node, "'securityContext'", CONTEXTS) else { return };
         match &document.directives.security_context {
             None => {
-                let message = "'securityContext' in metadata is the older form of the directive";
+                let message = "Using 'Microsoft.DSC' metadata to specify required security context is deprecated";
                 let finding = Diagnostic::warning(&codes::OLD_CONTEXT, older.span, message);
-                self.report(finding.with_help("move it to 'directives'"));
+                self.report(finding.with_help("use the directive 'securityContext'"));
                 document.directives.security_context = Some(older);
             }
             Some(directive) if directive.value != older.value => {
@@ -487,7 +487,7 @@ impl Reader<'_> {
                 "mode" => self.copy_mode(value),
                 "batchSize" if value.kind == Kind::Null => {}
                 "batchSize" => {
-                    let message = "'batchSize' of 'copy' is not supported";
+                    let message = "Copy batch size is not supported";
                     self.report(Diagnostic::error(&codes::COPY_MODE, key_span, message).with_help("remove it"));
                 }
                 _ => self.unknown_key(&key, key_span, "'copy'", &["name", "count", "mode", "batchSize"]),

@@ -60,7 +60,6 @@ impl<'q> Question<'q> {
             _ => "is not available here",
         };
         let help = match name {
-            "parameters" => Some("the default of a parameter cannot depend on other parameters; use a variable"),
             "copyIndex" => Some(
                 "add 'copy' to the instance; what is nested in a loop gets its index as a parameter, from a Microsoft.DSC/Include \
                  with 'parametersContent'",
@@ -161,7 +160,7 @@ impl Evaluator<'_> {
 
     fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {
         let name = question.name();
-        let absent = || format!("there is no parameter '{name}'");
+        let absent = || format!("Parameter '{name}' not found");
         let Some(frame) = &self.frame else {
             let answer = self.environment.parameter(name);
             return question.settle(answer, absent).map_err(|stop| match self.environment.variable(name) {
@@ -187,7 +186,8 @@ impl Evaluator<'_> {
 
     fn variable(&self, question: &Question<'_>) -> Result<Value, Stop> {
         let name = question.name();
-        let value = question.settle(self.environment.variable(name), || format!("there is no variable '{name}' here"));
+        let absent = || format!("Variable '{name}' does not exist or has not been initialized yet");
+        let value = question.settle(self.environment.variable(name), absent);
         value.map_err(|stop| match self.environment.parameter(name) {
             Answer::Value(_) | Answer::Open(_) => helped(stop, || format!("it is a parameter: parameters('{name}')")),
             _ => stop,
@@ -226,7 +226,7 @@ impl Evaluator<'_> {
             return Err(question.refused(position, "The offset cannot be negative"));
         }
         let index = question.settle(self.environment.copy_index(loop_name), || {
-            format!("The specified copy index name '{}' was not found", question.name())
+            format!("The specified loop name '{}' was not found", question.name())
         })?;
         let sum = index.as_i64().and_then(|index| index.checked_add(offset));
         let overflow = || {

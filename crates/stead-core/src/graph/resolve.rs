@@ -17,7 +17,7 @@ use super::{
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, did_you_mean};
 use crate::document::{self, Discovery, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Template};
+use crate::expr::{Answer, Environment, FactKey, Template};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Late, Manifest, Version, VersionRequirement};
@@ -95,12 +95,15 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     }
 }
 
-/// Parameter defaults see no parameters or variables, but may ask for the time.
+/// Parameter defaults see the parameters that come before them, but no variables, and may ask for the time.
 struct Defaults<'a>(ScopeView<'a>);
 
 impl Environment for Defaults<'_> {
     fn allows_now(&self) -> bool {
         true
+    }
+    fn parameter(&self, name: &str) -> Answer {
+        self.0.parameter(name)
     }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
@@ -204,7 +207,17 @@ impl Builder<'_> {
         }
         // Looked for only when something has no value, and then once.
         let used = OnceCell::new();
-        for parameter in &document.parameters {
+        let (ordered, circular) = document.ordered_parameters(|name| supplied.values.contains_key(name));
+        if let Some(first) = circular.first() {
+            let finding = parameters::circular(&circular);
+            let span = first.default.as_ref().map(|default| default.span);
+            self.wrong_parameter(id, finding, span, supplied);
+        }
+        for parameter in circular {
+            let (name, data_type) = (parameter.name.value.clone(), parameter.data_type.value);
+            self.graph.scopes[id.index()].open.parameters.insert(name, data_type);
+        }
+        for parameter in ordered {
             let is_used = || used.get_or_init(|| document.used_parameters()).holds(&parameter.name.value);
             let (value, name) = (self.parameter(id, parameter, supplied, &is_used), parameter.name.value.clone());
             let value = value.and_then(|value| self.keep(value, parameter.name.span));
@@ -532,7 +545,8 @@ impl Builder<'_> {
 
     /// The name of an instance; one that is not known yet, where that may be, is what is written.
     fn name(&mut self, scope: ScopeId, iteration: Option<&Iteration>, instance: &Instance) -> Option<String> {
-        let name = self.text(scope, iteration, &instance.name, "Resource name");
+        let what = if iteration.is_some() { "Copy name" } else { "Resource name" };
+        let name = self.text(scope, iteration, &instance.name, what);
         if name.is_some() || !self.is_open(scope, iteration, &instance.name) {
             return name;
         }
@@ -546,7 +560,7 @@ impl Builder<'_> {
 
     fn duplicate(&mut self, first: &Adjacent, instance: &Instance) {
         let (name, type_name) = (first.0.name(), &instance.type_name.value);
-        let message = format!("Resource '{name}' of type '{type_name}' is declared twice");
+        let message = format!("Resource '{name}' of type '{type_name}' is specified more than once");
         let earlier = self.graph.declaration(first.node()).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {

@@ -2,6 +2,7 @@
 //!
 //! Shapes and the order of keys are those of DSC v3's `configuration-*-result` and `resource-*-result` schemas.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use crate::call::{Execution, Exported, Operation, Outcome, Response, Restart, Te
 use crate::diag::Diagnostic;
 use crate::diff::absence;
 use crate::event::{Mode, SkipReason, Status};
-use crate::graph::{Graph, Role, ScopeId};
+use crate::graph::{Graph, Purpose, Role, ScopeId};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest::Capabilities;
 use crate::planner::deletes;
@@ -181,11 +182,38 @@ impl Shaper<'_> {
         members.into_iter().filter_map(|id| self.instance(id)).collect()
     }
 
+    /// The result of an instance of an adapter: what is nested in it makes up one state.
+    fn of_adapter(&self, nested: &[Json]) -> Json {
+        let state = |name: &str| adapted_state(nested, name);
+        let any = |is: fn(&Json) -> bool| nested.iter().any(|each| is(&each["result"]));
+        match self.mode.operation {
+            Operation::Test => {
+                let differs = any(|result| result["inDesiredState"] != true);
+                json!({
+                    "desiredState": state("desiredState"),
+                    "actualState": state("actualState"),
+                    "inDesiredState": !differs,
+                    "differingProperties": if differs { vec!["result"] } else { Vec::new() },
+                })
+            }
+            Operation::Set => {
+                let changed = any(|result| result["changedProperties"].as_array().is_some_and(|all| !all.is_empty()));
+                json!({
+                    "beforeState": state("beforeState"),
+                    "afterState": state("afterState"),
+                    "changedProperties": if changed { vec!["result"] } else { Vec::new() },
+                })
+            }
+            _ => json!({ "actualState": state("actualState") }),
+        }
+    }
+
     /// The result of one instance; `None` when it has none.
     fn instance(&self, id: NodeId) -> Option<Json> {
         let record = self.report.record(id);
         let result = match self.graph.node(id).role {
             Role::Container { .. } if matches!(record.status(), None | Some(Status::Skipped(_))) => return None,
+            Role::Container { inner, purpose: Purpose::Adapter } => self.of_adapter(&self.scope(inner)),
             Role::Container { inner, .. } => Json::Array(self.scope(inner)),
             Role::Instance => result(self.graph, record, self.mode, id)?,
         };
@@ -198,6 +226,12 @@ impl Shaper<'_> {
             "result": result,
         }))
     }
+}
+
+/// The states of what is nested in an instance of an adapter, as one state, as adapters report them.
+fn adapted_state(nested: &[Json], state: &str) -> Json {
+    let one = |each: &Json| json!({ "name": each["name"], "type": each["type"], "properties": each["result"][state] });
+    json!({ "result": nested.iter().map(one).collect::<Vec<_>>() })
 }
 
 fn instance_information(record: &Record) -> (Json, Json) {
@@ -345,18 +379,40 @@ fn container_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
 }
 
 fn exported(graph: &Graph, report: &Report) -> Vec<Json> {
-    let instances = graph.order.iter().filter_map(|id| Some((*id, report.record(*id).response.as_ref()?)));
-    instances
-        .flat_map(|(id, response)| {
-            let found = match &response.outcome {
-                Outcome::Exported(found) => found.as_slice(),
-                _ => &[],
-            };
-            let type_name = graph.declaration(id).type_name.value.clone();
-            let elapsed = report.record(id).elapsed;
-            found.iter().enumerate().map(move |(at, each)| exported_instance(&type_name, at, each, elapsed))
-        })
-        .collect()
+    let of_adapter = |id: NodeId| {
+        let container = graph.container(id)?;
+        matches!(graph.node(container).role, Role::Container { purpose: Purpose::Adapter, .. }).then_some(container)
+    };
+    let mut resources: Vec<Json> = Vec::new();
+    let mut adapters: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for id in &graph.order {
+        let found = match report.record(*id).response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Exported(found)) => found.as_slice(),
+            _ => continue,
+        };
+        let elapsed = report.record(*id).elapsed;
+        let Some(adapter) = of_adapter(*id) else {
+            let type_name = &graph.declaration(*id).type_name.value;
+            resources
+                .extend(found.iter().enumerate().map(|(at, each)| exported_instance(type_name, at, each, elapsed)));
+            continue;
+        };
+        // What an adapter exports is one instance of it, with the states in a list.
+        let at = *adapters.entry(adapter).or_insert_with(|| {
+            let (name, type_name) = (&*graph.node(adapter).name, graph.declaration(adapter).type_name.value.as_str());
+            let state = json!({ "result": [] });
+            resources.push(json!({
+                "type": type_name, "name": name, "executionInformation": { "duration": duration(elapsed) },
+                "properties": state,
+            }));
+            resources.len() - 1
+        });
+        let states = resources.get_mut(at).and_then(|one| one.pointer_mut("/properties/result")?.as_array_mut());
+        if let Some(states) = states {
+            states.extend(found.iter().map(|each| each.properties.to_redacted_json()));
+        }
+    }
+    resources
 }
 
 /// One instance of an exported document.

@@ -42,6 +42,8 @@ impl Files {
 /// Searches the directories. Runs no program.
 pub(super) fn files(search: &Search, now: SystemTime, programs: &dyn Programs) -> Files {
     tracing::info!("Discovering 'Extension' using filter: *");
+    let directories = search.relative.iter().chain(&search.directories).map(|directory| directory.to_string_lossy());
+    tracing::debug!("Using Resource Path: {}", directories.collect::<Vec<_>>().join(":"));
     let mut sorter = Sorter::new(programs);
     sorter.take(scan(search, now));
     let Files { resources, adapted, extensions, problems } = &sorter.files;
@@ -50,16 +52,18 @@ pub(super) fn files(search: &Search, now: SystemTime, programs: &dyn Programs) -
     sorter.files
 }
 
-/// Asks the extensions for more, and finds the adapter of each adapted resource.
+/// Asks the extensions for more, and finds the adapter of each adapted resource. What is known before is added to; what is
+/// built in is reserved also where it is not known.
 pub(super) fn assemble(
     files: &Files,
-    built_in: &Catalog,
+    (known, built_in): (&Catalog, &Catalog),
     search: &Search,
     (programs, now): (&dyn Programs, SystemTime),
 ) -> Discovered {
     tracing::info!("Discovering 'Resource' using filter: *");
     let mut more = Sorter::new(programs);
-    let mut in_modules = below(&programs.module_folders(), search, now);
+    let folders = if search.is_alone { Vec::new() } else { programs.module_folders() };
+    let mut in_modules = below(&folders, search, now);
     // What those find would need another search.
     in_modules.declared.retain(|(_, each)| !matches!(each.declaration, Declaration::Extension(_)));
     more.take(in_modules);
@@ -68,7 +72,7 @@ pub(super) fn assemble(
     }
     let Sorter { files: mut more, .. } = more;
     let mut discovered = Discovered {
-        catalog: built_in.clone(),
+        catalog: known.clone(),
         extensions: files.extensions.clone(),
         problems: files.problems.iter().cloned().chain(more.problems).collect(),
     };

@@ -135,9 +135,12 @@ impl Discovery {
     /// Everything there is, without what only adapters know. Searches the machine unless that has been done.
     pub fn discovered(&self) -> &Discovered {
         self.discovered.get_or_init(|| {
-            let mut known = (*self.built_in).clone();
-            self.programs.adapters().into_iter().for_each(|adapter| known.add(Arc::new(adapter)));
-            load::assemble(self.files(), &known, &self.search, (&*self.programs, SystemTime::now()))
+            let mut known = if self.search.is_alone { Catalog::default() } else { (*self.built_in).clone() };
+            let adapters = if self.search.is_alone { Vec::new() } else { self.programs.adapters() };
+            for adapter in adapters {
+                known.add(Arc::new(adapter));
+            }
+            load::assemble(self.files(), (&known, &self.built_in), &self.search, (&*self.programs, SystemTime::now()))
         })
     }
 
@@ -184,7 +187,8 @@ impl Discovery {
     /// For what is only built in no program is asked. Adapters are asked in the order of their types, and only for a
     /// type that is not known at all: where there are versions that the requirement excludes, that is the answer.
     pub fn find(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
-        if let Ok(manifest) = fitting(&self.built_in, wanted)
+        if !self.search.is_alone
+            && let Ok(manifest) = fitting(&self.built_in, wanted)
             && !self.may_be_installed(&wanted.type_name)
         {
             return Ok(manifest);

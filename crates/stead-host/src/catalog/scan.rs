@@ -190,6 +190,7 @@ impl Scanner<'_> {
 impl Scan {
     /// Takes up the text of a manifest. Returns it as JSON when nothing had to be said about it.
     fn note(&mut self, path: &Path, form: Form, text: &str) -> Option<Json> {
+        tracing::trace!("Found manifest: {}", path.display());
         let source = Source::new(path.to_string_lossy(), text);
         let (node, mut findings) = read(SourceId::default(), &source.text, &Limits::default());
         let mut json = None;

@@ -19,6 +19,8 @@ pub struct Search {
     pub relative: Vec<PathBuf>,
     /// Who runs.
     pub user: User,
+    /// True if there is nothing but what lies in these directories: neither what is built in nor what modules have.
+    pub is_alone: bool,
     /// The directory of the index. `None`: everything is read every time.
     pub cache: Option<PathBuf>,
 }
@@ -67,6 +69,7 @@ impl Search {
             programs: distinct(restricted.unwrap_or(programs), current),
             relative,
             user,
+            is_alone: false,
             cache: None,
         }
     }

@@ -143,6 +143,11 @@ impl Invocation<'_> {
         let executable = self.origin.open(self.executable, self.operation)?;
         self.judge(prepared)?;
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
+        if self.secrets.is_empty() {
+            tracing::trace!("Invoking command '{}' with args {:?}", self.executable, prepared.arguments);
+        } else {
+            tracing::trace!("Invoking command '{}' with args that may hold secrets", self.executable);
+        }
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.program_root().into_os_string());
         let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {

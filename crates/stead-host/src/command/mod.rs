@@ -184,8 +184,13 @@ impl CommandProvider {
 
     /// Refuses an operation that requires other rights.
     fn check_privilege(&self, operation: &str, required: Option<SecurityContext>) -> Result<(), Failure> {
-        let Some(why) = required.and_then(|required| required.refusal(self.settings.elevated)) else { return Ok(()) };
-        let message = format!("Operation '{operation}' of resource '{}': {why}", self.manifest.type_name);
+        let Some(required) = required.filter(|required| required.refusal(self.settings.elevated).is_some()) else {
+            return Ok(());
+        };
+        let advice = if self.settings.elevated { "do not run it as root" } else { "run it as root" };
+        let of = &self.manifest.type_name;
+        let message =
+            format!("Operation '{operation}' for resource '{of}' requires security context '{required:?}': {advice}");
         Err(Failure::new(FailureKind::Unsupported, message))
     }
 

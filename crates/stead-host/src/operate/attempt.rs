@@ -138,8 +138,12 @@ impl Attempt<'_> {
         let invalid = |error: InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
         let filter = Filter::parse(self.resealer.plain()).map_err(invalid)?;
         if *self.desired != Value::Null {
-            let message = "the resource does not support export filtering, the engine filters the exported instances";
-            self.note(TraceLevel::Info, message);
+            let of = &self.call.manifest.type_name;
+            let message = format!(
+                "Resource '{of}' does not support export filtering, the engine will filter the exported instances \
+                 (experimental feature)"
+            );
+            self.note(TraceLevel::Info, &message);
         }
         let found = self.provider.export(&self.cx, &Plain::default())?;
         let kept = |found: Exported| Some(Exported { properties: filter.apply(&found.properties)?, ..found });

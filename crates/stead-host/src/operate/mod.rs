@@ -41,6 +41,9 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
         Ok(attempt) => attempt,
         Err(failure) => return failure.into(),
     };
+    for name in std::iter::once(&call.manifest.type_name).chain(call.manifest.require_adapter()) {
+        tracing::debug!("Invoking {operation} for '{name}'");
+    }
     if call.manifest.is_in_process() {
         tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
     }

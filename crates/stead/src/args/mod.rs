@@ -91,6 +91,7 @@ impl Arguments {
             isolated: self.isolated,
             environment: self.environment.clone(),
             deadline: self.command.deadline(),
+            as_dsc: !self.command.is_for_users(),
         }
     }
 

@@ -198,6 +198,10 @@ fn prepare(request: &ConfigRequest, env: &ProcessEnv) -> Result<(Session, Prepar
     session.trace_problems();
     match prepared {
         Ok(mut prepared) => {
+            if notes::looks_again(&prepared) {
+                let why = "'resourceDiscovery' mode set to 'DuringDeployment'";
+                tracing::debug!("Skipping resource discovery due to {why}");
+            }
             // A group or an assertion calls for a part of a document, a different one each time.
             let is_whole = !is_include && !request.caller.is_group && !request.caller.is_assertion;
             let path = file(request).unwrap_or(Path::new("-"));
@@ -245,7 +249,12 @@ fn supplied(request: &ConfigRequest, session: &mut Session) -> Result<Supplied, 
         inline: request.parameters.as_deref(),
         ..ParameterSources::default()
     };
-    input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
+    input::parameters(session, &from).map_err(|bad| {
+        if request.parameters_file.is_some() && request.parameters.is_some() {
+            tracing::error!("Failed to merge parameters");
+        }
+        bad_parameters(&bad, &session.sources)
+    })
 }
 
 fn validate(request: &ConfigRequest, env: &ProcessEnv) -> Exit {

@@ -1,13 +1,14 @@
 //! What there is: resources, functions, extensions, schemas.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
-use stead_core::manifest::{self, Catalog, Kind, Manifest, extension_listing};
+use stead_core::manifest::{self, Catalog, Implementation, Kind, Manifest, extension_listing};
 use stead_core::wire::function_definition;
 
 use super::session_here;
@@ -18,6 +19,7 @@ use crate::request::{FunctionsRequest, ListRequest};
 use crate::schemas;
 use crate::terminal::{self, ListFormat, OutputFormat, data, is_terminal, list_item, print_coloured, table};
 use stead_engine::Session;
+use stead_system::process::Environment;
 
 /// Everything of a listing: as JSON, or as a table of some columns for users.
 struct Listing<I> {
@@ -83,9 +85,15 @@ pub(super) fn resources(request: &ListRequest, session: &Session) {
             && contains(manifest.description.as_deref(), description.as_ref())
             && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
     };
-    let shown = catalog.iter().flat_map(|(_, versions)| versions).filter(wanted);
+    let shown: Vec<_> = catalog.iter().flat_map(|(_, versions)| versions).filter(wanted).collect();
+    if tracing::enabled!(tracing::Level::INFO) {
+        let environment = Environment::of_this_process(&[]);
+        for manifest in &shown {
+            tell_of_missing_programs(manifest, &environment);
+        }
+    }
     Listing {
-        items: shown.map(|manifest| manifest::Listing::of(manifest)),
+        items: shown.into_iter().map(|manifest| manifest::Listing::of(manifest)),
         columns: &["Type", "Kind", "Version", "Capabilities", "RequireAdapter", "Description"],
         row: |item| {
             let [type_name, kind, version, adapter, description] =
@@ -96,6 +104,19 @@ pub(super) fn resources(request: &ListRequest, session: &Session) {
     .print(*format);
 }
 
+/// Says which programs of a resource are not there.
+fn tell_of_missing_programs(manifest: &Manifest, environment: &Environment) {
+    let Implementation::Command(command) = &manifest.implementation else { return };
+    let folder = command.manifest_path.parent().unwrap_or(Path::new("/"));
+    for (operation, method) in command.manifest.as_object().into_iter().flatten() {
+        let executable = method.get("executable").and_then(Json::as_str);
+        if let Some(executable) = executable.filter(|name| environment.find(name, folder).is_none()) {
+            let of = &manifest.type_name;
+            tracing::info!("Executable '{executable}' not found for operation '{operation}' for resource '{of}'");
+        }
+    }
+}
+
 /// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
 pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
     let own = manifest.require_adapter().map(TypeName::as_str);
@@ -103,7 +124,7 @@ pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> b
 }
 
 /// Whether a filter names an adapter that is not there; `*` names none.
-fn has_no_adapter(session: &Session, filter: &str) -> bool {
+pub(crate) fn has_no_adapter(session: &Session, filter: &str) -> bool {
     let known = session.discovery().discovered().catalog.iter().flat_map(|(_, versions)| versions);
     let mut adapters = known.filter(|manifest| manifest.kind == Kind::Adapter);
     filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))

@@ -12,6 +12,7 @@ pub(crate) mod validate;
 
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
+use stead_core::{document, parameters};
 use stead_engine::{Refusal, Session, finding_line};
 
 use crate::exit::Exit;
@@ -49,10 +50,20 @@ fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {
 /// Reports findings in one line each, the way messages are printed here.
 fn tell(findings: &[Diagnostic], sources: &Sources) {
     for finding in findings {
+        let (line, kind) = (finding_line(finding, sources), kind_as_dsc(finding));
         match finding.severity {
-            Severity::Error => tracing::error!("{}", finding_line(finding, sources)),
-            Severity::Warning => tracing::warn!("{}", finding_line(finding, sources)),
+            Severity::Error => tracing::error!("{kind}{line}"),
+            Severity::Warning => tracing::warn!("{kind}{line}"),
         }
+    }
+}
+
+/// What messages of dsc about such a mistake begin with, which scripts look for.
+fn kind_as_dsc(finding: &Diagnostic) -> &'static str {
+    match finding.code {
+        code if *code == document::codes::UNKNOWN_KEY => "unknown field: ",
+        code if parameters::CODES.contains(&code) => "Parameter input failure: ",
+        _ => "",
     }
 }
 

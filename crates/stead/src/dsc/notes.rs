@@ -1,7 +1,7 @@
 //! What dsc warns of that is not an error.
 
 use stead_core::call::{Execution, Operation};
-use stead_core::document::{DataType, Document};
+use stead_core::document::{DataType, Discovery, Document};
 use stead_core::event::Mode;
 
 use stead_core::run::Run;
@@ -13,7 +13,7 @@ pub(super) fn warn(prepared: &Prepared, mode: Mode) {
     let place = |span| prepared.sources.place(span);
     for scope in &prepared.graph.scopes {
         for instance in scope.document.resources.iter().filter(|instance| instance.copy.is_some()) {
-            tracing::warn!("{}: 'copy' is deprecated: DSC is going to remove it", place(instance.span));
+            tracing::warn!("{}: 'copy' is deprecated and will be removed from DSC", place(instance.span));
         }
     }
     let computes = !(mode.operation == Operation::Export || mode.execution == Execution::WhatIf);
@@ -21,6 +21,12 @@ pub(super) fn warn(prepared: &Prepared, mode: Mode) {
     for (name, span) in outermost.into_iter().flat_map(|scope| secure_outputs(&scope.document)) {
         tracing::warn!("{}: output '{name}' is secure and is left out", place(span));
     }
+}
+
+/// Returns whether resources that are not there are looked for once more when they are needed.
+pub(super) fn looks_again(prepared: &Prepared) -> bool {
+    let outermost = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.discovery.as_ref());
+    outermost.is_some_and(|discovery| discovery.value == Discovery::DuringDeployment)
 }
 
 /// Warns of instances that a set did not bring to their desired state: dsc reports the states and no more.

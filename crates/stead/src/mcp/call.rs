@@ -53,8 +53,8 @@ pub(super) enum ToolCall {
     ListFunctions {
         /// Only those of this name; `*` stands for any text.
         name: Option<String>,
-        /// Only those of this category.
-        category: Option<String>,
+        /// Only those of all these categories.
+        categories: Vec<String>,
         /// Only those with this in their description.
         description: Option<String>,
     },
@@ -90,7 +90,7 @@ impl ToolCall {
             }
             "list_dsc_functions" => Self::ListFunctions {
                 name: from.optional_text("function_filter")?,
-                category: from.optional_text("category_filter")?,
+                categories: from.words("category_filter")?,
                 description: from.optional_text("description_filter")?,
             },
             "list_dsc_resources" => Self::ListResources { adapter: from.optional_text("adapter")? },
@@ -177,9 +177,29 @@ impl Arguments {
         }
     }
 
-    /// Refuses what nobody asked for: a misspelled `what_if` must not change the machine.
+    /// A list of texts, or one.
+    fn words(&mut self, key: &str) -> Result<Vec<String>, String> {
+        let items = match self.take(key) {
+            Some(one @ Value::String(_)) => vec![one],
+            Some(Value::Array(items)) => items,
+            None => Vec::new(),
+            Some(_) => return Err(format!("'{key}' must be an array of strings")),
+        };
+        let text = |item: Value| match item {
+            Value::String(text) => Ok(text),
+            _ => Err(format!("'{key}' must be an array of strings")),
+        };
+        items.into_iter().map(text).collect()
+    }
+
+    /// Passes over arguments that nobody asked for, but not one that was meant to change nothing: a misspelled `what_if`
+    /// must not change the machine.
     fn end(self) -> Result<(), String> {
-        match self.0.keys().next() {
+        let is_caution = |key: &&String| {
+            let letters: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
+            ["whatif", "dryrun", "noop"].contains(&letters.to_lowercase().as_str())
+        };
+        match self.0.keys().find(is_caution) {
             None => Ok(()),
             Some(key) => Err(format!("there is no argument '{key}'")),
         }
@@ -208,6 +228,8 @@ mod tests {
         assert_eq!(call("set", "whatIf", json!(true)).unwrap_err(), "there is no argument 'whatIf'");
         assert_eq!(call("set", "what_if", json!("true")).unwrap_err(), "'what_if' must be true or false");
         assert_eq!(call("delete", "what_if", json!(true)).unwrap_err(), "there is no 'what_if' for 'delete'");
+        assert_eq!(call("set", "dry-run", json!(true)).unwrap_err(), "there is no argument 'dry-run'");
+        assert!(call("set", "type", json!("A/B")).unwrap().0, "others are passed over");
         assert!(call("delete", "what_if", Value::Null).unwrap().0);
     }
 
@@ -235,7 +257,7 @@ mod tests {
             let properties = tool["inputSchema"]["properties"].as_object().unwrap();
             let value = |schema: &Value| match schema["type"].as_str().unwrap() {
                 "boolean" => json!(false),
-                "array" => json!([1]),
+                "array" => json!(["x"]),
                 _ => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
             };
             let arguments: Map<_, _> = properties.iter().map(|(key, schema)| (key.clone(), value(schema))).collect();

@@ -22,7 +22,7 @@ use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work, object};
 use call::ToolCall;
-use tool_calls::Tools;
+use tool_calls::{Tools, Unanswered};
 
 /// The versions of the protocol, from the oldest on.
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
@@ -211,9 +211,10 @@ impl Protocol for ModelContext {
         let (form, call) = work.call;
         let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
         let members = match self.tools.call(call, work.cancel, work.watch) {
+            Err(Unanswered::Refused(problem)) => return Err(problem),
             // The text is for callers that cannot read structured content.
             Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
-            Err(message) => object([content(message), ("isError", true.into())]),
+            Err(Unanswered::Failed(message)) => object([content(message), ("isError", true.into())]),
         };
         let mut result = form.begin();
         if let Json::Object(members) = members {

@@ -16,14 +16,41 @@ use stead_core::value::{Object, Value};
 use stead_system::Cancel;
 
 use super::call::{Operation, ToolCall};
-use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
+use crate::dsc::listing::{everything, functions_like, has_no_adapter, is_carried_out_by};
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::process_env::ProcessEnv;
 use crate::request;
+use crate::rpc::Problem;
 use crate::schemas;
 use stead_engine::{
     Execution as Plan, Refusal, ResourceCall, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
 };
+
+/// Why a call has no result.
+pub(super) enum Unanswered {
+    /// There is nothing of what it asks for, or it cannot be read: an error of the protocol, as in dsc.
+    Refused(Problem),
+    /// It was carried out and failed, in words: a result that says so.
+    Failed(String),
+}
+
+impl From<String> for Unanswered {
+    fn from(message: String) -> Self {
+        Self::Failed(message)
+    }
+}
+
+impl Unanswered {
+    /// There is no such resource, adapter, schema.
+    fn nothing(message: impl Into<String>) -> Self {
+        Self::Refused(Problem::new(Problem::PARAMS, message))
+    }
+
+    /// A text that cannot be used.
+    fn invalid(message: impl Into<String>) -> Self {
+        Self::Refused(Problem::new(Problem::REQUEST, message))
+    }
+}
 
 /// Carries out calls of tools.
 pub(super) struct Tools {
@@ -31,8 +58,8 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Carries out one call: an object, or in words why there is none.
-    pub(super) fn call(&self, call: ToolCall, cancel: Cancel, watch: Arc<RunWatch>) -> Result<Json, String> {
+    /// Carries out one call: an object, or why there is none.
+    pub(super) fn call(&self, call: ToolCall, cancel: Cancel, watch: Arc<RunWatch>) -> Result<Json, Unanswered> {
         let session =
             self.env.host.session_with(input::current_folder(), SessionOptions { cancel, ..SessionOptions::default() });
         match call {
@@ -44,12 +71,15 @@ impl Tools {
             }
             ToolCall::Expression(text) => evaluate(&session, &text),
             ToolCall::Function { name, parameters } => call_function(&session, &name, &parameters),
-            ToolCall::ListFunctions { name, category, description } => {
-                let categories: Vec<String> =
-                    category.iter().map(|each| request::category(each)).collect::<Result<_, _>>()?;
+            ToolCall::ListFunctions { name, categories, description } => {
+                let categories: Vec<String> = categories
+                    .iter()
+                    .map(|each| request::category(each))
+                    .collect::<Result<_, _>>()
+                    .map_err(Unanswered::nothing)?;
                 Ok(json!({ "functions": functions_like(name.as_deref(), &categories, description.as_deref()) }))
             }
-            ToolCall::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),
+            ToolCall::ListResources { adapter } => list(&session, adapter.as_deref()),
             ToolCall::ShowResource(type_name) => show(session, &type_name),
             ToolCall::ShowSchema(type_name) => schema(&type_name),
         }
@@ -61,7 +91,7 @@ impl Tools {
         watch: Arc<RunWatch>,
         operation: Operation,
         (document, parameters): (&str, Option<&str>),
-    ) -> Result<Json, String> {
+    ) -> Result<Json, Unanswered> {
         let mut session = session.with(|options| {
             options.implicit_order = false;
             if operation == Operation::Export {
@@ -70,25 +100,30 @@ impl Tools {
         });
         let from = ParameterSources { inline: parameters, ..ParameterSources::default() };
         let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
-            BadParameters::Unreadable(error) => error.to_string(),
-            BadParameters::Findings(findings) => lines(&findings, &session.sources),
+            BadParameters::Unreadable(error) => Unanswered::invalid(format!("Invalid parameters: {error}")),
+            BadParameters::Findings(findings) => {
+                Unanswered::invalid(format!("Invalid parameters: {}", lines(&findings, &session.sources)))
+            }
         })?;
         let prepared = session.prepare("<configuration>", document, supplied);
         let mut prepared = prepared.map_err(|unusable| {
-            lines(&session.with_properties(unusable, mode(operation)).findings, &session.sources)
+            let findings = session.with_properties(unusable, mode(operation)).findings;
+            Unanswered::invalid(format!("Invalid configuration: {}", lines(&findings, &session.sources)))
         })?;
         prepared.memory = Some(input::memory(&session, &prepared, Path::new("-")));
         if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
-            return Err(finding_line(&finding, &prepared.sources));
+            return Err(finding_line(&finding, &prepared.sources).into());
         }
         let wrong = session.check_properties(&prepared, mode(operation));
         if !wrong.is_empty() {
-            return Err(lines(&wrong, &prepared.sources));
+            return Err(lines(&wrong, &prepared.sources).into());
         }
         let plan = Plan { watch: Some(watch), ..Plan::new(mode(operation), self.env.host.width()) };
         let run = session.run(&prepared, plan).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
-        Ok(json!({ "result": session.result_document(&run) }))
+        let document = session.result_document(&run);
+        let result = if operation == Operation::Export { json!({ "result": document }) } else { document };
+        Ok(json!({ "result": result }))
     }
 }
 
@@ -112,7 +147,7 @@ fn resource(
     operation: Operation,
     type_name: &str,
     properties: Option<String>,
-) -> Result<Json, String> {
+) -> Result<Json, Unanswered> {
     let mut called =
         ResourceCall::find(session, type_name, None).and_then(ResourceCall::not_an_adapter).map_err(refused)?;
     let text = properties.map(|text| Text { name: "<properties_json>".to_owned(), text });
@@ -142,17 +177,20 @@ fn resource(
     result.map(|result| json!({ "result": result })).map_err(refused)
 }
 
-fn refused_in(called: &ResourceCall, refusal: Refusal) -> String {
+fn refused_in(called: &ResourceCall, refusal: Refusal) -> Unanswered {
     match refusal {
-        Refusal::Input(findings) => lines(&findings, &called.session.sources),
+        Refusal::Input(findings) => lines(&findings, &called.session.sources).into(),
         other => refused(other),
     }
 }
 
-fn refused(refusal: Refusal) -> String {
+fn refused(refusal: Refusal) -> Unanswered {
     match refusal {
-        Refusal::NotFound(message) | Refusal::Failed(message) => message,
-        Refusal::Input(findings) => findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n"),
+        Refusal::NotFound(message) => Unanswered::nothing(message),
+        Refusal::Failed(message) => message.into(),
+        Refusal::Input(findings) => {
+            findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n").into()
+        }
     }
 }
 
@@ -165,14 +203,24 @@ impl Environment for OnMachine<'_> {
     }
 }
 
-fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
+/// The value of a text, which is itself where it is not an expression.
+fn evaluate(session: &Session, text: &str) -> Result<Json, Unanswered> {
     if !expr::is_expression(text) {
-        return Err("an expression starts with '[' and ends with ']'".to_owned());
+        return Ok(json!({ "result": text }));
     }
-    let expression = Expression::parse(text).map_err(|fault| fault.message)?;
+    let expression = Expression::parse(text).map_err(|fault| {
+        let message = format!("Failed to evaluate expression '{text}': Parser: Unable to parse statement root: {text}");
+        Unanswered::Refused(Problem::new(Problem::REQUEST, message).with("reason", fault.message))
+    })?;
+    value_of(session, &expression)
+        .map(|value| json!({ "result": value }))
+        .map_err(|message| Unanswered::invalid(format!("Failed to evaluate expression '{text}': Parser: {message}")))
+}
+
+fn value_of(session: &Session, expression: &Expression) -> Result<Json, String> {
     match expression.evaluate(&OnMachine(session)) {
         // A secret is shown as one, here as everywhere.
-        Ok(value) => Ok(json!({ "result": value.to_redacted_json() })),
+        Ok(value) => Ok(value.to_redacted_json()),
         Err(Stop::Fault(fault)) => Err(fault.message),
         Err(Stop::Missing(key)) => {
             Err(session.machine().fact(&key).err().unwrap_or_else(|| "it asks for what is not known here".to_owned()))
@@ -182,14 +230,19 @@ fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
     }
 }
 
-fn call_function(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, String> {
+fn call_function(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, Unanswered> {
+    let failed =
+        |why: &str| Problem::new(Problem::REQUEST, format!("Function '{name}' invocation failed: Parser: {why}"));
     let known = || expr::functions().iter().map(|function| function.name);
     if !known().any(|each| each.eq_ignore_ascii_case(name)) {
-        let help = nearest(name, known()).map(|near| format!("; {}", did_you_mean(near))).unwrap_or_default();
-        return Err(format!("there is no function '{name}'{help}"));
+        let problem = failed(&format!("Unknown function '{name}'"));
+        let meant = nearest(name, known()).map(did_you_mean);
+        return Err(Unanswered::Refused(meant.into_iter().fold(problem, |problem, help| problem.with("help", help))));
     }
     let literals: Vec<String> = parameters.iter().map(literal).collect();
-    evaluate(session, &format!("[{name}({})]", literals.join(", ")))
+    let expression = Expression::parse(&format!("[{name}({})]", literals.join(", "))).map_err(|fault| fault.message);
+    let value = expression.and_then(|expression| value_of(session, &expression));
+    value.map(|value| json!({ "result": value })).map_err(|why| Unanswered::Refused(failed(&why)))
 }
 
 /// The expression for a value. Whatever is in the value stays a value: only quotes end a literal, and they are doubled.
@@ -201,18 +254,22 @@ fn literal(value: &Json) -> String {
     }
 }
 
-fn list(session: &Session, adapter: Option<&str>) -> Json {
+fn list(session: &Session, adapter: Option<&str>) -> Result<Json, Unanswered> {
+    if let Some(filter) = adapter.filter(|filter| has_no_adapter(session, filter)) {
+        return Err(Unanswered::nothing(format!("Adapter not found: {filter}")));
+    }
     let catalog = everything(session, adapter);
     let all = catalog.iter().flat_map(|(_, versions)| versions);
     let found = all.filter(|manifest| is_carried_out_by(manifest, adapter)).map(|manifest| {
         let all = listing(manifest);
-        let keys = ["type", "kind", "version", "description", "requireAdapter"];
-        Json::Object(keys.map(|key| (key.to_owned(), all[key].clone())).into_iter().collect())
+        let adapter = Some("requireAdapter").filter(|key| !all[*key].is_null());
+        let keys = ["type", "kind", "description"].into_iter().chain(adapter);
+        Json::Object(keys.map(|key| (key.to_owned(), all[key].clone())).collect())
     });
-    json!({ "resources": found.collect::<Vec<_>>() })
+    Ok(json!({ "resources": found.collect::<Vec<_>>() }))
 }
 
-fn show(session: Session, type_name: &str) -> Result<Json, String> {
+fn show(session: Session, type_name: &str) -> Result<Json, Unanswered> {
     let called = ResourceCall::find(session, type_name, None).map_err(refused)?;
     let all = listing(&called.manifest);
     let keys = ["type", "kind", "version", "capabilities", "description", "author"];
@@ -223,8 +280,11 @@ fn show(session: Session, type_name: &str) -> Result<Json, String> {
     Ok(Json::Object(shown))
 }
 
-fn schema(type_name: &str) -> Result<Json, String> {
-    schemas::schema(type_name)
-        .map(|schema| json!({ "schema": schema }))
-        .ok_or_else(|| format!("there is no schema '{type_name}'; there are {}", schemas::TYPES.join(", ")))
+/// The schema of a type, by its name on the command line or that of the type itself: `resource-manifest`, `ResourceManifest`.
+fn schema(type_name: &str) -> Result<Json, Unanswered> {
+    let letters = |name: &str| name.replace('-', "").to_lowercase();
+    let named = schemas::TYPES.iter().find(|name| letters(name) == letters(type_name));
+    named.and_then(|name| schemas::schema(name)).map(|schema| json!({ "schema": schema })).ok_or_else(|| {
+        Unanswered::nothing(format!("there is no schema '{type_name}'; there are {}", schemas::TYPES.join(", ")))
+    })
 }

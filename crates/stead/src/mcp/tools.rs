@@ -69,7 +69,7 @@ fn looking() -> [Value; 4] {
             Effect::Looks,
             &[
                 ("function_filter", text("Only those of this name; * stands for any text"), false),
-                ("category_filter", text("Only those of this category"), false),
+                ("category_filter", texts("Only those of all these categories"), false),
                 ("description_filter", text("Only those of this description; * stands for any text"), false),
             ],
         ),
@@ -102,7 +102,7 @@ fn tool(name: &str, description: &str, effect: Effect, arguments: &[(&str, Value
         "name": name,
         "description": description,
         "inputSchema": {
-            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            "type": "object", "properties": properties, "required": required,
         },
         "annotations": { "readOnlyHint": looks, "destructiveHint": !looks, "openWorldHint": !looks },
     })
@@ -110,6 +110,10 @@ fn tool(name: &str, description: &str, effect: Effect, arguments: &[(&str, Value
 
 fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
+}
+
+fn texts(description: &str) -> Value {
+    json!({ "type": "array", "items": { "type": "string" }, "description": description })
 }
 
 fn operation(words: &[&str]) -> Value {

@@ -35,6 +35,8 @@ pub(crate) struct ProcessRequest {
     pub(crate) environment: Vec<String>,
     /// How long one program may take.
     pub(crate) deadline: Option<Duration>,
+    /// True for the commands that dsc has.
+    pub(crate) as_dsc: bool,
 }
 
 /// A text that is given to a command.

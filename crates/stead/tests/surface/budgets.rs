@@ -138,7 +138,7 @@ fn hostile_documents_are_refused_in_little_memory() {
             ),
             "error[E0409]",
         ),
-        ("parameters in a circle", circle.to_owned(), "error[E0405]"),
+        ("parameters in a circle", circle.to_owned(), "error[E0710]"),
         ("an include of itself", HEAD.to_owned() + include, "error[E0509]"),
     ];
     for (what, text, expected) in documents {
@@ -167,8 +167,16 @@ fn what_is_wrong_over_and_over_is_refused_at_once() {
     };
     let state = |name: &str| format!("a:\n  file.managed:\n  - name: \"{name}\"\n");
     let cases = [
-        ("plan a", declared("variables", &forward), "error[E0404]: there is no variable 'v1' here"),
-        ("lint a", declared("variables", &forward), "error[E0404]: there is no variable 'v1' here"),
+        (
+            "plan a",
+            declared("variables", &forward),
+            "error[E0404]: Variable 'v1' does not exist or has not been initialized yet",
+        ),
+        (
+            "lint a",
+            declared("variables", &forward),
+            "error[E0404]: Variable 'v1' does not exist or has not been initialized yet",
+        ),
         ("plan a", declared("variables", &|at| format!("[{}]", forward(at))), "error[E0404]"),
         ("plan a", declared("parameters", &default), "error[E04"),
         ("plan a", format!("variables:\n  {long}y: 1\n  b: \"[variables('{long}')]\"\nresources: []\n"), "error[E0"),

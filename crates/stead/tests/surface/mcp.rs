@@ -77,6 +77,13 @@ impl Caller {
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// Returns the error of the protocol that a call has, with its code.
+    fn refusal(&mut self, tool: &str, arguments: &Json) -> (i64, String) {
+        let answer = self.call(tool, arguments);
+        let error = answer["error"].to_string();
+        (answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{tool}: {answer}")), error)
+    }
+
     /// Goes, and says how the server took it.
     fn leave(mut self) -> Option<i32> {
         self.to = None;
@@ -149,8 +156,11 @@ fn documents_are_carried_out() {
     let tested = caller.result("invoke_dsc_config", &of("test"));
     assert_eq!(tested["result"]["results"][0]["result"]["inDesiredState"], true);
     assert_eq!(caller.result("invoke_dsc_config", &of("set"))["result"]["hadErrors"], false);
-    let wrong = caller.failure("invoke_dsc_config", &json!({ "operation": "get", "configuration": "resources: 1" }));
-    assert!(wrong.contains("<configuration>:1:12") && wrong.contains("[E0"), "{wrong}");
+    let exported = caller.result("invoke_dsc_config", &of("export"));
+    assert_eq!(exported["result"]["result"]["resources"][0]["properties"]["output"], "hello");
+    let (code, wrong) =
+        caller.refusal("invoke_dsc_config", &json!({ "operation": "get", "configuration": "resources: 1" }));
+    assert!(code == -32600 && wrong.contains("Invalid configuration: <configuration>:1:12"), "{wrong}");
 }
 
 #[test]
@@ -183,13 +193,15 @@ fn resources_are_called_and_shown() {
     let exported =
         caller.result("invoke_dsc_resource", &json!({ "operation": "export", "resource_type": "Microsoft/OSInfo" }));
     assert_eq!(exported["result"]["actualState"][0]["family"], "Linux");
-    let unknown = caller.failure("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Ecco", "{}"));
-    assert!(unknown.contains("did you mean 'Microsoft.DSC.Debug/Echo'?"), "{unknown}");
+    let (code, unknown) = caller.refusal("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Ecco", "{}"));
+    assert!(code == -32602 && unknown.contains("did you mean 'Microsoft.DSC.Debug/Echo'?"), "{unknown}");
     let invalid = caller.failure("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Echo", "{"));
     assert!(invalid.contains("<properties_json>:1:"), "{invalid}");
-    let of_none = caller.result("list_dsc_resources", &json!({ "adapter": "No/Such" }));
-    assert_eq!(of_none["resources"], json!([]));
     let listed = caller.result("list_dsc_resources", &json!({}));
+    let keys: Vec<_> = listed["resources"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["type", "kind", "description"]);
+    let (code, unknown) = caller.refusal("list_dsc_resources", &json!({ "adapter": "No/Such" }));
+    assert!(code == -32602 && unknown.contains("Adapter not found: No/Such"), "{unknown}");
     let types: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|each| &each["type"]).collect();
     assert!(types.contains(&&json!("Stead/File")) && types.contains(&&json!("Test/DiscoveredOne")), "{types:?}");
     let shown = caller.result("show_dsc_resource", &json!({ "type": "microsoft.dsc.debug/echo" }));
@@ -201,7 +213,6 @@ fn expressions_and_functions_are_evaluated() {
     let mut caller = Caller::new();
     let evaluated = caller.result("invoke_dsc_expression", &json!({ "expression": "[add(1, mul(2, 3))]" }));
     assert_eq!(evaluated, json!({ "result": 7 }));
-    assert!(caller.failure("invoke_dsc_expression", &json!({ "expression": "add(1, 2)" })).contains("starts with '['"));
     let secret = caller.result("invoke_dsc_expression", &json!({ "expression": "[secret('MySecret')]" }));
     assert_eq!(secret, json!({ "result": "<secureValue>" }));
     let call = |name: &str, parameters: Json| json!({ "function": name, "parameters": parameters });
@@ -209,12 +220,15 @@ fn expressions_and_functions_are_evaluated() {
     assert_eq!(joined, json!({ "result": "it's')] [secret('MySecret" }));
     let length = caller.result("invoke_dsc_function", &call("length", json!([[1, "a'b", { "c": null }]])));
     assert_eq!(length, json!({ "result": 3 }));
-    assert!(caller.failure("invoke_dsc_function", &call("concta", json!([]))).contains("did you mean 'concat'?"));
+    let (code, unknown) = caller.refusal("invoke_dsc_function", &call("concta", json!([])));
+    assert!(code == -32600 && unknown.contains("did you mean 'concat'?"), "{unknown}");
     let listed = caller.result("list_dsc_functions", &json!({ "function_filter": "base64*" }));
     let names: Vec<_> = listed["functions"].as_array().unwrap().iter().map(|each| &each["name"]).collect();
     assert_eq!(names, [&json!("base64"), &json!("base64ToString")]);
-    let unknown = caller.failure("list_dsc_functions", &json!({ "category_filter": "Text" }));
-    assert!(unknown.contains("Invalid function category 'Text'"), "{unknown}");
+    let both = json!({ "category_filter": ["array", "string"], "function_filter": "f*" });
+    assert_eq!(caller.result("list_dsc_functions", &both)["functions"][0]["name"], "first");
+    let (code, unknown) = caller.refusal("list_dsc_functions", &json!({ "category_filter": "Text" }));
+    assert!(code == -32602 && unknown.contains("Invalid function category 'Text'"), "{unknown}");
 }
 
 #[test]
@@ -222,7 +236,9 @@ fn schemas_are_shown() {
     let mut caller = Caller::new();
     let shown = caller.result("show_dsc_schema", &json!({ "type": "configuration" }));
     assert_eq!(shown["schema"]["title"], "Configuration");
-    assert!(caller.failure("show_dsc_schema", &json!({ "type": "x" })).contains("resource-manifest"));
+    let same = caller.result("show_dsc_schema", &json!({ "type": "Configuration" }));
+    assert_eq!(same, shown);
+    assert!(caller.refusal("show_dsc_schema", &json!({ "type": "x" })).1.contains("resource-manifest"));
     let unknown = caller.call("no_tool", &json!({}));
     assert_eq!(unknown["error"]["message"], "there is no tool 'no_tool'");
 }

@@ -57,7 +57,7 @@ fn what_is_ignored_is_reported() {
         "{output}"
     );
     let output = place.run(&["--ignore-settings-file", ASK[0], ASK[1], ASK[2], ASK[3]]).stderr;
-    assert!(output.contains("WARN Ignoring settings files") && !output.contains("tracng"), "{output}");
+    assert!(output.contains("WARN Ignoring settings file") && !output.contains("tracng"), "{output}");
     let output = answer(place.command(&ASK).env("DSC_TRACE_LEVEL", "loud")).stderr;
     assert!(output.contains("DSC_TRACE_LEVEL is 'loud', but must be one of ERROR, WARN"), "{output}");
 }

@@ -43,6 +43,12 @@ or a file named with `--parameters-file`.
 
 `stead lint` needs no values: it checks what does not depend on them.";
 
+    CIRCULAR = "E0710", "defaults of parameters need each other", "\
+The default of a parameter may use other parameters, in any order: `[concat(parameters('prefix'), '-db')]`. Here each
+of the named ones needs another of them first, so that none has a value.
+
+Write the value of one without the others, or supply it.";
+
     TOO_SHORT = "E0707", "a parameter is shorter than its minimum length", "\
 `minLength` is the least length of a parameter: of text in bytes of its UTF-8 form, so that `ä` counts as two; of an
 array in elements. The length of a secret is not shown.";

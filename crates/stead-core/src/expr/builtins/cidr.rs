@@ -19,7 +19,7 @@ impl Network {
             Wrong::value(
                 0,
                 format!(
-                    "Invalid CIDR notation: '{text}'. Expected format: IP/prefix, such as '192.168.1.0/24' or '2001:db8::/32'"
+                    "Invalid CIDR notation: '{text}'. Expected format: IP/prefix (e.g., '192.168.1.0/24' or '2001:db8::/32')"
                 ),
             )
         };
