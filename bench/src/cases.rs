@@ -409,10 +409,71 @@ fn powershell(bench: &Bench) -> io::Result<Vec<Row>> {
             .map(|_| bench.floor(&["floor-stat", &folders.display().to_string()]))
             .collect::<io::Result<_>>()?,
     );
-    Ok(vec![
+    let mut rows = vec![
         over(&format!("{count} PowerShell modules, read"), base, read_floor, read, read_limit),
         over(&format!("one of {count}, by the index"), small, found_floor, found, found_limit),
-    ])
+    ];
+    rows.extend(tests_of_classes(bench, &one)?);
+    Ok(rows)
+}
+
+/// How many tests of a class there are in one run.
+const TESTS: [u32; 4] = [1, 10, 100, 1000];
+
+/// Tests of a class, beside one PowerShell that does the same and nothing else, and beside a PowerShell for each.
+fn tests_of_classes(bench: &Bench, modules: &Path) -> io::Result<Vec<Row>> {
+    let manifest = modules.join("Bench0000/Bench0000.psd1");
+    let alone = |script: &str| {
+        let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", script];
+        meter::run(bench.folder.path(), modules, Path::new("pwsh"), &arguments)
+    };
+    let script = work::settings_script(&manifest, 1);
+    let (start, one) = bench.in_turn(|| alone("exit"), || alone(&script))?;
+    let mut rows = vec![shown("PowerShell alone", start), shown("a fresh PowerShell for one Test", one)];
+    let mut last = None;
+    for count in TESTS {
+        let (document, script) = (bench.document(&work::settings(count))?, work::settings_script(&manifest, count));
+        let check = |more: &[&str]| bench.stead_with_modules(modules, &[&["check", "-q", &document], more].concat());
+        let (floor, stead) = bench.in_turn(|| alone(&script), || check(&[]))?;
+        rows.push(Limit::wall(1.5).row(&format!("{count} Tests of a class"), floor, stead.clone()));
+        let (narrow, wide) = bench.in_turn(|| check(&["--width", "1"]), || check(&[]))?;
+        rows.push(Limit::wall(1.05).row(&format!("{count} Tests, over --width 1"), narrow, wide));
+        rows.extend(last.replace((count, stead.clone())).map(|before| warm(before, (count, stead))));
+    }
+    let (plain, secret) = (work::settings(100), work::settings_with_credentials(100));
+    let check = |text: &str| bench.stead_with_modules(modules, &["check", "-q", &bench.document(text)?]);
+    let (plain, secret) = bench.in_turn(|| check(&plain), || check(&secret))?;
+    rows.push(Limit::wall(1.05).row("100 Tests with a credential, over none", plain, secret));
+    Ok(rows)
+}
+
+/// A figure to compare with.
+fn shown(name: &str, run: Run) -> Row {
+    match run {
+        Err(reason) => Row::not_measured(name, None, "", reason),
+        Ok(floor) => Row {
+            name: name.to_owned(),
+            floor: Some(floor),
+            stead: None,
+            compared: "-".to_owned(),
+            limit: String::new(),
+            verdict: Verdict::Holds,
+        },
+    }
+}
+
+/// What each Test takes on the clock that one run has more than another.
+fn warm((few, least): (u32, Run), (many, most): (u32, Run)) -> Row {
+    let (name, limit) = (format!("each Test from {few} to {many}"), "wall <= 2 ms");
+    match (least, most) {
+        (Err(reason), _) | (_, Err(reason)) => Row::not_measured(&name, None, limit, reason),
+        (Ok(least), Ok(most)) => {
+            let each = milliseconds(most.wall.saturating_sub(least.wall)) / f64::from(many - few);
+            let verdict = if each <= 2.0 || many < 1000 { Verdict::Holds } else { Verdict::Exceeded };
+            let limit = if many < 1000 { "" } else { limit };
+            Row { name, floor: None, stead: None, compared: format!("{each:.2} ms"), limit: limit.to_owned(), verdict }
+        }
+    }
 }
 
 /// So many milliseconds of processor time more than another run.

@@ -32,7 +32,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   echo     1,000 instances of a resource that is a program
   scale    documents of 1,000 to 100,000 instances
   idem     what Idem was measured with, applied with --reconcile basic
-  powershell   1,000 modules, read and one of them by the index
+  powershell   1,000 modules, read and one of them by the index; Tests of a class beside one PowerShell that does the same
   editor   an edit of a document of 10,000 instances, until its findings are published
 
 Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with

@@ -88,6 +88,33 @@ pub(crate) fn line_file(count: u32) -> String {
 /// A resource of the modules that [`modules`] writes.
 pub(crate) const MODULE_RESOURCE: &str = "Bench0000/Setting0000";
 
+/// A document with as many instances of [`MODULE_RESOURCE`] in their state.
+pub(crate) fn settings(count: u32) -> String {
+    document((0..count).map(setting))
+}
+
+/// The same ones, each with a credential.
+pub(crate) fn settings_with_credentials(count: u32) -> String {
+    let parameter =
+        "parameters:\n  as:\n    type: secureObject\n    defaultValue: {username: bench, password: s3cret-of-bench}\n";
+    let credential = "    Credential: \"[parameters('as')]\"\n";
+    parameter.to_owned() + &document((0..count).map(|number| setting(number) + credential))
+}
+
+fn setting(number: u32) -> String {
+    instance(MODULE_RESOURCE, number, &[("Name", &format!("n{number}")), ("Ensure", "Absent")])
+}
+
+/// The script that does what [`settings`] asks for and nothing else, for a PowerShell that nothing was loaded into.
+pub(crate) fn settings_script(manifest: &Path, count: u32) -> String {
+    format!(
+        "Import-Module '{}'; $type = & (Get-Module Bench0000) {{ [Setting0000] }}; \
+         foreach ($number in 1..{count}) {{ $one = $type::new(); $one.Name = \"n$number\"; $one.Ensure = 'Absent'; \
+         if (-not $one.Test()) {{ exit 1 }} }}",
+        manifest.display()
+    )
+}
+
 /// Lists of what [`modules`] wrote, a path each line.
 #[derive(Default)]
 pub(crate) struct ModuleLists {
@@ -123,7 +150,7 @@ fn class(number: u32) -> String {
     }
     format!(
         "enum Ensure{number:04} {{ Absent; Present }}\n\n[DscResource()]\nclass Setting{number:04} {{\n    \
-         [DscProperty(Key)] [string] $Name\n    [DscProperty()] [Ensure{number:04}] $Ensure = 'Present'\n{properties}\n    \
+         [DscProperty(Key)] [string] $Name\n    [DscProperty()] [Ensure{number:04}] $Ensure = 'Present'\n    [DscProperty()] [pscredential] $Credential\n{properties}\n    \
          [Setting{number:04}] Get() {{\n        $found = [Setting{number:04}]@{{ Name = $this.Name }}\n        \
          if (Test-Path -LiteralPath \"/nowhere/$($this.Name)\") {{ $found.Ensure = 'Present' }}\n        return $found\n    }}\n    \
          [bool] Test() {{ return $this.Get().Ensure -eq $this.Ensure }}\n    [void] Set() {{ Write-Verbose \"sets $($this.Name)\" }}\n}}\n"
