@@ -39,9 +39,10 @@ fn main() -> ExitCode {
 fn stand_in() {
     let mut socket = UnixStream::connect(std::env::var_os("STEAD_POWERSHELL_ENDPOINT").unwrap()).unwrap();
     let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
-    lines.next().unwrap().unwrap();
     let mut send = |message: &Json| writeln!(socket, "{message}").unwrap();
     send(&json!({ "id": "0", "hello": { "protocol": 1, "version": "7.6.5", "edition": "Core", "home": "/nowhere" } }));
+    // The scripts.
+    let Some(Ok(_)) = lines.next() else { return };
     while let Some(Ok(line)) = lines.next() {
         let request: Json = serde_json::from_str(&line).unwrap();
         let properties = &request["properties"]["ordered"];

@@ -18,5 +18,23 @@ $channel = [System.Net.Sockets.NetworkStream]::new($socket, $true)
 $reader = [System.IO.StreamReader]::new($channel, [System.Text.UTF8Encoding]::new($false))
 $writer = [System.IO.StreamWriter]::new($channel, [System.Text.UTF8Encoding]::new($false))
 $writer.NewLine = "`n"
-$text = [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($reader.ReadLine()))
-& ([scriptblock]::Create($text)) $socket $reader $writer
+$writer.WriteLine('{"id":"0","hello":{"protocol":1,"version":"' + $PSVersionTable.PSVersion + '","edition":"' + $PSVersionTable.PSEdition + '","home":"' + $PSHOME.Replace('\', '\\').Replace('"', '\"') + '"}}')
+$writer.Flush()
+# Whoever started this looks at that; meanwhile the runspace of the first module is opened.
+$modulePath = $env:PSModulePath
+function New-ModuleRunspace {
+    $state = [initialsessionstate]::CreateDefault2()
+    if ($IsWindows) { $state.ExecutionPolicy = 'Bypass' }
+    $runspace = [runspacefactory]::CreateRunspace($state)
+    $runspace.ThreadOptions = 'ReuseThread'
+    return $runspace
+}
+$first = New-ModuleRunspace
+$first.OpenAsync()
+# The first line: three scripts, and of the first call the kind, the module and the resource.
+$line = $reader.ReadLine()
+if ($null -eq $line) { [Environment]::Exit(0) }
+$words = @(foreach ($word in $line.Split(' ')) { [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($word)) })
+$prelude, $text, $values, $words = $words
+. ([scriptblock]::Create($prelude))
+& ([scriptblock]::Create($text)) $socket $reader $writer $values

@@ -229,7 +229,8 @@ impl Worker {
         // Nothing in the process can know it before the call.
         let id = format!("{:016x}", RandomState::new().hash_one(self.calls));
         let path = call.module.path.to_string_lossy();
-        let line = request(call, &id, &path);
+        let scripts = if self.calls == 1 { start::scripts(call) } else { String::new() };
+        let line = scripts + &request(call, &id, &path);
         // It comes back when the worker can go on; else it is ended at once.
         let mut session = self.session.take().ok_or(Failed::Protocol("it had ended"))?;
         let mut collector = Collector::new(call.method, forward);

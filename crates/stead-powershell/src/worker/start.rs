@@ -1,8 +1,12 @@
 //! Starts a worker.
 //!
-//! PowerShell is given a loader as `-Command`, which connects to the socket and reads the script from it. So nothing is
-//! written to a file and nothing runs through the limit of a command line. `-Command -` would read it from standard input,
-//! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
+//! PowerShell is given a loader as `-Command`, which connects to the socket, says which PowerShell it is, and reads the scripts
+//! from the socket. So nothing is written to a file and nothing runs through the limit of a command line. `-Command -` would
+//! read it from standard input, which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write
+//! its errors as XML.
+//!
+//! The scripts are sent with the first call, and say whose module that is: it is loaded while the worker itself is still being
+//! read. Until then nothing but PowerShell has run, so that its own modules and settings are judged in time.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,6 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use stead_core::call::FailureKind;
+use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::fs::{Trust, Untrusted};
 use stead_system::process::{ConversationError, Environment, Executable, Heard, Program, Refused, Session};
 use stead_system::scratch::{Scratch, ScratchError};
@@ -21,10 +26,10 @@ use stead_system::socket::Listener;
 use super::own::{Earlier, MODULE_PATH, SETTINGS_FILE, own_modules, own_settings, shared_modules, trusted_modules};
 use super::printed::Printed;
 use super::protocol::{Hello, Line, Message};
-use super::{Limits, Settings, Worker};
+use super::{Call, Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
-const SCRIPT: &str = include_str!("worker.ps1");
+const SCRIPTS: [&str; 3] = [include_str!("module.ps1"), include_str!("worker.ps1"), include_str!("values.ps1")];
 
 /// The variable that tells the loader where the socket is. It is gone before the first call.
 const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
@@ -36,14 +41,16 @@ const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 /// The variable that tells the loader what `XDG_CONFIG_HOME` is to be afterwards, where PowerShell itself gets another one.
 const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
 
-/// Keeps PowerShell from colours, from calling home, and from sockets in the directory for temporary files.
-const QUIET: [(&str, &str); 6] = [
+/// Keeps PowerShell from colours, from calling home, from sockets in the directory for temporary files, and .NET from measuring
+/// code that it is to optimize: most workers end before that is worth its time.
+const QUIET: [(&str, &str); 7] = [
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
     ("POWERSHELL_TELEMETRY_OPTOUT", "1"),
     ("POWERSHELL_UPDATECHECK", "Off"),
     ("POWERSHELL_DIAGNOSTICS_OPTOUT", "1"),
     ("DOTNET_EnableDiagnostics", "0"),
+    ("DOTNET_TieredPGO", "0"),
 ];
 
 /// Returns whether workers are given a value of their own for a variable.
@@ -104,6 +111,14 @@ impl StartError {
             }
         }
     }
+}
+
+/// The line that a process is sent before its first call.
+pub(super) fn scripts(call: &Call<'_>) -> String {
+    let path = call.module.path.to_string_lossy();
+    let kind = if call.kind == DefinitionKind::Class { "class" } else { "script" };
+    let words = SCRIPTS.into_iter().chain([kind, &path, call.resource]);
+    words.map(|word| STANDARD.encode(word)).collect::<Vec<String>>().join(" ") + "\n"
 }
 
 /// Starts PowerShell and waits until it can be called. Where a launcher turned out to start one that is installed elsewhere,
@@ -167,11 +182,10 @@ impl Start<'_> {
                 ControlFlow::Break(())
             }
         };
-        let script = STANDARD.encode(SCRIPT) + "\n";
         let session =
             Session::start(&program, &listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
         let greeted = session.and_then(|mut session| {
-            session.exchange(script.as_bytes(), limits.deadline.left(), limits.cancel, &mut hear)?;
+            session.listen(limits.deadline.left(), limits.cancel, &mut hear)?;
             Ok(session)
         });
         match (greeted, hello) {

@@ -18,11 +18,12 @@ pub(crate) fn is_asked_for() -> bool {
 pub(crate) fn main() {
     let socket = UnixStream::connect(std::env::var_os("STEAD_POWERSHELL_ENDPOINT").unwrap()).unwrap();
     let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
-    let script = lines.next().unwrap().unwrap();
-    let mut stand_in = StandIn { socket, script, line: String::new(), calls: 0 };
+    let mut stand_in = StandIn { socket, script: String::new(), line: String::new(), calls: 0 };
     let home = std::env::var("STEAD_STAND_IN_HOME").unwrap_or_else(|_| "/nowhere".to_owned());
     let hello = json!({ "protocol": 1, "version": "7.6.5", "edition": "Core", "home": home });
     stand_in.send(&json!({ "id": "0", "hello": hello }));
+    let Some(Ok(script)) = lines.next() else { return };
+    stand_in.script = script;
     while let Some(Ok(line)) = lines.next() {
         stand_in.calls += 1;
         let request = serde_json::from_str(&line).unwrap();

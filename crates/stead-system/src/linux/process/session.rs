@@ -82,15 +82,32 @@ impl Session {
     /// program is of no use any more. Nothing is sent to one that has sent something unasked.
     pub fn exchange(
         &mut self,
+        message: &[u8],
+        deadline: Duration,
+        cancel: &Cancel,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), ConversationError> {
+        if self.is_quiet() { self.converse(message, deadline, cancel, hear) } else { Err(ConversationError::Unasked) }
+    }
+
+    /// Hands on what is heard, as [`Self::exchange`] does, of a program that speaks first.
+    pub fn listen(
+        &mut self,
+        deadline: Duration,
+        cancel: &Cancel,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), ConversationError> {
+        self.converse(&[], deadline, cancel, hear)
+    }
+
+    fn converse(
+        &mut self,
         mut message: &[u8],
         deadline: Duration,
         cancel: &Cancel,
         hear: &mut Hear<'_>,
     ) -> Result<(), ConversationError> {
         let begun = Instant::now();
-        if !self.is_quiet() {
-            return Err(ConversationError::Unasked);
-        }
         loop {
             if self.take_lines(hear).is_break() {
                 // What was printed before the last line is there already.

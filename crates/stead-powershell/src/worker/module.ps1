@@ -1,0 +1,172 @@
+<#
+What runs in the runspace of a module, and the load of the first one: it goes on while the worker itself is read.
+
+$first is a runspace that is being opened, $words are the kind, the module and the resource of the first call.
+#>
+
+# An error that ends a statement would not end a resource without a 'try' around it. The mark shows that the script came
+# to its end: 'exit' and a 'break' outside of a loop leave it without an error.
+
+$loadModule = {
+    param($path)
+    # A module of the program itself has no file.
+    if ($path.StartsWith('text:', [StringComparison]::Ordinal)) { return New-Module -ScriptBlock ([scriptblock]::Create($path.Substring(5))) }
+    # A path is a pattern here.
+    $loaded = @(Import-Module -Name ([WildcardPattern]::Escape($path)) -PassThru -DisableNameChecking -ErrorAction Stop)
+    # Scripts to be processed may be among them.
+    $loaded | Where-Object Path -ne $path
+    $loaded | Where-Object Path -eq $path
+}
+
+# A class is visible in the scope of its module alone.
+$findType = {
+    param($module, $name)
+    foreach ($each in @($module) + @($module.NestedModules)) {
+        if (-not $each.SessionState) { continue }
+        $type = & $each { param($n) $n -as [type] } $name
+        if ($type) { return $type }
+    }
+    # That of an assembly is visible everywhere.
+    $name -as [type]
+}
+
+$callClass = {
+    param($type, $properties, $method, $mark, $shared)
+    try {
+        $object = $type::new()
+        $declared = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
+        foreach ($entry in $properties.GetEnumerator()) {
+            $shared['Property'] = $entry.Key
+            $name = $null
+            foreach ($property in $declared) { if ($property.Name -eq $entry.Key) { $name = $property.Name; break } }
+            if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
+            $object.$name = $entry.Value
+        }
+        $shared['Property'] = $null
+        if ($method -ne 'Export') { $object.$method() }
+        elseif ($type.GetMethod('Export', [type[]]@())) { $type::Export() }
+        else { $type::Export($object) }
+    } catch { throw }
+    $mark
+}
+
+$callScript = {
+    param($module, $properties, $method, $mark, $shared)
+    try {
+        $command = $module.ExportedCommands["$method-TargetResource"]
+        if (-not $command) { throw [InvalidOperationException]::new("the module exports no command '$method-TargetResource'") }
+        $arguments = @{}
+        foreach ($entry in $properties.GetEnumerator()) {
+            $shared['Property'] = $entry.Key
+            $parameter = $command.Parameters.Values | Where-Object Name -eq $entry.Key
+            if (-not $parameter) {
+                # Get is given all properties and may declare the keys alone.
+                if ($method -eq 'Get') { continue }
+                throw [ArgumentException]::new("the resource has no property '$($entry.Key)'")
+            }
+            $value = $entry.Value
+            if ($value -is [hashtable] -and $parameter.ParameterType -eq [ciminstance[]]) {
+                if (-not $IsWindows) {
+                    throw [NotSupportedException]::new("a table needs the cmdlet New-CimInstance here, which is not on this system")
+                }
+                $value = [ciminstance[]]@(foreach ($pair in $value.GetEnumerator()) {
+                        CimCmdlets\New-CimInstance -ClientOnly -Namespace root/Microsoft/Windows/DesiredStateConfiguration -ClassName MSFT_KeyValuePair -Property @{ Key = "$($pair.Key)"; Value = "$($pair.Value)" }
+                    })
+            }
+            $arguments[$parameter.Name] = $value
+        }
+        $shared['Property'] = $null
+        & $command @arguments
+    } catch { throw }
+    $mark
+}
+
+# What a resource may change in its runspace, as it is after the import. Automatic variables are PowerShell's own.
+$afterImport = {
+    param([string[]] $names)
+    $automatic = [System.Collections.Generic.HashSet[string]]::new($names, [StringComparer]::OrdinalIgnoreCase)
+    $variables = @{}
+    foreach ($each in Get-Variable -Scope Global) {
+        if (-not $automatic.Contains($each.Name) -and -not ([int]$each.Options -band 3)) { $variables[$each.Name] = $each.Value }
+    }
+    @{
+        Variables = $variables; Automatic = $automatic
+        Culture = [cultureinfo]::CurrentCulture; UICulture = [cultureinfo]::CurrentUICulture
+        Defaults = $global:PSDefaultParameterValues.Clone()
+    }
+}
+$automatic = '$', '?', '^', '_', 'args', 'ConsoleFileName', 'EnabledExperimentalFeatures', 'Error', 'ExecutionContext', 'foreach', 'HOME', 'Host', 'input',
+    'LASTEXITCODE', 'Matches', 'MyInvocation', 'NestedPromptLevel', 'PID', 'PSBoundParameters', 'PSCmdlet', 'PSCommandPath', 'PSItem', 'PSScriptRoot',
+    'ErrorActionPreference', 'VerbosePreference', 'DebugPreference', 'InformationPreference', 'WarningPreference', 'ProgressPreference',
+    'ConfirmPreference', 'WhatIfPreference', 'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
+
+# A call begins as the first one did, by the preferences that modules are written for: an error that a command reports ends
+# nothing. Errors have a stream of their own, so that those that a resource caught or put away are none.
+$callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbose, $debug, $information)
+    $global:Error.Clear()
+    $global:LASTEXITCODE = 0
+    $global:ErrorActionPreference = "Continue"
+    $global:VerbosePreference = $verbose
+    $global:DebugPreference = $debug
+    $global:InformationPreference = $information
+    $global:WarningPreference = "Continue"
+    $global:ProgressPreference = "SilentlyContinue"
+    $global:ConfirmPreference = "None"
+    $global:WhatIfPreference = $false
+    $after = $shared["AfterImport"]
+    if ($after["Used"]) {
+        # Looking at each variable takes longer than most calls: only where any is not as the last call found it.
+        $all = @(Get-Variable -Scope Global)
+        $values = [object[]]@($all.Count; $all.Value)
+        if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
+            foreach ($each in $all) {
+                $name = $each.Name
+                # Read-only or constant.
+                if ($after.Automatic.Contains($name) -or ([int]$each.Options -band 3)) { continue }
+                if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
+                elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { try { $each.Value = $after.Variables[$name] } catch { } }
+            }
+            $all = @(Get-Variable -Scope Global)
+            $after["Seen"] = [object[]]@($all.Count; $all.Value)
+        }
+        [cultureinfo]::CurrentCulture = $after.Culture
+        [cultureinfo]::CurrentUICulture = $after.UICulture
+        if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
+    }
+    $after["Used"] = $true
+    & $body $target $properties $method $mark $shared 3>&1 4>&1 5>&1 6>&1'
+
+# All that comes before the first call of a resource. Scripts are given as text, so that they belong to this runspace.
+$prepare = {
+    param($kind, $path, $resource, $loadModule, $findType, $body, $afterImport, $automatic)
+    $target = @(& ([scriptblock]::Create($loadModule)) $path)[-1]
+    if ($kind -eq 'class') { $target = & ([scriptblock]::Create($findType)) $target $resource }
+    if ($null -eq $target) { return }
+    @{
+        Target = $target.psobject.BaseObject; Body = [scriptblock]::Create($body)
+        AfterImport = & ([scriptblock]::Create($afterImport)) $automatic
+    }
+}
+
+$folder = [Environment]::CurrentDirectory
+$outputEncoding = [Console]::OutputEncoding
+
+# Begins to load the module of a resource in a runspace that has just been opened.
+function Start-Load($runspace, $kind, $path, $resource) {
+    # For each new runspace PowerShell computes the path anew, with the directories of the user first.
+    $computed = $env:PSModulePath
+    $env:PSModulePath = $modulePath
+    $body = if ($kind -eq 'class') { $callClass } else { $callScript }
+    $shell = [powershell]::Create($runspace)
+    [void]$shell.AddScript($prepare.ToString(), $true).AddArgument($kind).AddArgument($path).AddArgument($resource)
+    [void]$shell.AddArgument($loadModule.ToString()).AddArgument($findType.ToString()).AddArgument($body.ToString())
+    [void]$shell.AddArgument($afterImport.ToString()).AddArgument($automatic)
+    return @{ Runspace = $runspace; Computed = $computed; Shell = $shell; Running = $shell.BeginInvoke() }
+}
+
+while ([string]$first.RunspaceStateInfo.State -eq 'Opening') { [System.Threading.Thread]::Sleep(1) }
+$variablesAtStart = [Environment]::GetEnvironmentVariables()
+$variablesAtStart['PSModulePath'] = $modulePath
+$begun = @{}
+if ([string]$first.RunspaceStateInfo.State -eq 'Opened') { $begun[[string]::Join('|', $words)] = Start-Load $first $words[0] $words[1] $words[2] }
+else { $env:PSModulePath = $modulePath }
