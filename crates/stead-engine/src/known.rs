@@ -52,7 +52,9 @@ impl Known<'_> {
                 (format!(": {}", self.missing_export(type_name).unwrap_or_default()), Some(help.to_owned()))
             }
             (None, manifest::NotFound::Type { .. }) => {
-                let why = self.missing_module(type_name).map(|why| format!(": {why}")).unwrap_or_default();
+                let why = self.missing_module(type_name);
+                let why =
+                    why.map(|why| format!(": DSC resource '{type_name}' module not found: {why}")).unwrap_or_default();
                 (why, error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
             }
         };

@@ -362,7 +362,17 @@ impl Reader<'_> {
         if !parts.has_type {
             self.missing(span, "an instance", "type", "say what it is an instance of: 'type: Owner/Name'");
         }
+        self.older_adapter(&mut parts);
         parts.finish(span)
+    }
+
+    /// Obeys `metadata."Microsoft.DSC".requireAdapter` where the directives name no adapter.
+    fn older_adapter(&mut self, parts: &mut InstanceParts) {
+        let older = parts.metadata.as_ref().and_then(|metadata| metadata.get("Microsoft.DSC")?.get("requireAdapter"));
+        let Some(node) = older.filter(|node| node.as_str().is_some()).cloned() else { return };
+        let adapter = self.type_name(node, "'requireAdapter'");
+        let directives = parts.directives.get_or_insert_default();
+        directives.require_adapter = directives.require_adapter.take().or(adapter);
     }
 
     /// A boolean, or an expression for one.

@@ -31,7 +31,7 @@ pub enum Version {
 
 /// Text that is not a version.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is not a version: expected 'MAJOR.MINOR.PATCH' or a date 'YYYY-MM-DD'")]
+#[error("'{text}' is an invalid semantic version: expected 'MAJOR.MINOR.PATCH' or a date 'YYYY-MM-DD'")]
 pub struct InvalidVersion {
     /// The text.
     pub text: String,

@@ -75,8 +75,8 @@ impl Origin<'_> {
             let path = self.settings.environment.get("PATH").unwrap_or(OsStr::new("")).display();
             let directory = self.directory().display();
             let message = format!(
-                "the program '{executable}' of operation '{operation}' is neither in '{directory}', where the manifest \
-                 is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
+                "Executable '{executable}' not found for operation '{operation}': it is neither in '{directory}', where the \
+                 manifest is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
             );
             Failure::new(FailureKind::Start, message)
         })
