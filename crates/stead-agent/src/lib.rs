@@ -1,7 +1,7 @@
 //! The agent: keeps a machine in the state of the document that was delivered to it.
 //!
 //! ```text
-//!  control (Unix socket) ──▶ AgentState::submit, remove, … ──▶ Store (one record, replaced as a whole)
+//!  control (Unix socket), Source ──▶ AgentState::submit, … ──▶ Store (one record, replaced as a whole)
 //!                                          │
 //!                  time, boot ──▶ AgentState::next ──▶ Begin ──▶ job: Session::prepare, run or resume, with a journal
 //!                                          ▲                                        │
@@ -23,6 +23,7 @@ mod reports;
 mod service;
 pub mod settings;
 mod sink;
+mod source;
 mod state;
 mod status;
 mod store;
@@ -38,6 +39,7 @@ pub use service::{AgentError, Options, STOP_GRACE, is_service, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use sink::{EndedJob, Sink};
+pub use source::{Folder, Newer, Source, UnusableFolder};
 pub use state::{
     AgentState, BootId, Crashes, DamageNote, Debts, Ended, Generation, HoldReason, Interrupted, Job, JobKind,
     JobOutcome, JobResult, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread,

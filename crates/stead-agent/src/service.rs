@@ -4,6 +4,7 @@
 //! until it is. No lock is held while a job runs, so that status is answered meanwhile.
 
 mod answers;
+mod deliveries;
 mod difference;
 mod feed;
 mod jobs;
@@ -31,10 +32,12 @@ use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
 use crate::sink::Sink;
+use crate::source::Source;
 use crate::state::{AgentState, BootId, Interrupted, Job, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
+use deliveries::Following;
 use feed::Feed;
 use running::Running;
 use stead_system::socket::Messages;
@@ -59,6 +62,8 @@ pub struct Options {
     pub stop_grace: Duration,
     /// Where reports go besides the database and the log.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// The source that is followed, in place of the folder that the settings name.
+    pub source: Option<Arc<dyn Source>>,
 }
 
 /// Less than the time after which a unit of systemd is killed ([`crate::unit`]).
@@ -123,6 +128,7 @@ pub(crate) struct Agent {
     log: Log,
     reports: Reports,
     sinks: Vec<Arc<dyn Sink>>,
+    source: Option<Arc<dyn Source>>,
     /// Ends what callers ask to be tested or read, when the agent ends.
     inspections: Cancel,
     /// How many of those are under way.
@@ -148,6 +154,7 @@ struct Inner {
     jobs: u64,
     /// Recent events, for callers that wait.
     feed: Feed,
+    following: Following,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
@@ -187,6 +194,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         log,
         reports,
         sinks: options.sinks,
+        source: options.source,
         inspections: Cancel::default(),
         inspecting: AtomicUsize::new(0),
         knows_documents,
@@ -202,6 +210,8 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         let noticing = Arc::clone(&agent);
         thread::spawn(move || watcher.run(|what| noticing.notice(what)));
     }
+    let following = Arc::clone(&agent);
+    thread::spawn(move || following.follow());
     notify_systemd("READY=1");
     let worked = agent.work();
     notify_systemd("STOPPING=1");
@@ -254,6 +264,7 @@ impl Agent {
                 let mut inner = self.lock();
                 inner.state.check_at_once();
                 inner.upkeep.look_again();
+                inner.following.look = true;
                 drop(inner);
                 self.changed.notify_all();
             }
@@ -411,6 +422,7 @@ impl Inner {
             wall_clock: WallClock::new(),
             jobs: 0,
             feed: Feed::default(),
+            following: Following::default(),
             drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             looked_after: 0,

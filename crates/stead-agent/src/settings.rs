@@ -4,6 +4,7 @@
 mod file;
 mod table;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,10 @@ pub struct Settings {
     pub restart_command: Vec<String>,
     /// How many instances are worked on at once; 0 for as many as there are processors.
     pub width: u32,
+    /// The folder that is followed: the bundle in it is what is delivered.
+    pub source_folder: Option<PathBuf>,
+    /// How often it is looked at.
+    pub refresh_every: Duration,
 }
 
 /// The action after a restart that a resource asked for.
@@ -149,6 +154,8 @@ impl Default for Settings {
             generations: 10,
             restart_command: vec!["systemctl".to_owned(), "reboot".to_owned()],
             width: 0,
+            source_folder: None,
+            refresh_every: Duration::from_mins(1),
         }
     }
 }

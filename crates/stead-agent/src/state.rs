@@ -124,6 +124,8 @@ pub struct AgentState {
     pub failed_corrections: u32,
     /// Damage that was found, until an operator acknowledges it.
     pub damage: Vec<DamageNote>,
+    /// The digest of what was taken last from the source that is followed.
+    pub taken: Option<String>,
 }
 
 /// Damage that was found at a start.

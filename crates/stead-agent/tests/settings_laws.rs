@@ -1,5 +1,6 @@
 //! Laws of settings as text.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::civil::Time;
@@ -40,6 +41,8 @@ prop_compose! {
         retention in time(86_400_000, 3_153_600_000_000),
         program in "[^\0]{1,20}",
         arguments in proptest::collection::vec("[^\0]{0,20}", 0..3),
+        folder in proptest::option::of("/[^\0/.]{1,20}/[a-z]"),
+        refresh_every in time(1_000, 2_678_400_000),
     ) -> Settings {
         Settings {
             configuration_mode: ConfigurationMode::ALL[mode].1,
@@ -60,6 +63,8 @@ prop_compose! {
             generations,
             restart_command: std::iter::once(program).chain(arguments).collect(),
             width,
+            source_folder: folder.map(PathBuf::from),
+            refresh_every,
         }
     }
 }

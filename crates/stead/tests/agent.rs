@@ -14,6 +14,8 @@ mod place;
 mod reports;
 #[path = "agent/soak.rs"]
 mod soak;
+#[path = "agent/sources.rs"]
+mod sources;
 #[path = "agent/status.rs"]
 mod status;
 #[path = "agent/waiting.rs"]

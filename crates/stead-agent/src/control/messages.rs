@@ -219,7 +219,7 @@ pub enum Response {
 }
 
 /// Why something was refused.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Refused {
     /// Why, in one sentence.
     pub message: String,

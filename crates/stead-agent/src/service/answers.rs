@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::json;
-use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
+use stead_core::diag::{any_error, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
-use stead_core::identity::DocumentIdentity;
 use stead_core::text::{Source, Sources};
-use stead_engine::{Execution, Prepared, Session, SessionOptions, Summary, error_chain, json as printed};
+use stead_engine::{Execution, Session, SessionOptions, Summary, error_chain, json as printed};
 
+use super::deliveries::{Terms, Valid, invalid, unsaved};
 use super::difference::{self, Opened};
 use super::upkeep::Why;
 use super::{Agent, Inner};
@@ -23,24 +22,15 @@ use crate::control::{
     WaitOutcome, Waited, WatchedCounts,
 };
 use crate::decide::{Next, Waiting};
-use crate::job::{SuspendReason, modes_of};
+use crate::job::SuspendReason;
 use crate::reports::Stored;
 use crate::settings::{InvalidSetting, Settings};
-use crate::state::{AgentState, Ended, Generation, HoldReason, JobResult, Refusal, Stage, Submission};
+use crate::state::{AgentState, Ended, Generation, HoldReason, JobResult, Refusal, Stage};
 use crate::status::Health;
-use crate::store::{Delivered, StoreError};
-use crate::touched::reaches_into;
+use crate::store::Delivered;
 
 /// After this time whoever waits is answered in any case.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
-/// A document that may be staged.
-struct Valid {
-    generation: Generation,
-    delivered: Delivered,
-    /// The warnings about it, as they are shown to users.
-    warnings: String,
-}
 
 impl Agent {
     pub(super) fn answer(&self, request: Request, user: u32) -> Response {
@@ -75,79 +65,8 @@ impl Agent {
         }
     }
 
-    /// Validates a document as `apply` does, and stages it. What is not valid changes nothing.
-    fn submit(&self, question: Submit, user: u32) -> Result<Staged, Refused> {
-        let valid = self.validate(question.delivered, user)?;
-        self.stage(valid, question.force, question.publish)
-    }
-
-    fn stage(&self, valid: Valid, force: bool, publish: bool) -> Result<Staged, Refused> {
-        let Valid { mut generation, delivered, warnings } = valid;
-        let mut inner = self.lock();
-        // What is refused leaves nothing behind.
-        let trial = Submission { generation: generation.clone(), force, publish };
-        inner.state.clone().submit(trial).map_err(|refusal| Refused::new(refusal.to_string()))?;
-        generation.content = inner.store.put(&delivered).map_err(|error| unsaved(&error))?;
-        let submission = Submission { generation, force, publish };
-        let pending = inner.state.pending;
-        let number = self.changed(&mut inner, |state| state.submit(submission))?;
-        self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));
-        // What is worked on is not wanted any more.
-        if let Some(running) =
-            inner.running.as_ref().filter(|running| Some(running.job().generation) == pending || force)
-        {
-            running.suspension.suspend(SuspendReason::Operator);
-            if force {
-                running.cancel.cancel();
-            }
-        }
-        self.sweep(&inner);
-        Ok(Staged { generation: number, warnings })
-    }
-
-    fn validate(&self, delivered: Delivered, user: u32) -> Result<Valid, Refused> {
-        let mut session = self.job_host.host.session(&delivered.root);
-        let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
-            .map_err(|(count, findings)| invalid(count, findings))?;
-        let mut wrong = session.check_properties(&prepared, Mode::PLAN);
-        wrong.extend(prepared.graph.refused(session.machine().elevated));
-        let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(wrong).collect();
-        let rendered = render_all(&findings, &prepared.sources, false);
-        let errors = count_errors(&findings);
-        if errors > 0 {
-            return Err(invalid(errors, rendered));
-        }
-        self.refuse_own(&session, &prepared)?;
-        let document = prepared.graph.scopes.first().map(|scope| &scope.document);
-        let generation = Generation {
-            content: String::new(),
-            origin: delivered.name.clone(),
-            identity: prepared.stated_identity().or_else(|| identity_of_file(&delivered)),
-            accepted: Timestamp::now(),
-            user,
-            mode: document.and_then(|document| document.directives.configuration_mode.as_ref()).map(|mode| mode.value),
-            instance_modes: modes_of(&prepared.graph),
-            converged: None,
-            ended: None,
-        };
-        Ok(Valid { generation, delivered, warnings: rendered })
-    }
-
-    /// Refuses a document that manages what this agent needs: its documents, its key, its socket.
-    fn refuse_own(&self, session: &Session, prepared: &Prepared) -> Result<(), Refused> {
-        let graph = &prepared.graph;
-        let own = std::fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
-        let claims = session.stated_claims(graph, graph.order.iter().copied());
-        let Some((id, _)) = claims.iter().find(|(_, claims)| reaches_into(claims, &own)) else { return Ok(()) };
-        let path = &graph.node(*id).path;
-        Err(Refused::new(format!(
-            "{path} manages what belongs to the agent, in '{}'; remove that instance",
-            own.display()
-        )))
-    }
-
     /// Changes the state and saves that, or neither.
-    fn changed<T>(
+    pub(super) fn changed<T>(
         &self,
         inner: &mut Inner,
         change: impl FnOnce(&mut AgentState) -> Result<T, Refusal>,
@@ -201,6 +120,10 @@ impl Agent {
         } else if !postponed.is_empty() {
             status.health = status.health.max(Health::Drifted);
         }
+        let source = self.source_status(&inner);
+        if source.as_ref().is_some_and(|source| source.failure.is_some()) {
+            status.health = status.health.max(Health::Failing);
+        }
         AgentStatus {
             status,
             progress: activity.map(|it| JobProgress { settled: it.settled, instances: it.instances }),
@@ -212,6 +135,7 @@ impl Agent {
             },
             not_watched: inner.unwatched.iter().cloned().collect(),
             not_saved: inner.unsaved.clone(),
+            source,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             program_replaced: inner.upkeep.ends == Some(Why::ProgramReplaced),
             flapping: inner.flapping.reached(Instant::now()),
@@ -354,7 +278,7 @@ impl Agent {
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
         let valid = self.validate(self.document(&former.content)?, user)?;
         let generation = Generation { origin: former.origin, identity: former.identity, ..valid.generation };
-        self.stage(Valid { generation, ..valid }, force, false)
+        self.stage(Valid { generation, ..valid }, Terms { user, force, publish: false })
     }
 
     fn compare(&self, Compare { from, to }: Compare) -> Result<Comparison, Refused> {
@@ -537,14 +461,6 @@ fn settings_of(settings: &Settings) -> SettingsNow {
     SettingsNow { settings: settings.to_yaml(), values: settings.to_json(), warnings: None }
 }
 
-fn invalid(count: usize, findings: String) -> Refused {
-    Refused { message: format!("{} found; nothing was staged", counted(count, "error")), findings }
-}
-
-fn unsaved(error: &StoreError) -> Refused {
-    Refused::new(error_chain(error))
-}
-
 fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Result<Document<RunReport>, Refused> {
     let began = Instant::now();
     let prepared =
@@ -553,10 +469,4 @@ fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Result
     let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
     let report = printed::report(&run, &Summary::of(&run), began.elapsed());
     Document::of(report).map_err(|error| unreadable(&error))
-}
-
-/// The identity of a document without a name, if it still lies where it came from.
-fn identity_of_file(delivered: &Delivered) -> Option<DocumentIdentity> {
-    let path = std::fs::canonicalize(delivered.root.join(&delivered.name)).ok()?;
-    path.is_file().then(|| DocumentIdentity::of_file(&path))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Component, PathBuf};
 
 use jiff::civil::Time;
 use stead_core::diag::{Diagnostic, did_you_mean, nearest};
@@ -187,6 +188,16 @@ impl Settings {
             }
             (SettingForm::Windows(of), Kind::Array(items)) => {
                 *of(self) = items.iter().map(window).collect::<Result<_, _>>()?;
+            }
+            (SettingForm::Folder(of), Kind::Null) => *of(self) = None,
+            (SettingForm::Folder(of), Kind::String(text)) => {
+                let path = PathBuf::from(&**text);
+                let is_plain = path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
+                *of(self) = if text.is_empty() {
+                    None
+                } else {
+                    Some(path).filter(|_| is_plain).map(Some).ok_or_else(refused)?
+                };
             }
             (SettingForm::Count(..) | SettingForm::Time(..), Kind::String(text)) if text.parse::<f64>().is_ok() => {
                 return Err(refused().with_help("remove the quotes"));

@@ -1,6 +1,7 @@
 //! Every setting: its name, what values it takes, and what it means.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::civil::Time;
@@ -40,6 +41,7 @@ pub(super) enum SettingForm {
     /// A program and its arguments.
     Command(fn(&mut Settings) -> &mut Vec<String>),
     Windows(fn(&mut Settings) -> &mut Vec<Window>),
+    Folder(fn(&mut Settings) -> &mut Option<PathBuf>),
 }
 
 /// The unit that a number of a setting counts.
@@ -199,12 +201,22 @@ pub static SETTINGS: &[Setting] = &[
         meaning: "How many instances are worked on at once; 0 for as many as there are processors.",
         form: SettingForm::Count(0..=1024, |settings| &mut settings.width),
     },
+    Setting {
+        name: "SourceFolder",
+        meaning: "The folder that is followed: when the bundle in it is another one than was taken last, it is delivered. None \
+            if it is empty.",
+        form: SettingForm::Folder(|settings| &mut settings.source_folder),
+    },
+    Setting {
+        name: "RefreshFrequencyMins",
+        meaning: "How often the folder that is followed is looked at.",
+        form: SettingForm::Time(Unit::Minutes, SECOND..=MONTH, |settings| &mut settings.refresh_every),
+    },
 ];
 
 /// Settings of the Local Configuration Manager that have no meaning here, and why.
-pub(super) const FOREIGN: [(&str, &str); 21] = [
+pub(super) const FOREIGN: [(&str, &str); 20] = [
     ("RefreshMode", DELIVERED),
-    ("RefreshFrequencyMins", DELIVERED),
     ("ConfigurationID", DELIVERED),
     ("ConfigurationDownloadManagers", DELIVERED),
     ("DownloadManagerName", DELIVERED),
@@ -226,7 +238,7 @@ pub(super) const FOREIGN: [(&str, &str); 21] = [
     ("LCMStateDetail", READ_ONLY),
 ];
 
-const DELIVERED: &str = "documents are delivered to the agent, it fetches none";
+const DELIVERED: &str = "documents are delivered to the agent, or taken from the folder of the setting SourceFolder";
 const MODULES: &str = "the agent installs no modules";
 const UNSIGNED: &str = "signatures are not verified";
 const READ_ONLY: &str = "it can only be read";
@@ -253,6 +265,7 @@ impl Setting {
                 let windows: Vec<String> = of(&mut settings).iter().map(written).collect();
                 format!("[{}]", windows.join(", "))
             }
+            SettingForm::Folder(of) => quoted(&folder(of(&mut settings))),
         }
     }
 
@@ -266,6 +279,7 @@ impl Setting {
             SettingForm::Word(words) => json!((words.get)(&settings)),
             SettingForm::Command(of) => json!(of(&mut settings)),
             SettingForm::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
+            SettingForm::Folder(of) => json!(folder(of(&mut settings))),
         }
     }
 
@@ -283,6 +297,7 @@ impl Setting {
             SettingForm::Windows(_) => {
                 "an array of windows such as {Days: [Sat, Sun], From: \"22:00\", To: \"04:00\", For: Any}".to_owned()
             }
+            SettingForm::Folder(_) => "the absolute path of a folder, without '..', or \"\" for none".to_owned(),
         }
     }
 }
@@ -341,6 +356,11 @@ fn name<T: PartialEq>(words: &[(&'static str, T)], wanted: &T) -> &'static str {
 
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
     value.map(|value| *place = value).is_some()
+}
+
+/// The path of a folder, or nothing.
+fn folder(path: &Option<PathBuf>) -> String {
+    path.as_deref().map_or_else(String::new, |path| path.display().to_string())
 }
 
 /// As a string of JSON, in which nothing is left that YAML does not allow in text.

@@ -184,8 +184,16 @@ impl AgentState {
         self.apply_requested = false;
     }
 
+    /// What a source has under this digest was accepted: only what has another one is newer.
+    pub fn took(&mut self, digest: String) {
+        self.taken = Some(digest);
+    }
+
     /// Changes the settings. What is staged is worked on or checked at once, by the new ones.
     pub fn configure(&mut self, settings: Settings) {
+        if self.settings.source_folder != settings.source_folder {
+            self.taken = None;
+        }
         self.settings = settings;
         self.progress.not_before = None;
         self.overtake(true);

@@ -73,6 +73,7 @@ pub(crate) fn take<E>(
                 converged: None,
                 ended: None,
             };
+            state.took(generation.origin.clone());
             state.submit(Submission { generation, force: false, publish: false }).unwrap();
         }
         ScriptStep::Restore => {

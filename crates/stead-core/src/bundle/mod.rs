@@ -245,6 +245,12 @@ impl Bundle {
         bytes
     }
 
+    /// The name that the first line of a bundle states. Nothing is checked: whoever has only the beginning knows by it whether
+    /// to go on.
+    pub fn stated_name(bytes: &[u8]) -> Result<&str, BundleError> {
+        header(bytes).map(|(name, ..)| name)
+    }
+
     /// The bundle that bytes are. `wanted`: the name that it must have, where the caller knows it.
     ///
     /// Guarantees: nothing of the manifest is looked at before its digest is the one that the name states, and nothing of a

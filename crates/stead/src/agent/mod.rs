@@ -75,6 +75,7 @@ fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Durati
         look,
         stop_grace,
         sinks: Vec::new(),
+        source: None,
     }) {
         Ok(()) => Exit::Success,
         Err(error) => {

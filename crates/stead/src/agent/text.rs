@@ -271,6 +271,11 @@ pub(super) fn status(answer: &AgentStatus) -> String {
     );
     line("Not watched", names(&answer.not_watched));
     line("Not saved", answer.not_saved.as_ref().map(|why| format!("{why}; nothing is begun until it is")));
+    if let Some(source) = &answer.source {
+        let failure = source.failure.as_ref().map_or_else(String::new, |failure| format!(": {failure}"));
+        line("Source", Some(format!("{}{failure}", source.place)));
+        source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
+    }
     for note in &status.damage {
         line("Damage", Some(format!("{}: {}", second(note.at), note.message)));
     }

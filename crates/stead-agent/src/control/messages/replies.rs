@@ -115,10 +115,29 @@ pub struct AgentStatus {
     /// Why the record cannot be saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_saved: Option<String>,
+    /// The source that is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceStatus>,
     /// The version of the program.
     pub version: String,
     /// True if its file was replaced since it was started.
     pub program_replaced: bool,
+}
+
+/// The source that is followed, and how that goes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SourceStatus {
+    /// Its name, such as the path of a folder.
+    pub place: String,
+    /// The digest of what was taken last.
+    pub taken: Option<String>,
+    /// Why nothing was taken when it was asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The mistakes in a document, as they are shown to users.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub findings: String,
 }
 
 /// How far a job has come.
