@@ -39,7 +39,7 @@ pub(super) struct Terms {
     pub(super) publish: bool,
 }
 
-/// What came of asking a source.
+/// The answer of a source, taken in.
 enum Received {
     Nothing,
     Staged(Staged),

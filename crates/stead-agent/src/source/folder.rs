@@ -47,7 +47,7 @@ pub enum UnusableFolder {
         /// The second.
         second: PathBuf,
     },
-    /// The file is no bundle, or not a whole one.
+    /// The file is not a bundle, or not a whole one.
     #[error("cannot use '{}'", path.display())]
     Bundle {
         /// The file.
