@@ -147,7 +147,9 @@ impl Agent {
         let submission = Submission { generation, force, publish };
         let pending = inner.state.pending;
         let number = self.changed(&mut inner, |state| {
-            digest.into_iter().for_each(|digest| state.took(digest));
+            if let Some(digest) = digest {
+                state.took(digest);
+            }
             state.submit(submission)
         })?;
         self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));

@@ -265,7 +265,7 @@ impl Setting {
                 let windows: Vec<String> = of(&mut settings).iter().map(written).collect();
                 format!("[{}]", windows.join(", "))
             }
-            SettingForm::Folder(of) => quoted(&folder(of(&mut settings))),
+            SettingForm::Folder(of) => quoted(&folder(of(&mut settings).as_ref())),
         }
     }
 
@@ -279,7 +279,7 @@ impl Setting {
             SettingForm::Word(words) => json!((words.get)(&settings)),
             SettingForm::Command(of) => json!(of(&mut settings)),
             SettingForm::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
-            SettingForm::Folder(of) => json!(folder(of(&mut settings))),
+            SettingForm::Folder(of) => json!(folder(of(&mut settings).as_ref())),
         }
     }
 
@@ -359,8 +359,8 @@ fn put<T>(place: &mut T, value: Option<T>) -> bool {
 }
 
 /// The path of a folder, or nothing.
-fn folder(path: &Option<PathBuf>) -> String {
-    path.as_deref().map_or_else(String::new, |path| path.display().to_string())
+fn folder(path: Option<&PathBuf>) -> String {
+    path.map_or_else(String::new, |path| path.display().to_string())
 }
 
 /// As a string of JSON, in which nothing is left that YAML does not allow in text.
