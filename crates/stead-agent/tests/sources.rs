@@ -56,12 +56,12 @@ fn status(directory: &Path) -> Option<AgentStatus> {
 #[test]
 fn a_source_is_asked_when_it_answers_and_what_it_has_is_taken_once() {
     let place = tempfile::tempdir().unwrap();
-    let (directory, shop, stop) = (place.path().join("agent"), Arc::new(Shop::default()), Cancel::default());
+    let (directory, shop, cancel) = (place.path().join("agent"), Arc::new(Shop::default()), Cancel::default());
     let options = Options {
         directory: directory.clone(),
         boot_id: BOOT_ID.into(),
         host: Host::new(HostOptions::default()),
-        stop: stop.clone(),
+        stop: cancel.clone(),
         look: Arc::default(),
         stop_grace: STOP_GRACE,
         sinks: Vec::new(),
@@ -83,6 +83,6 @@ fn a_source_is_asked_when_it_answers_and_what_it_has_is_taken_once() {
     assert!(asked[1].0 >= asked[0].0 + CLOSED, "not before it opens: {asked:?}");
     let than: Vec<_> = asked.iter().map(|(_, than)| than.as_deref()).take(5).collect();
     assert_eq!(than, [None, None, None, Some("first"), Some("first")]);
-    stop.cancel();
+    cancel.cancel();
     assert_eq!(agent.join().unwrap(), Ok(()));
 }
