@@ -4,8 +4,11 @@
 //! that knows lists it here, the same in a what-if as when it is done.
 
 use std::fmt;
+use std::mem::discriminant;
+use std::num::ParseIntError;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::diag::counted;
 use crate::value::Value;
@@ -127,7 +130,7 @@ impl Effects {
         if self.is_destructive() && !shown.is_destructive() && self.destroys.total() == 0 {
             return Some("it would be removed, which the plan has not shown".to_owned());
         }
-        let is_compared = |item: &&Item| item.kind.is_whole() && !matches!(item.kind, ItemKind::Package { .. });
+        let is_compared = |item: &&Item| item.is_compared();
         let items =
             |effects: &'_ Self| effects.destroys.items().iter().filter(is_compared).cloned().collect::<Vec<_>>();
         let planned = items(shown);
@@ -135,7 +138,10 @@ impl Effects {
         let first = items(self).iter().find_map(|item| item.unshown(&planned, is_listed));
         let count = |effects: &Self| effects.destroys.more().saturating_add(items(effects).len() as u64);
         let more = count(self).saturating_sub(count(shown));
-        first.or_else(|| (more > 0).then(|| format!("it would remove {more} more than the plan has shown")))
+        let first =
+            first.or_else(|| (more > 0).then(|| format!("it would remove {more} more than the plan has shown")));
+        let exchanged = "it would remove others than those that the plan has counted besides the listed ones";
+        first.or_else(|| (!self.destroys.is_covered_by(&shown.destroys)).then(|| exchanged.to_owned()))
     }
 }
 
@@ -173,6 +179,44 @@ pub fn may_destroy(stated: &Value) -> bool {
 pub struct Listing {
     items: Vec<Item>,
     more: u64,
+    /// Of those that are counted and whose removal is compared with what was shown.
+    #[serde(default, skip_serializing_if = "Sum::is_none")]
+    rest: Sum,
+}
+
+/// What there is besides a list, in whatever order: the sum of a digest of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct Sum(u64);
+
+impl From<Sum> for String {
+    fn from(sum: Sum) -> Self {
+        format!("{:016x}", sum.0)
+    }
+}
+
+impl TryFrom<String> for Sum {
+    type Error = ParseIntError;
+
+    fn try_from(digits: String) -> Result<Self, ParseIntError> {
+        u64::from_str_radix(&digits, 16).map(Self)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, text: &str) {
+        let digest = Sha256::digest(text);
+        self.merge(Self(digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))));
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_none(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl Listing {
@@ -190,6 +234,7 @@ impl Listing {
             self.items.push(item);
         } else {
             self.more += 1;
+            item.count_in(&mut self.rest);
         }
     }
 
@@ -197,6 +242,25 @@ impl Listing {
     pub fn append(&mut self, other: Self) {
         self.extend(other.items);
         self.more += other.more;
+        self.rest.merge(other.rest);
+    }
+
+    fn sum(&self) -> Sum {
+        let mut sum = self.rest;
+        self.items.iter().for_each(|item| item.count_in(&mut sum));
+        sum
+    }
+
+    /// Returns whether what it has, and another one does not list, is just what that counts. Where some of that is gone nobody
+    /// knows whether the rest was shown.
+    fn is_covered_by(&self, shown: &Self) -> bool {
+        if self.sum() == shown.sum() {
+            return true;
+        }
+        let mut beyond = self.rest;
+        let others = self.items.iter().filter(|item| !shown.items.iter().any(|other| other.is_same(item)));
+        others.for_each(|item| item.count_in(&mut beyond));
+        beyond.is_none() || beyond == shown.rest
     }
 
     /// The first ones, in the order in which they were added.
@@ -287,6 +351,8 @@ pub enum ItemKind {
 pub struct Entries {
     names: Vec<String>,
     more: u64,
+    #[serde(default, skip_serializing_if = "Sum::is_none")]
+    rest: Sum,
     #[serde(default, skip_serializing_if = "is_false")]
     incomplete: bool,
 }
@@ -303,16 +369,19 @@ impl Entries {
     /// Names may be as long as paths.
     const BYTES: usize = 64 << 10;
 
-    const NONE: &Self = &Self { names: Vec::new(), more: 0, incomplete: false };
+    const NONE: &Self = &Self { names: Vec::new(), more: 0, rest: Sum(0), incomplete: false };
 
     /// Adds the path of an entry, relative to the directory, or counts it when there are enough.
     pub fn push(&mut self, name: impl FnOnce() -> String) {
         // Once one is left out all that follow are: the names are the first ones.
         let has_room = self.more == 0 && self.names.len() < Self::LIMIT;
         let bytes = || self.names.iter().map(String::len).sum::<usize>();
-        match has_room.then(name).filter(|name| bytes() + name.len() <= Self::BYTES) {
-            Some(name) => self.names.push(name),
-            None => self.more += 1,
+        let name = name();
+        if has_room && bytes() + name.len() <= Self::BYTES {
+            self.names.push(name);
+        } else {
+            self.more += 1;
+            self.rest.add(&name);
         }
     }
 
@@ -353,9 +422,17 @@ impl Entries {
         }
     }
 
+    fn sum(&self) -> Sum {
+        let mut sum = self.rest;
+        self.names.iter().for_each(|name| sum.add(name));
+        sum
+    }
+
     fn truncate(&mut self, limit: usize) {
-        self.more += self.names.len().saturating_sub(limit) as u64;
-        self.names.truncate(limit);
+        for name in self.names.drain(limit.min(self.names.len())..) {
+            self.more += 1;
+            self.rest.add(&name);
+        }
     }
 }
 
@@ -401,10 +478,7 @@ impl ItemKind {
 impl Item {
     /// Says what goes with it that is not among what was shown; itself, where all was listed.
     fn unshown(&self, shown: &[Self], is_listed: bool) -> Option<String> {
-        let is_same = |other: &&Self| {
-            other.path == self.path && std::mem::discriminant(&other.kind) == std::mem::discriminant(&self.kind)
-        };
-        let Some(shown) = shown.iter().find(is_same) else {
+        let Some(shown) = shown.iter().find(|other| other.is_same(self)) else {
             return is_listed.then(|| format!("it would remove {self}, which the plan has not shown"));
         };
         let (now, then) = (self.kind.entries(), shown.kind.entries());
@@ -413,8 +487,34 @@ impl Item {
             let was = if then.total() == 1 { "was" } else { "were" };
             return Some(format!("'{}' has {} {is} now, {} {was} shown", self.path, now.total(), then.total()));
         }
-        let other = now.names.iter().find(|name| then.more == 0 && !then.names.contains(name))?;
-        Some(format!("it would remove {}/{other}, which the plan has not shown", self.path))
+        let mut others = now.names.iter().filter(|name| !then.names.contains(name)).peekable();
+        if let Some(other) = others.peek().filter(|_| then.more == 0) {
+            return Some(format!("it would remove {}/{other}, which the plan has not shown", self.path));
+        }
+        let mut beyond = now.rest;
+        others.for_each(|name| beyond.add(name));
+        let is_covered = now.sum() == then.sum() || beyond.is_none() || beyond == then.rest;
+        (!is_covered).then(|| format!("'{}' has other entries than the plan has counted", self.path))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        other.path == self.path && discriminant(&other.kind) == discriminant(&self.kind)
+    }
+
+    /// Whether its removal is compared with what was shown.
+    fn is_compared(&self) -> bool {
+        self.kind.is_whole() && !matches!(self.kind, ItemKind::Package { .. })
+    }
+
+    fn count_in(&self, sum: &mut Sum) {
+        if self.is_compared() {
+            let kind = match self.kind {
+                ItemKind::Directory(_) => "/",
+                ItemKind::Symlink { .. } => "@",
+                _ => "",
+            };
+            sum.add(&format!("{}\0{kind}", self.path));
+        }
     }
 }
 
@@ -506,6 +606,35 @@ mod tests {
         let why = removing(&mut (1..101)).unshown(&removing(&mut (1..100)));
         assert!(why.is_some_and(|why| why.contains("/d/100 ")));
         assert!(removing(&mut (0..101)).unshown(&removing(&mut (0..100))).is_some());
+    }
+
+    #[test]
+    fn one_that_takes_the_place_of_another_beyond_the_list_is_seen() {
+        let numbered = |numbers: &mut dyn Iterator<Item = usize>| {
+            let mut effects = Effects::of(Effect::Remove);
+            let item = |number| Item { path: format!("/d/{number}"), kind: ItemKind::File { size: 1 } };
+            effects.destroys.extend(numbers.map(item));
+            effects
+        };
+        let below = |numbers: &mut dyn Iterator<Item = usize>| {
+            let mut effects = Effects::of(Effect::Remove);
+            let mut entries = Entries::default();
+            numbers.for_each(|number| entries.push(|| number.to_string()));
+            effects.destroys.push(Item { path: "/d".to_owned(), kind: ItemKind::Directory(entries) });
+            effects
+        };
+        for (of, most) in [(&numbered as &dyn Fn(&mut dyn Iterator<Item = usize>) -> Effects, 150), (&below, 1500)] {
+            let shown = of(&mut (0..most));
+            assert_eq!(of(&mut (0..most)).unshown(&shown), None);
+            // The same in another order, as a file system may list them.
+            assert_eq!(of(&mut (0..most).rev()).unshown(&shown), None);
+            assert_eq!(of(&mut (0..50)).unshown(&shown), None);
+            assert!(of(&mut (0..most - 1).chain([9999])).unshown(&shown).is_some());
+            assert!(of(&mut (1..most).chain([9999])).unshown(&shown).is_some());
+            assert!(of(&mut [9999].into_iter().chain(1..most)).unshown(&shown).is_some());
+            // One is gone, another one is new, and there are fewer.
+            assert!(of(&mut (2..most).chain([9999])).unshown(&shown).is_some());
+        }
     }
 
     #[test]

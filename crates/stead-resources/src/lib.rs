@@ -49,6 +49,7 @@ mod removal;
 mod reply;
 pub mod run_command_on_set;
 mod schema;
+mod scripts;
 mod service;
 mod ssh_key;
 mod sudoers;

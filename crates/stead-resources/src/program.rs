@@ -1,6 +1,7 @@
 //! Running a program that a document names.
 
 use crate::input::blocked;
+use crate::scripts::run_by;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::provider::{Context, TraceLevel};
-use stead_system::fs::SystemPath;
+use stead_system::fs::{OpenError, SystemPath, Trust, judge};
 use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
 
 /// What a document says of a program.
@@ -142,13 +143,33 @@ impl Invocation {
             let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));
             Presumed { failure, paths: own_path.into_iter().collect() }
         })?;
-        found.map_err(|refused| not_run(program, &refused))
+        let found = found.map_err(|refused| not_run(program, &refused))?;
+        self.judge_scripts(environment.trust())?;
+        Ok(found)
+    }
+
+    /// Judges what an interpreter is called to run, as it is itself.
+    fn judge_scripts(&self, trust: Trust) -> Result<(), Presumed> {
+        let scripts = if trust == Trust::Everyone { Vec::new() } else { run_by(&self.program, &self.arguments) };
+        for script in scripts {
+            let path = Path::new(self.directory.as_os_str()).join(script);
+            // One that is not there, or cannot be looked at, fails by itself.
+            if let Err(refused @ OpenError::Untrusted(_)) = judge(&path, trust) {
+                let what = format!("'{script}' among the arguments of '{}'", self.program);
+                return Err(not_used(&what, &Refused::from(refused)));
+            }
+        }
+        Ok(())
     }
 }
 
 /// That a program is not run as root. An earlier instance may give it to root.
 fn not_run(program: &str, refused: &Refused) -> Presumed {
-    let message = format!("the program '{program}' {}", refused.reason());
+    not_used(&format!("the program '{program}'"), refused)
+}
+
+fn not_used(what: &str, refused: &Refused) -> Presumed {
+    let message = format!("{what} {}", refused.reason());
     Presumed { failure: Failure::new(refused.kind(), message), paths: vec![refused.path().to_owned()] }
 }
 

@@ -184,8 +184,9 @@ fn paths_in(argument: &str) -> Vec<String> {
     let attached = argument.split_once('=').map(|(_, value)| value);
     let behind_option =
         argument.starts_with('-').then(|| argument.find('/')).flatten().and_then(|at| argument.get(at..));
+    let letter = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
     let words = argument.split(is_no_path).filter(|word| !word.starts_with('/') && *word != argument);
-    let all = std::iter::once(argument).chain(attached).chain(behind_option).chain(words);
+    let all = std::iter::once(argument).chain(attached).chain(behind_option.or(letter)).chain(words);
     // PowerShell takes both slashes.
     let plain = all.map(|path| path.replace('\\', "/"));
     plain.filter(|path| !path.is_empty() && !path.contains('\0')).collect()
@@ -202,7 +203,8 @@ mod tests {
 
     #[test]
     fn whatever_may_be_a_path_is_taken_for_one() {
-        let cases: [(&str, &[&str]); 8] = [
+        let cases: [(&str, &[&str]); 9] = [
+            ("-Ilib", &["-Ilib", "lib"]),
             ("run.sh", &["run.sh"]),
             ("/opt/x y.sh", &["/opt/x y.sh", "y.sh"]),
             ("--file=lib/a.py", &["--file=lib/a.py", "lib/a.py", "/a.py", "--file", "lib/a.py"]),
