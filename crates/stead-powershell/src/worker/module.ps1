@@ -34,11 +34,14 @@ $callClass = {
     param($type, $properties, $method, $mark, $shared)
     try {
         $object = $type::new()
-        $declared = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
+        $names = $shared['Names']
+        if ($null -eq $names) {
+            $names = $shared['Names'] = @{}
+            foreach ($each in $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')) { if (-not $names.ContainsKey($each.Name)) { $names[$each.Name] = $each.Name } }
+        }
         foreach ($entry in $properties.GetEnumerator()) {
             $shared['Property'] = $entry.Key
-            $name = $null
-            foreach ($property in $declared) { if ($property.Name -eq $entry.Key) { $name = $property.Name; break } }
+            $name = $names[$entry.Key]
             if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
             $object.$name = $entry.Value
         }

@@ -20,9 +20,9 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 const AHEAD: Duration = Duration::from_mins(1);
 
 /// A worker beside those that are there is started once calls have waited as long as so many starts take. A start occupies a
-/// processor, and what was loaded and compiled in one process must be so again in the next: with less, runs of some hundred
-/// short calls take longer than with a single worker.
-const WORTH: u32 = 5;
+/// processor, and what was loaded and compiled in one process must be so again in the next, of which most is done in the first
+/// call: with less, runs of some hundred short calls take longer than with a single worker.
+const WORTH: u32 = 7;
 
 /// How many workers that do nothing are kept beyond the width, for modules that want one for themselves.
 const SPARE: usize = 2;
