@@ -290,7 +290,14 @@ fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     };
     match (member("username").filter(|name| !name.is_empty()), member("password")) {
         (Some(name), Some(password)) if members.len() == 2 => Ok(Wire::Credential(name, password)),
-        _ => Err(place.refuse(Mismatch::Credential, "must have 'username' and 'password' and nothing else")),
+        _ => {
+            let stated = place.to_string();
+            let name = stated.rsplit('.').next().unwrap_or_default();
+            let message = format!(
+                "is none: Credential object '{name}' requires both 'username' and 'password' properties, and nothing else"
+            );
+            Err(place.refuse(Mismatch::Credential, message))
+        }
     }
 }
 
