@@ -2,7 +2,8 @@
 
 mod arithmetic;
 
-use super::expression::{Expression, Link, Piece, Unary, environment};
+use super::expression::environment;
+use super::syntax::{Expression, Link, Piece, Unary};
 use super::value::Value;
 use super::{Context, Fault, same};
 use arithmetic::{Amount, add, bitwise, calculate, compare, equal, integer, number, whole};

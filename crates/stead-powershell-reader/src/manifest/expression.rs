@@ -1,67 +1,10 @@
 //! The restricted language of manifests, parsed, and what configurations may use besides. What the language does not allow
 //! is refused here, also where it would not be evaluated.
 
-use std::ops::Range;
-
+use super::syntax::{Entry, Expression, Link, Piece, Unary};
 use super::value::Value;
 use super::{Fault, same};
 use crate::token::{Flaw, Level, Lexer, Mode, Number, StringPart, Token, TokenKind, parts, unquote, variable_name};
-
-/// An expression of the restricted language.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Expression {
-    /// A value as it is written.
-    Constant(Value),
-    /// `$Name`
-    Variable(String),
-    /// Text in double quotes.
-    Expandable(Vec<Piece>),
-    /// `a, b`
-    List(Vec<Expression>),
-    /// `@( )`
-    Array(Vec<Expression>),
-    /// `$( )`
-    Sub(Vec<Expression>),
-    /// `@{ }`
-    Table(Vec<(Expression, Expression)>),
-    /// An operator with one operand.
-    Unary(Unary, Box<Expression>),
-    /// `condition ? yes : no`
-    Ternary(Box<[Expression; 3]>),
-    /// `[Type] value`
-    Cast(String, Box<Expression>),
-    /// Conditions with what they guard; the last may be without a condition.
-    If(Vec<(Option<Expression>, Vec<Expression>)>),
-    /// One of [`COMMANDS`], its arguments with the parameters that name them.
-    Command(String, Vec<(Option<String>, Expression)>),
-    /// A value and what is done to it, link by link. However many there are, they stand side by side: within each other, they
-    /// would be evaluated and dropped by recursion.
-    Chain(Box<Expression>, Vec<Link>),
-}
-
-/// An operation on the value before it in a chain.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Link {
-    /// The operator in lower case, without its dash, and its right side.
-    Binary(String, Expression),
-    /// `.Name`
-    Member(String),
-    /// `[index]`
-    Index(Expression),
-    /// `.ContainsKey(key)`, the one method that is evaluated.
-    ContainsKey(Expression),
-}
-
-impl Expression {
-    fn with(self, link: Link) -> Self {
-        let (first, mut links) = match self {
-            Self::Chain(first, links) => (first, links),
-            other => (Box::new(other), Vec::new()),
-        };
-        links.push(link);
-        Self::Chain(first, links)
-    }
-}
 
 /// Which language a text is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,28 +23,6 @@ impl Dialect {
             Self::Configuration => "not evaluated in a composite resource",
         }
     }
-}
-
-/// An operator with one operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unary {
-    /// `+`
-    Plus,
-    /// `-`
-    Minus,
-    /// `-not`, `!`
-    Not,
-    /// `-bnot`
-    BitwiseNot,
-}
-
-/// A part of a text in double quotes.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Piece {
-    /// Text as it is.
-    Text(String),
-    /// The text of a value.
-    Value(Expression),
 }
 
 /// The commands that a manifest may name.
@@ -140,18 +61,6 @@ pub(crate) struct Parser<'a> {
 }
 
 pub(crate) type Parse<T> = Result<T, Fault>;
-
-/// An entry of a table or a block.
-pub struct Entry {
-    /// The key.
-    pub key: Expression,
-    /// Where the key stands.
-    pub key_at: Range<usize>,
-    /// The value.
-    pub value: Expression,
-    /// Where the value stands.
-    pub value_at: Range<usize>,
-}
 
 pub(crate) fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
     Err(Fault { offset: token.start, message: message.into() })

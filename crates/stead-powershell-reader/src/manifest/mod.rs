@@ -3,13 +3,14 @@
 mod collation;
 mod evaluate;
 pub(crate) mod expression;
+mod syntax;
 mod value;
 pub(crate) mod wildcard;
 
 use std::collections::BTreeMap;
 
 pub use evaluate::{Evaluate, evaluate, truth};
-pub use expression::{Entry, Expression, Link, Piece, Unary};
+pub use syntax::{Entry, Expression, Link, Piece, Unary};
 pub use value::Value;
 
 /// The environment and variables that the values of a manifest can depend on.
