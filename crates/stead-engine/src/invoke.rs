@@ -218,7 +218,7 @@ fn chosen(session: &Session, wanted: &ResourceSpecification) -> Result<Arc<Manif
     }
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
-        (None, _) => Err(not_found(wanted, all.keys())),
+        (None, _) => Err(not_found(session, wanted, all.keys())),
         (Some((type_name, versions)), None) => version(&type_name, &versions, wanted),
         (Some((first, _)), Some((second, _))) => {
             let names = [first, second].into_iter().chain(found.map(|(name, _)| name));
@@ -255,7 +255,11 @@ fn is_named(type_name: &TypeName, wanted: &ResourceSpecification) -> bool {
         && module.into_iter().chain(wanted.module.as_deref()).all(|module| same(owner, module))
 }
 
-fn not_found<'a>(wanted: &ResourceSpecification, all: impl Iterator<Item = &'a TypeName> + Clone) -> InvokeError {
+fn not_found<'a>(
+    session: &Session,
+    wanted: &ResourceSpecification,
+    all: impl Iterator<Item = &'a TypeName> + Clone,
+) -> InvokeError {
     let name = match &wanted.module {
         Some(module) if !wanted.name.contains('/') => format!("{module}/{}", wanted.name),
         _ => wanted.name.clone(),
@@ -265,7 +269,11 @@ fn not_found<'a>(wanted: &ResourceSpecification, all: impl Iterator<Item = &'a T
     } else {
         nearest(&name, all.map(TypeName::short))
     };
-    let help = near.map(did_you_mean).or_else(|| Some("'stead resource list' lists resources".to_owned()));
+    let missing = TypeName::parse(&name).ok().and_then(|name| session.shared.modules.missing_resource(&name));
+    let help = missing
+        .map(|(why, _)| why)
+        .or_else(|| near.map(did_you_mean))
+        .or_else(|| Some("'stead resource list' lists resources".to_owned()));
     InvokeError::NotFound { name, help }
 }
 

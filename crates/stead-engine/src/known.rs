@@ -47,24 +47,22 @@ impl Known<'_> {
         let (why, help) = match (invalid, error) {
             (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
             (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
-            (None, manifest::NotFound::Type { .. }) if self.missing_export(type_name).is_some() => {
-                let help = "only classes in the root module and in nested modules are found, and script resources";
-                (format!(": {}", self.missing_export(type_name).unwrap_or_default()), Some(help.to_owned()))
-            }
             (None, manifest::NotFound::Type { .. }) => {
-                let why = self.missing_module(type_name);
-                let why =
-                    why.map(|why| format!(": DSC resource '{type_name}' module not found: {why}")).unwrap_or_default();
-                (why, error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
+                let module = |why| format!("DSC resource '{type_name}' module not found: {why}");
+                let why_missing = || self.missing_module(type_name).map(|why| (module(why), None));
+                let missing = self.missing_resource(type_name).map(|(why, help)| (why, Some(help)));
+                let (why, help) = missing.or_else(why_missing).unwrap_or_default();
+                let usual = || error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned()));
+                (if why.is_empty() { why } else { format!(": {why}") }, help.or_else(usual))
             }
         };
         let message = format!("Resource not found: {type_name}{version}{why}");
         Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
     }
 
-    /// The reason why a PowerShell module does not have a resource that it declares.
-    fn missing_export(&self, type_name: &TypeName) -> Option<String> {
-        self.expanding?.modules.with(|powershell, inventory| powershell.missing_export(inventory, type_name))?
+    /// The reason why a PowerShell module that is there does not have a resource, and the advice about it.
+    fn missing_resource(&self, type_name: &TypeName) -> Option<(String, String)> {
+        self.expanding?.modules.missing_resource(type_name)
     }
 
     /// Where a PowerShell module was looked for, in vain: where another owner has resources, it is not that of a module.

@@ -83,6 +83,11 @@ impl Modules {
         Self { host: host.clone(), inventory: Mutex::default() }
     }
 
+    /// See [`PowerShell::missing_resource`].
+    pub(crate) fn missing_resource(&self, type_name: &TypeName) -> Option<(String, String)> {
+        self.with(|powershell, inventory| powershell.missing_resource(inventory, type_name))?
+    }
+
     /// Asks PowerShell about them; `None` where there is no PowerShell.
     pub(crate) fn with<T>(&self, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
         let powershell = self.host.powershell()?;

@@ -2,6 +2,7 @@
 
 mod hints;
 mod instance;
+mod loadable;
 mod outline;
 mod references;
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::statements::Statement;
 use stead_host::command::{CommandProvider, Settings};
-use stead_host::provider::{Context, LineTest, Plain, Provider};
+use stead_host::provider::{Context, LineTest, Plain, Provider, SetReply, State, TestReply};
 use stead_powershell::transitional::{self, Scripts};
 use stead_resources::builtin_of;
 
@@ -107,9 +108,11 @@ impl Providers {
         if let Implementation::Adapted { resource, .. } = &manifest.implementation
             && manifest.is_powershell()
         {
-            let found =
-                self.host.powershell().and_then(|powershell| powershell.provider(&manifest.type_name, resource));
-            return found.unwrap_or_else(|| Arc::new(Incapable));
+            let found = self.host.powershell().map(|powershell| powershell.provider(&manifest.type_name, resource));
+            return match found {
+                Some(found) => found.unwrap_or_else(|why| Arc::new(Missing(why))),
+                None => Arc::new(Incapable),
+            };
         }
         match CommandProvider::new(manifest, (*self.settings).clone()) {
             Some(provider) => Arc::new(provider),
@@ -161,3 +164,34 @@ fn resolved(mut claims: Claims, manifest: &Manifest, cx: &Context) -> Claims {
 struct Incapable;
 
 impl Provider for Incapable {}
+
+/// Fails with the reason why nothing carries out a resource that is declared.
+struct Missing(String);
+
+impl Missing {
+    fn failure(&self) -> Failure {
+        Failure::new(FailureKind::Start, self.0.clone())
+    }
+}
+
+impl Provider for Missing {
+    fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
+        Err(self.failure())
+    }
+
+    fn test(&self, _cx: &Context, _input: &Plain) -> Result<TestReply, Failure> {
+        Err(self.failure())
+    }
+
+    fn set(&self, _cx: &Context, _input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
+        Err(self.failure())
+    }
+
+    fn delete(&self, _cx: &Context, _input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
+        Err(self.failure())
+    }
+
+    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        Err(self.failure())
+    }
+}

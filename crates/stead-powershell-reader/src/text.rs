@@ -84,6 +84,14 @@ impl Text {
         &self.text
     }
 
+    /// Returns the byte at which the character at a place is; the end of the text, where there is none.
+    pub fn offset(&self, place: LineColumn) -> usize {
+        let line = self.lines().get((place.line as usize).saturating_sub(1));
+        let start = line.map_or(self.text.len(), |start| *start as usize);
+        let before = self.text.get(start..).unwrap_or_default().chars().take((place.column as usize).saturating_sub(1));
+        start + before.map(char::len_utf8).sum::<usize>()
+    }
+
     /// The place of the character at that byte; of the end, when it lies behind it.
     pub fn place(&self, offset: usize) -> LineColumn {
         let line = self.lines().partition_point(|start| *start as usize <= offset).saturating_sub(1);
@@ -127,5 +135,6 @@ mod tests {
         let place = |offset| (text.place(offset).line, text.place(offset).column);
         assert_eq!([place(0), place(3), place(5), place(7), place(13)], [(1, 1), (2, 1), (3, 1), (4, 1), (4, 3)]);
         assert_eq!(place(1000), (4, 4));
+        assert_eq!([0, 3, 5, 7, 13].map(|offset| text.offset(text.place(offset))), [0, 3, 5, 7, 13]);
     }
 }

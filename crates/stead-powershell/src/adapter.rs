@@ -16,12 +16,13 @@ use stead_core::manifest::{
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::provider::Provider;
-use stead_powershell_reader::class::File;
+use stead_powershell_reader::class::{self, File};
 use stead_powershell_reader::finding::Finding;
 use stead_powershell_reader::manifest::same;
 use stead_powershell_reader::module::{Disk, Files as _, FoundModule, Module, Modules};
 use stead_powershell_reader::resource::{DefinitionKind, Resource};
 use stead_powershell_reader::schema::secrets_schema;
+use stead_powershell_reader::text::Text;
 use stead_powershell_reader::types::Property;
 use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 use stead_system::process::Environment;
@@ -148,17 +149,52 @@ impl PowerShell {
         &self.options.module_path
     }
 
-    /// Returns why there is no resource of a type whose module says that it has it: in which file, and with what it
-    /// is exported.
-    pub fn missing_export(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<String> {
+    /// Returns why there is no resource of a type whose module is there, and the advice about it: the manifest exports what the
+    /// module does not have, or PowerShell refuses the manifest.
+    pub fn missing_resource(&self, inventory: &mut Inventory, wanted: &TypeName) -> Option<(String, String)> {
         let (name, _) = wanted.as_str().split_once('/')?;
         let quoted = format!("'{}'", wanted.short()).to_lowercase();
         let modules = self.modules_of(inventory, Some(name));
         let mut findings = modules.iter().flat_map(|module| &module.findings);
         let is_it =
             |finding: &&Finding| finding.code == &codes::EXPORT && finding.message.to_lowercase().contains(&quoted);
-        let found = findings.find(is_it)?;
-        Some(format!("{} exports '{}', which is not a resource of the module", found.file.display(), wanted.short()))
+        if let Some(found) = findings.find(is_it) {
+            let help = "only classes in the root module and in nested modules are found, and script resources";
+            let (file, name) = (found.file.display(), wanted.short());
+            return Some((format!("{file} exports '{name}', which is not a resource of the module"), help.to_owned()));
+        }
+        let unusable = modules.iter().filter(|module| module.manifest.is_none());
+        let mut mistakes = unusable.flat_map(|module| &module.findings).filter(|it| it.severity == Severity::Error);
+        let help = "PowerShell uses no resource of a module with such a manifest".to_owned();
+        mistakes.next().map(|mistake| (in_words(mistake), help))
+    }
+
+    /// Returns what keeps PowerShell from loading a resource that was listed, as far as files show it, each with the text of its file.
+    pub fn obstacles(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Vec<(Text, Finding)> {
+        let Some(listed) = self.listed_in(adapted) else { return Vec::new() };
+        let Some(resource) = listed.resource(type_name.short()) else { return Vec::new() };
+        let disk = Disk::new(self.options.user.trust());
+        let mut findings = listed.module.findings.clone();
+        // Of script resources the schema alone was read.
+        if resource.kind == DefinitionKind::Script
+            && resource.implementation.extension().is_some_and(|extension| same(&extension.to_string_lossy(), "psm1"))
+            && let Ok(file) = listed.script(&resource.implementation, self.options.user.trust())
+        {
+            findings.extend(self.with_modules(|_, modules| class::declared(&file, modules).findings));
+        }
+        let folders = listed.module.folder().join("DscResources");
+        let own = resource.implementation.parent().unwrap_or(&folders);
+        let keeps = |finding: &Finding| {
+            let counts =
+                finding.severity == Severity::Error || [&codes::MODULE_FILE, &codes::REQUIRED].contains(&finding.code);
+            let is_of_class = resource.kind == DefinitionKind::Class && !finding.file.starts_with(&folders);
+            counts && (is_of_class || resource.kind != DefinitionKind::Class && finding.file.starts_with(own))
+        };
+        findings.retain(keeps);
+        // What cannot be read any more shows no line.
+        let text = |file: &Path| Text::decode(&disk.read(file).map_or(Vec::new(), |(bytes, _)| bytes));
+        let with_text = |finding: Finding| (text(&finding.file), finding);
+        findings.into_iter().map(with_text).collect()
     }
 
     /// Returns why there is no resource of a type that only a module can have: no folder has one of that name. It says which were
@@ -251,12 +287,22 @@ impl PowerShell {
     }
 
     /// Returns the provider of a resource that was listed, or whose manifest names the file of its module.
-    pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Arc<dyn Provider>> {
-        let described = || self.read_at(adapted.path.as_deref().filter(|_| adapted.manifest_path.is_some())?);
-        let listed = self.listed_in(adapted).or_else(described)?;
-        let (module, resource) = (&listed.module, Arc::clone(listed.resource(type_name.short())?));
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Result<Arc<dyn Provider>, String> {
+        let file = adapted.path.as_deref().unwrap_or(Path::new(""));
+        let described = || self.read_at(Some(file).filter(|_| adapted.manifest_path.is_some())?);
+        let no_module = || format!("PowerShell sees no module in '{}'", file.display());
+        let listed = self.listed_in(adapted).or_else(described).ok_or_else(no_module)?;
+        let (module, name) = (&listed.module, type_name.short());
+        let no_resource = || match module.findings.iter().find(|finding| finding.severity == Severity::Error) {
+            Some(mistake) => in_words(mistake),
+            None => format!("the module '{}' has no resource '{name}', or does not export it", file.display()),
+        };
+        let resource = Arc::clone(listed.resource(name).ok_or_else(no_resource)?);
         if counterparts::is_counterpart(module) {
-            return counterparts::provider(&resource, self.pool.clone());
+            return counterparts::provider(&resource, self.pool.clone()).ok_or_else(no_resource);
         }
         let path = match resource.kind {
             DefinitionKind::Class => module.file.to_path_buf(),
@@ -273,7 +319,7 @@ impl PowerShell {
         });
         let code = code(Arc::clone(module), &resource, Arc::clone(&loaded));
         let source = Source { module: path, stamp: Box::new(move || loaded.stamp()) };
-        Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(code)))
+        Ok(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(code)))
     }
 
     /// Returns the provider of scripts in documents.
@@ -321,13 +367,17 @@ fn unplaced(message: String) -> Vec<ExpansionFinding> {
 
 fn trace_findings(module: &Module) {
     for finding in &module.findings {
-        let (file, place) = (finding.file.display(), finding.place);
-        let text = format!("{file}:{}:{}: {} [{}]", place.line, place.column, finding.message, finding.code);
+        let text = in_words(finding);
         match finding.severity {
             Severity::Error => tracing::info!("{text}"),
             Severity::Warning => tracing::debug!("{text}"),
         }
     }
+}
+
+fn in_words(finding: &Finding) -> String {
+    let (file, place) = (finding.file.display(), finding.place);
+    format!("{file}:{}:{}: {} [{}]", place.line, place.column, finding.message, finding.code)
 }
 
 /// A resource as adapters list it.

@@ -187,6 +187,18 @@ fn specified(table: &Value) -> Vec<String> {
     values.iter().filter_map(|value| value.get("ModuleName").map(Value::to_text)).collect()
 }
 
+/// Returns the offset at which the text of a manifest names the first of these members.
+pub(super) fn member_offset(text: &str, keys: &[&str]) -> usize {
+    keys.iter().map(|key| MemberOffsets { text }.of(key)).find(|offset| *offset > 0).unwrap_or_default()
+}
+
+/// The modules in `RequiredModules` of a manifest: names, or tables with versions.
+pub(super) fn required(text: &str, folder: &Path, environment: &Environment<'_>) -> Vec<Value> {
+    let folder = folder.to_string_lossy();
+    let table = manifest::read(text, &Context { folder: &folder, environment, variables: None });
+    table.ok().and_then(|table| table.get("RequiredModules").cloned()).map(Value::elements).unwrap_or_default()
+}
+
 /// Where the text of a manifest names a member.
 struct MemberOffsets<'a> {
     text: &'a str,

@@ -35,7 +35,10 @@ pub(super) fn read(modules: &Modules<'_>, found: &FoundModule) -> Option<Module>
         return None;
     }
     match &manifest {
-        Some(manifest) => reader.members(manifest, 0),
+        Some(manifest) => {
+            reader.required(&file);
+            reader.members(manifest, &file, 0);
+        }
         None if has_extension(&file, "psm1") => reader.script(&found.file, Role::Root),
         None => {}
     }
@@ -116,35 +119,50 @@ impl Reader<'_> {
     }
 
     /// The scripts that a manifest names.
-    fn members(&mut self, manifest: &Manifest, depth: usize) {
-        let folder = self.folder.clone();
+    fn members(&mut self, manifest: &Manifest, from: &Arc<PathBuf>, depth: usize) {
         for script in &manifest.scripts {
-            self.member(&folder, script, Role::Process, depth);
+            self.member(from, script, &["ScriptsToProcess"], Role::Process, depth);
         }
         let role = if depth == 0 { Role::Root } else { Role::Nested };
         if let Some(root) = &manifest.root {
-            self.member(&folder, root, role, depth);
+            self.member(from, root, &["RootModule", "ModuleToProcess"], role, depth);
         }
         for nested in &manifest.nested {
-            self.member(&folder, nested, Role::Nested, depth);
+            self.member(from, nested, &["NestedModules"], Role::Nested, depth);
         }
     }
 
-    fn member(&mut self, folder: &Path, name: &str, role: Role, depth: usize) {
+    /// Reports the modules that the module requires and that are nowhere.
+    fn required(&mut self, file: &Arc<PathBuf>) {
+        let Ok((bytes, _)) = self.modules.files.read(file) else { return };
+        let text = Text::decode(&bytes);
+        let place = text.place(manifest::member_offset(text.as_str(), &["RequiredModules"]));
+        for wanted in manifest::required(text.as_str(), &self.folder, self.modules.environment) {
+            if let Some(missing) = self.modules.missing(&wanted) {
+                let message = format!("the module requires the module {missing}, which is not installed");
+                self.report(&codes::REQUIRED, Severity::Warning, file, place, message);
+            }
+        }
+    }
+
+    fn member(&mut self, from: &Arc<PathBuf>, name: &str, keys: &[&str], role: Role, depth: usize) {
+        let folder = &self.folder.clone();
         let Some(file) = locate(self.modules.files, folder, name) else {
-            let manifest = Arc::new(folder.to_owned());
+            let text = self.modules.files.read(from).map(|(bytes, _)| Text::decode(&bytes));
+            let place = text.map_or(START, |text| text.place(manifest::member_offset(text.as_str(), keys)));
             let message = format!("the module has no file '{name}'");
-            return self.report(&codes::MODULE_FILE, Severity::Warning, &manifest, START, message);
+            return self.report(&codes::MODULE_FILE, Severity::Warning, from, place, message);
         };
         if !has_extension(&file, "psd1") {
             return self.script(&file, role);
         }
+        let file = Arc::new(file);
         if depth < DEEPEST
-            && let Some(manifest) = self.manifest(&Arc::new(file.clone()))
+            && let Some(manifest) = self.manifest(&file)
         {
             let inner = file.parent().unwrap_or(folder).to_owned();
             let outer = std::mem::replace(&mut self.folder, inner);
-            self.members(&manifest, depth + 1);
+            self.members(&manifest, &file, depth + 1);
             self.folder = outer;
         }
     }

@@ -3,12 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::find::module_in;
+use super::find::{module_in, module_path};
 use super::read::{has_extension, locate};
 use super::{Modules, Version, manifest};
 use crate::class::{self, File};
-use crate::manifest::{Context, Value};
+use crate::manifest::{Context, Value, same};
 use crate::text::Text;
+
+/// The modules that come with PowerShell, besides those whose names begin with `Microsoft.`.
+const PARTS: [&str; 7] = [
+    "CimCmdlets",
+    "PackageManagement",
+    "PowerShellGet",
+    "PSDesiredStateConfiguration",
+    "PSDiagnostics",
+    "PSReadLine",
+    "ThreadJob",
+];
 
 impl class::Modules for Modules<'_> {
     fn using(&self, from: &Path, name: &str) -> Option<Arc<File>> {
@@ -28,6 +39,26 @@ impl Modules<'_> {
         let mut found = folders.flat_map(|folder| module_in(&folder, self.files));
         let version = |file: &Path| self.manifest(file).and_then(|manifest| manifest.version);
         found.find(|found| wanted.fits(version(&found.file).as_ref())).map(|found| found.file)
+    }
+
+    /// Returns in words a module that is required, by its name or a table with versions, if it is nowhere where PowerShell looks.
+    ///
+    /// Caveats: what comes with PowerShell is taken to be there, and so is what is named by a path.
+    pub(super) fn missing(&self, required: &Value) -> Option<String> {
+        let wanted = WantedModule::of(required);
+        let is_part = |name: &str| same(name, &wanted.name);
+        if wanted.name.contains(['/', '\\'])
+            || wanted.name.starts_with("Microsoft.")
+            || PARTS.iter().any(|name| is_part(name))
+        {
+            return None;
+        }
+        // What is set comes before what PowerShell adds to it.
+        let unset = |name: &str| (name != "PSModulePath").then(|| (self.environment)(name)).flatten();
+        let added = module_path(&unset, None);
+        let everywhere: Vec<PathBuf> = self.directories.iter().chain(&added).cloned().collect();
+        let modules = Modules { files: self.files, environment: self.environment, directories: &everywhere };
+        modules.installed(&wanted).is_none().then(|| wanted.in_words())
     }
 
     /// The script of a module: itself, or what its manifest names as the root.
@@ -58,13 +89,24 @@ impl WantedModule {
     fn parse(text: &str) -> Self {
         let context = Context { folder: "", environment: &|_| None, variables: None };
         let table = crate::manifest::read(text, &context).unwrap_or(Value::Null);
-        let version = |key: &str| table.get(key).and_then(|value| Version::parse(&value.to_text()));
+        if table.get("ModuleName").is_some() { Self::of(&table) } else { Self::of(&Value::Text(text.to_owned())) }
+    }
+
+    fn of(value: &Value) -> Self {
+        let version = |key: &str| value.get(key).and_then(|value| Version::parse(&value.to_text()));
         Self {
-            name: table.get("ModuleName").map_or_else(|| text.to_owned(), Value::to_text),
+            name: value.get("ModuleName").map_or_else(|| value.to_text(), Value::to_text),
             least: version("ModuleVersion"),
             most: version("MaximumVersion"),
             exact: version("RequiredVersion"),
         }
+    }
+
+    fn in_words(&self) -> String {
+        let versions = [("", &self.exact), ("at least ", &self.least), ("at most ", &self.most)];
+        let stated =
+            versions.into_iter().filter_map(|(how, version)| Some(format!(" in version {how}{}", version.as_ref()?)));
+        format!("'{}'{}", self.name, stated.collect::<Vec<_>>().join(" and"))
     }
 
     fn fits(&self, version: Option<&Version>) -> bool {

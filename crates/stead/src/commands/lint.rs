@@ -52,11 +52,12 @@ fn look(request: &LintRequest, env: &ProcessEnv) -> Result<Found, Exit> {
     let (session, findings, instances) = match load(document, session_for(document, env), Values::Open, Mode::PLAN) {
         Err(Refusal::Findings(findings, session)) => (*session, findings, None),
         Err(refusal) => return Err(refusal.report(request.form.output())),
-        Ok((session, prepared)) => {
+        Ok((mut session, prepared)) => {
             let mismatches = session.check_properties(&prepared, Mode::PLAN);
             let is_usable = mismatches.is_empty();
             let portable = if request.portable { prepared.not_portable() } else { Vec::new() };
-            let all = prepared.warnings.iter().cloned().chain(mismatches).chain(portable).collect();
+            let modules = session.module_warnings(&prepared);
+            let all = prepared.warnings.iter().cloned().chain(mismatches).chain(portable).chain(modules).collect();
             (session, all, is_usable.then_some(prepared.graph.nodes.len()))
         }
     };

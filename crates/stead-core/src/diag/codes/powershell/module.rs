@@ -30,6 +30,9 @@ crate::codes! {
     COMPOSITE = "E1141", "a composite resource without a configuration",
         "A composite resource is a `Configuration` in `DscResources/NAME/NAME.schema.psm1`. Its parameters are the\n\
          properties of the resource. A configuration within a function or a block is not one that PowerShell finds.";
+    REQUIRED = "W1142", "a module requires one that is not installed",
+        "PowerShell loads a module only with those in its `RequiredModules`, each in a version that the manifest admits. They\n\
+         are looked for in `PSModulePath` and where PowerShell looks besides.";
     EXPANSION = "E1146", "a composite resource cannot be expanded",
         "An instance of a composite resource becomes the instances that its configuration declares. Evaluated are\n\
          parameters with their defaults, `Import-DscResource`, resource blocks, `if`, `foreach`, assignments, and values made\n\

@@ -1,0 +1,33 @@
+//! Modules of PowerShell that a document uses, and that cannot be loaded.
+
+use std::collections::BTreeSet;
+
+use stead_core::diag::Diagnostic;
+use stead_core::manifest::Implementation;
+use stead_core::text::Span;
+
+use crate::prepared::Prepared;
+use crate::session::Session;
+
+impl Session {
+    /// A warning for each mistake in the modules of PowerShell that a document uses which keeps PowerShell from loading a resource, as
+    /// far as files show it.
+    pub fn module_warnings(&mut self, prepared: &Prepared) -> Vec<Diagnostic> {
+        let Some(powershell) = self.shared.host.powershell().cloned() else { return Vec::new() };
+        let (mut seen, mut warnings) = (BTreeSet::new(), Vec::new());
+        for (_, node) in prepared.graph.iter().filter(|(_, node)| node.manifest.is_powershell()) {
+            let Implementation::Adapted { resource, .. } = &node.manifest.implementation else { continue };
+            if !seen.insert((&node.manifest.type_name, resource.path.as_ref())) {
+                continue;
+            }
+            for (text, finding) in powershell.obstacles(&node.manifest.type_name, resource) {
+                let source = self.sources.add_once(&finding.file.to_string_lossy(), text.as_str());
+                let start = text.offset(finding.place);
+                let width = text.as_str().get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+                let [start, end] = [start, start + width].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+                warnings.push(Diagnostic::warning(finding.code, Span::new(source, start, end), finding.message));
+            }
+        }
+        warnings
+    }
+}
