@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::editor::Editor;
 use crate::meter::{self, Run, Sample};
+use crate::module::{Figures, session, wall};
 use crate::table::{Row, Verdict, milliseconds};
 use crate::work;
 
@@ -26,6 +27,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("scale", scale),
     ("idem", idem),
     ("powershell", powershell),
+    ("module", module),
     ("editor", editor),
 ];
 
@@ -492,6 +494,53 @@ fn over(name: &str, base: Run, floor: Run, stead: Run, limit: f64) -> Row {
             }
         }
         (Err(reason), ..) | (_, Err(reason), _) | (.., Err(reason)) => Row::not_measured(name, None, &text, reason),
+    }
+}
+
+/// The figures of the module: each with the name, the one beside it, and the limit, in milliseconds or times the other.
+const OF_MODULE: [(&str, &str, Option<&str>, &str, f64); 4] = [
+    ("the first call of a session", "first", None, "wall <= 1,200 ms", 1200.0),
+    ("a call, beside an empty pipe", "call", Some("pipe"), "wall <= 35 ms", 35.0),
+    ("four Gets at once, beside one", "four", Some("one"), "wall <= 2x", 2.0),
+    ("Get-DscResource of 1,000", "list", None, "wall <= 300 ms", 300.0),
+];
+
+/// Calls of the PowerShell module.
+fn module(bench: &Bench) -> io::Result<Vec<Row>> {
+    let modules = bench.path("modules-of-module");
+    work::modules(&modules, MODULES.0)?;
+    // As for `powershell`: what was just written is not kept in an index.
+    std::thread::sleep(Duration::from_secs(3));
+    let mut sessions = Vec::new();
+    for _ in 0..bench.runs {
+        match session(&bench.stead, bench.folder.path(), &modules)? {
+            Ok(figures) => sessions.push(figures),
+            Err(reason) => return Ok(vec![Row::not_measured("the PowerShell module", None, "", reason)]),
+        }
+    }
+    Ok(OF_MODULE.iter().map(|case| of_module(&sessions, case)).collect())
+}
+
+fn of_module(
+    sessions: &[Figures],
+    (name, measured, beside, text, limit): &(&str, &str, Option<&str>, &str, f64),
+) -> Row {
+    let median = |name: &str| {
+        let mut all: Vec<f64> = sessions.iter().filter_map(|figures| figures.get(name).copied()).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    let Some(time) = median(measured) else { return Row::not_measured(name, None, text, "there is no figure") };
+    let beside = beside.and_then(median);
+    let ratio = beside.map(|beside| time / beside);
+    let judged = if text.ends_with('x') { ratio.unwrap_or(f64::INFINITY) } else { time };
+    Row {
+        name: (*name).to_owned(),
+        floor: beside.map(wall),
+        stead: Some(wall(time)),
+        compared: ratio.map_or_else(|| format!("{time:.0} ms"), |ratio| format!("{ratio:.2}x")),
+        limit: (*text).to_owned(),
+        verdict: if judged <= *limit { Verdict::Holds } else { Verdict::Exceeded },
     }
 }
 

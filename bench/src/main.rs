@@ -13,6 +13,7 @@ mod cases;
 mod editor;
 mod floor;
 mod meter;
+mod module;
 mod table;
 mod work;
 
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   scale    documents of 1,000 to 100,000 instances
   idem     what Idem was measured with, applied with --reconcile basic
   powershell   1,000 modules, read and one of them by the index; Tests of a class beside one PowerShell that does the same
+  module   calls of the PowerShell module, one session for each run
   editor   an edit of a document of 10,000 instances, until its findings are published
 
 Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with
