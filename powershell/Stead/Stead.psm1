@@ -1,7 +1,12 @@
 # Invoke-DscResource and Get-DscResource with the parameters that those of PSDesiredStateConfiguration have, carried out by
 # the program stead: $env:STEAD names it, else it is looked for in PATH.
+#
+# One `stead serve` answers all calls of the process, from whatever runspace. What the runspaces share are objects of .NET alone:
+# whoever waits for an answer reads, one at a time, and hands to others what is theirs.
 
+using namespace System.Collections.Concurrent
 using namespace System.Management.Automation
+using namespace System.Threading
 
 class InvokeDscResourceTestResult {
     [bool] $InDesiredState
@@ -12,78 +17,346 @@ class InvokeDscResourceSetResult {
 }
 
 $adapter = 'Microsoft.Adapter/PowerShell'
+$utf8 = [System.Text.UTF8Encoding]::new($false)
+$deep = [System.Text.Json.JsonDocumentOptions]@{ MaxDepth = 512 }
+$found = @{ For = ''; Program = '' }
+$completed = @{ At = [datetime]::MinValue; Resources = @() }
 
-# What stead answers: its standard output and error as text. Properties may hold secrets, so they go to its standard input.
-function Invoke-Stead([string[]] $Arguments, [string] $Text) {
+# ---- the program ------------------------------------------------------------------------------------------------------
+
+function Stop-Call([string] $Id, [Exception] $Exception, [ErrorCategory] $Category, $Target) {
+    throw [ErrorRecord]::new($Exception, $Id, $Category, $Target)
+}
+
+function Get-Program {
+    $for = "$env:STEAD`n$env:PATH"
+    if ($found.For -ceq $for) { return $found.Program }
     $program = $env:STEAD
-    if (-not $program) { $program = (Get-Command -Name stead -CommandType Application -TotalCount 1 -ErrorAction Stop).Source }
-    $start = [System.Diagnostics.ProcessStartInfo]::new($program)
-    foreach ($argument in $Arguments) { $start.ArgumentList.Add($argument) }
-    $start.WorkingDirectory = (Get-Location -PSProvider FileSystem).ProviderPath
-    $start.UseShellExecute = $false
-    $start.RedirectStandardInput = $true
-    $start.RedirectStandardOutput = $true
-    $start.RedirectStandardError = $true
-    $utf8 = [System.Text.UTF8Encoding]::new($false)
-    $start.StandardInputEncoding = $utf8
-    $start.StandardOutputEncoding = $utf8
-    $start.StandardErrorEncoding = $utf8
-    $process = [System.Diagnostics.Process]::Start($start)
+    if (-not $program) { $program = (Get-Command -Name stead -CommandType Application -TotalCount 1 -ErrorAction Ignore).Source }
+    if (-not $program -or -not (Test-Path -LiteralPath $program -PathType Leaf)) {
+        $message = if ($program) { "there is no program '$program', which `$env:STEAD names" } else { 'the program stead is not in PATH; $env:STEAD can name it' }
+        Stop-Call 'ProgramNotFound,Stead' ([System.IO.FileNotFoundException]::new($message)) 'ResourceUnavailable' $program
+    }
+    $found.For = $for
+    $found.Program = $program
+    return $program
+}
+
+# Everything that the program inherits but the path of modules, which each request names.
+function Get-Inherited {
+    $variables = [Environment]::GetEnvironmentVariables()
+    $variables.Remove('PSModulePath')
+    $texts = [object[]]::new(2 * $variables.get_Count())
+    $variables.get_Keys().CopyTo($texts, 0)
+    $variables.get_Values().CopyTo($texts, $variables.get_Count())
+    return [string]::Join([char]0, $texts)
+}
+
+# The program that all runspaces of this process ask. Another one is started where it ended, and where the environment is another.
+function Get-Server {
+    $program = Get-Program
+    $inherited = Get-Inherited
+    $process = [AppDomain]::CurrentDomain
+    [Monitor]::Enter($process)
     try {
-        $output = $process.StandardOutput.ReadToEndAsync()
-        $errors = $process.StandardError.ReadToEndAsync()
-        # A program that ends early does not read it.
-        try { $process.StandardInput.Write($Text); $process.StandardInput.Close() } catch [System.IO.IOException] { }
-        $process.WaitForExit()
-        return @{
-            Output = $output.GetAwaiter().GetResult()
-            Errors = $errors.GetAwaiter().GetResult()
-            ExitCode = $process.ExitCode
+        $server = $process.GetData('Stead.Server')
+        $runs = $server -and -not $server.Ended -and -not $server.Process.HasExited
+        if ($runs -and $server.Program -ceq $program -and $server.Inherited -ceq $inherited) { return $server }
+        if ($server) { Close-Server $server }
+        $server = Start-Server $program $inherited
+        $process.SetData('Stead.Server', $server)
+        return $server
+    }
+    finally { [Monitor]::Exit($process) }
+}
+
+function Start-Server([string] $Program, [string] $Inherited) {
+    $start = [System.Diagnostics.ProcessStartInfo]::new($Program)
+    foreach ($argument in 'serve', '--stdio') { $start.ArgumentList.Add($argument) }
+    # Each request names its own directory: this one is not kept busy.
+    $start.WorkingDirectory = [System.IO.Path]::GetPathRoot($PSHOME)
+    $start.UseShellExecute = $false
+    $start.RedirectStandardInput = $start.RedirectStandardOutput = $start.RedirectStandardError = $true
+    $start.StandardInputEncoding = $start.StandardOutputEncoding = $start.StandardErrorEncoding = $utf8
+    $running = [System.Diagnostics.Process]::Start($start)
+    $server = [hashtable]::Synchronized(@{
+            Program = $Program; Inherited = $Inherited; Process = $running; Input = $running.StandardInput; Output = $running.StandardOutput
+            Errors = $running.StandardError.ReadToEndAsync(); Waiting = [ConcurrentDictionary[string, object]]::new()
+            Turn = [AutoResetEvent]::new($true); Reading = $null; Ended = $false; Retired = $false
+        })
+    $server.Input.WriteLine('{"jsonrpc":"2.0","id":"0","method":"initialize","params":{"protocol":1}}')
+    $server.Input.Flush()
+    $hello = $server.Output.ReadLine()
+    if ($null -eq $hello -or -not $hello.Contains('"result"')) {
+        $why = if ($hello) { $hello } else { $server.Errors.GetAwaiter().GetResult().Trim() }
+        Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("'$Program serve' does not answer: $why")) 'ProtocolError' $Program
+    }
+    return $server
+}
+
+# Has it end, which the end of its input does, as soon as nobody waits for it.
+function Close-Server($Server) {
+    $Server.Retired = $true
+    if ($Server.Waiting.IsEmpty) { try { $Server.Input.Close() } catch [System.IO.IOException] { $Server.Ended = $true } }
+}
+
+$ExecutionContext.SessionState.Module.OnRemove = {
+    $server = [AppDomain]::CurrentDomain.GetData('Stead.Server')
+    if ($server) {
+        [AppDomain]::CurrentDomain.SetData('Stead.Server', $null)
+        Close-Server $server
+    }
+}
+
+# The result of a request, as an element of JSON, or its error; $said takes what the resource says meanwhile.
+#
+# What must happen though the pipeline is stopped (Ctrl+C) is in 'finally', and calls .NET alone: there are no commands then.
+function Invoke-Request([string] $Called, [System.Collections.IDictionary] $Parameters, [scriptblock] $Said) {
+    $server = Get-Server
+    $id = [guid]::NewGuid().ToString('N')
+    $Parameters['directory'] = (Get-Location -PSProvider FileSystem).ProviderPath
+    if ($env:PSModulePath) { $Parameters['modulePath'] = $env:PSModulePath }
+    $request = @{ jsonrpc = '2.0'; id = $id; method = $Called; params = $Parameters }
+    # What is nested deeper would be cut off with a warning.
+    $text = ConvertTo-Json -InputObject $request -Depth 100 -Compress -EscapeHandling EscapeNonAscii -WarningAction Stop
+    $waiter = @{ Messages = [ConcurrentQueue[object]]::new(); Signal = [AutoResetEvent]::new($false) }
+    $server.Waiting[$id] = $waiter
+    $isAnswered = $false
+    try {
+        Send-Line $server $text
+        while ($true) {
+            $message = $null
+            while ($waiter.Messages.TryDequeue([ref] $message)) {
+                $answer = $message.RootElement
+                $logged = [System.Text.Json.JsonElement]::new()
+                if ($answer.TryGetProperty('params', [ref] $logged)) {
+                    & $Said $logged.GetProperty('level').GetString() $logged.GetProperty('message').GetString()
+                    continue
+                }
+                $isAnswered = $true
+                return $answer
+            }
+            if ($server.Ended) {
+                $why = "stead ended with exit code $($server.Process.ExitCode) before it answered. $($server.Errors.GetAwaiter().GetResult().Trim())"
+                Stop-Call 'ProgramEnded,Stead' ([InvalidOperationException]::new($why.Trim())) 'ResourceUnavailable' $server.Program
+            }
+            Read-Answer $server $waiter
         }
     }
-    finally { $process.Dispose() }
+    finally {
+        $left = $null
+        [void] $server.Waiting.TryRemove($id, [ref] $left)
+        if (-not $isAnswered -and -not $server.Ended) {
+            [Monitor]::Enter($server.Input)
+            try {
+                $server.Input.WriteLine('{"jsonrpc":"2.0","method":"$/cancel","params":{"id":"' + $id + '"}}')
+                $server.Input.Flush()
+            }
+            catch { $server.Ended = $true }
+            finally { [Monitor]::Exit($server.Input) }
+        }
+        if ($server.Retired -and $server.Waiting.IsEmpty) { try { $server.Input.Close() } catch { $server.Ended = $true } }
+        $waiter.Signal.Dispose()
+    }
 }
 
-# A value as JSON can hold it: of credentials and secure strings the plain text.
-function ConvertTo-Plain($Value) {
-    if ($Value -is [pscredential]) {
-        return @{ username = $Value.UserName; password = $Value.GetNetworkCredential().Password }
+function Send-Line($Server, [string] $Text) {
+    [Monitor]::Enter($Server.Input)
+    try {
+        $Server.Input.WriteLine($Text)
+        $Server.Input.Flush()
     }
-    if ($Value -is [securestring]) { return [System.Net.NetworkCredential]::new('', $Value).Password }
-    if ($Value -is [System.Collections.IDictionary]) {
+    # Who waits for its answer says why it ended.
+    catch [System.IO.IOException] { $Server.Ended = $Server.Process.WaitForExit(5000) }
+    finally { [Monitor]::Exit($Server.Input) }
+}
+
+# Waits a moment for a message to this waiter, or reads one for whoever it is for.
+function Read-Answer($Server, $Waiter) {
+    $which = -1
+    $reading = $null
+    try {
+        $which = [WaitHandle]::WaitAny([WaitHandle[]]@($Waiter.Signal, $Server.Turn), 200)
+        if ($which -eq 1) {
+            if ($null -eq $Server.Reading) { $Server.Reading = $Server.Output.ReadLineAsync() }
+            if ($Server.Reading.Wait(200)) { $reading = $Server.Reading }
+        }
+    }
+    finally {
+        if ($reading) {
+            $Server.Reading = $null
+            $line = if ($reading.IsCompletedSuccessfully) { $reading.Result }
+            if ($null -eq $line) {
+                [void] $Server.Process.WaitForExit(5000)
+                $Server.Ended = $true
+            }
+            else {
+                $message = [System.Text.Json.JsonDocument]::Parse($line, $deep)
+                $of = [System.Text.Json.JsonElement]::new()
+                $from = $message.RootElement
+                if ($from.TryGetProperty('params', [ref] $of)) { $from = $of }
+                $to = $null
+                if ($from.TryGetProperty('id', [ref] $of) -and $Server.Waiting.TryGetValue($of.ToString(), [ref] $to)) {
+                    $to.Messages.Enqueue($message)
+                    try { [void] $to.Signal.Set() } catch [ObjectDisposedException] { $to = $null }
+                }
+            }
+        }
+        if ($which -eq 1) { [void] $Server.Turn.Set() }
+    }
+}
+
+# ---- values ------------------------------------------------------------------------------------------------------------
+
+# A value as JSON can hold it; secrets are marked as such. What PowerShell would make a text of for a [string] becomes one.
+function ConvertTo-Plain($Value, [int] $Level = 0) {
+    if ($Level -gt 64) {
+        Stop-Call 'PropertyTooDeep,Invoke-DscResource' ([ArgumentException]::new('the properties contain themselves, or have more than 64 levels')) 'InvalidArgument' $null
+    }
+    if ($null -eq $Value -or $Value -is [string] -or $Value -is [bool]) { return $Value }
+    if ($Value -is [System.Management.Automation.PSCustomObject]) {
         $table = [ordered]@{}
-        foreach ($entry in $Value.GetEnumerator()) { $table["$($entry.Key)"] = ConvertTo-Plain $entry.Value }
+        foreach ($member in $Value.psobject.Properties) { $table[$member.Name] = ConvertTo-Plain $member.Value ($Level + 1) }
         return $table
     }
-    if ($Value -is [array]) {
-        $items = [object[]]::new($Value.Length)
-        for ($index = 0; $index -lt $Value.Length; $index++) { $items[$index] = ConvertTo-Plain $Value[$index] }
+    # What was added to a number is not a part of it.
+    $Value = $Value.psobject.BaseObject
+    if ($Value -is [pscredential]) {
+        $password = if ($Value.Password) { [System.Net.NetworkCredential]::new('', $Value.Password).Password } else { '' }
+        return @{ username = "$($Value.UserName)"; password = @{ secureString = $password } }
+    }
+    if ($Value -is [securestring]) { return @{ secureString = [System.Net.NetworkCredential]::new('', $Value).Password } }
+    if ($Value -is [System.Collections.IDictionary]) {
+        $table = [ordered]@{}
+        foreach ($entry in $Value.GetEnumerator()) { $table["$($entry.Key)"] = ConvertTo-Plain $entry.Value ($Level + 1) }
+        return $table
+    }
+    if ($Value -is [System.Collections.IList]) {
+        $items = [object[]]::new($Value.Count)
+        for ($index = 0; $index -lt $items.Length; $index++) { $items[$index] = ConvertTo-Plain $Value[$index] ($Level + 1) }
         return , $items
     }
-    if ($Value -is [datetime]) { return $Value.ToString('o', [cultureinfo]::InvariantCulture) }
-    if ($Value -is [enum] -or $Value -is [guid] -or $Value -is [version] -or $Value -is [timespan]) { return $Value.ToString() }
+    if ($Value -is [datetime] -or $Value -is [DateTimeOffset]) { return $Value.ToString('o', [cultureinfo]::InvariantCulture) }
     if ($Value -is [switch]) { return $Value.IsPresent }
-    return $Value
+    if ($Value -is [System.IO.FileSystemInfo]) { return $Value.FullName }
+    if ($Value -is [xml]) { return $Value.OuterXml }
+    if ($Value -is [ValueType] -and $Value.GetType().IsPrimitive -or $Value -is [decimal] -or $Value -is [bigint]) {
+        if ($Value -is [char]) { return "$Value" }
+        return $Value
+    }
+    return "$Value"
 }
 
-# The error that stead reports: as data on standard output, or in words where it did not come so far.
-function ConvertTo-ErrorRecord($Answer, $Target) {
-    $id = 'ResourceFailed,Invoke-DscResource'
-    $message = $Answer.Errors.Trim()
-    if (-not $message) { $message = "stead ended with exit code $($Answer.ExitCode)" }
-    $reported = if ($Answer.Output.Trim()) { ($Answer.Output | ConvertFrom-Json -AsHashtable -Depth 100)['error'] }
-    if ($reported) {
-        $id = $reported['id']
-        $message = $reported['message']
+# A value of a state. A text stays a text, whatever it looks like.
+function ConvertFrom-Element([System.Text.Json.JsonElement] $Element) {
+    switch ($Element.ValueKind) {
+        'Object' {
+            $table = [ordered]@{}
+            foreach ($member in $Element.EnumerateObject()) {
+                # Names that differ in case alone.
+                if ($table.Contains($member.Name)) {
+                    $exact = [System.Collections.Specialized.OrderedDictionary]::new([StringComparer]::Ordinal)
+                    foreach ($entry in $table.GetEnumerator()) { $exact[$entry.Key] = $entry.Value }
+                    $table = $exact
+                }
+                $table[$member.Name] = ConvertFrom-Element $member.Value
+            }
+            return $table
+        }
+        'Array' {
+            $items = [object[]]::new($Element.GetArrayLength())
+            $index = 0
+            foreach ($item in $Element.EnumerateArray()) { $items[$index++] = ConvertFrom-Element $item }
+            return , $items
+        }
+        'String' { return $Element.GetString() }
+        'True' { return $true }
+        'False' { return $false }
+        'Number' {
+            $whole = [long] 0
+            if ($Element.TryGetInt64([ref] $whole)) { return $whole }
+            $natural = [ulong] 0
+            if ($Element.TryGetUInt64([ref] $natural)) { return $natural }
+            return $Element.GetDouble()
+        }
     }
-    $category = switch ($id) {
-        { $_ -in 'InvalidResourceSpecification,Invoke-DscResource', 'PsDscRunAsCredentialNotSupport,Invoke-DscResource' } { [ErrorCategory]::InvalidArgument }
-        'UnsupportedResourceImplementation,Invoke-DscResource' { [ErrorCategory]::InvalidOperation }
-        default { [ErrorCategory]::NotSpecified }
-    }
-    $exception = if ($category -eq [ErrorCategory]::InvalidArgument) { [ArgumentException]::new($message) } else { [InvalidOperationException]::new($message) }
-    return [ErrorRecord]::new($exception, $id, $category, $Target)
+    return $null
 }
+
+# A value in the type that its property has.
+function ConvertTo-Declared($Value, [string] $Type) {
+    if ($null -eq $Value) { return $null }
+    if ($Type.EndsWith('[]')) {
+        $of = $Type.Substring(0, $Type.Length - 2)
+        $items = [System.Collections.Generic.List[object]]::new()
+        foreach ($item in $Value) { $items.Add((ConvertTo-Declared $item $of)) }
+        $typed = $items.ToArray() -as ([type] $Type)
+        if ($null -eq $typed) { return , $Value }
+        return , $typed
+    }
+    $typed = switch ($Type) {
+        'datetime' { [datetime]::Parse($Value, [cultureinfo]::InvariantCulture, [System.Globalization.DateTimeStyles]::RoundtripKind) }
+        'scriptblock' { [scriptblock]::Create($Value) }
+        default { $Value -as ([type] $Type) }
+    }
+    if ($null -eq $typed) { return $Value }
+    return $typed
+}
+
+function ConvertTo-State([System.Text.Json.JsonElement] $Result) {
+    $state = ConvertFrom-Element $Result.GetProperty('state')
+    foreach ($member in $Result.GetProperty('types').EnumerateObject()) {
+        if ($state -is [System.Collections.IDictionary] -and $state.Contains($member.Name)) {
+            $state[$member.Name] = ConvertTo-Declared $state[$member.Name] $member.Value.GetString()
+        }
+    }
+    return $state
+}
+
+# The exception that the resource had, with those within it, as far as this process has their types.
+function ConvertTo-Exception($Data, [string] $Message) {
+    $exception = $null
+    $chain = @($Data['exceptions'])
+    for ($index = $chain.Length - 1; $index -ge 0; $index--) {
+        if ($null -eq $chain[$index]) { continue }
+        $type = $chain[$index]['type'] -as [type]
+        $text = $chain[$index]['message']
+        try { $exception = [Activator]::CreateInstance($type, [object[]]@($text, $exception)) }
+        catch { $exception = [RuntimeException]::new($text, $exception) }
+    }
+    if ($exception) { return $exception }
+    if ($Data['category'] -eq 'InvalidArgument') { return [ArgumentException]::new($Message) }
+    return [InvalidOperationException]::new($Message)
+}
+
+# The one record of an error, with the id of the resource, its category, exceptions, stack and place.
+function ConvertTo-ErrorRecord([System.Text.Json.JsonElement] $Element, $Target) {
+    $problem = ConvertFrom-Element $Element
+    $data = if ($problem['data']) { $problem['data'] } else { @{} }
+    $category = [ErrorCategory]::NotSpecified
+    [void] [Enum]::TryParse([string] $data['category'], [ref] $category)
+    $id = if ($data['id']) { $data['id'] } else { 'ResourceFailed,Invoke-DscResource' }
+    $record = [ErrorRecord]::new((ConvertTo-Exception $data $problem['message']), $id, $category, $Target)
+    if ($record.Exception.Message -cne $problem['message']) { $record.ErrorDetails = [ErrorDetails]::new($problem['message']) }
+    if ($data['help']) {
+        if (-not $record.ErrorDetails) { $record.ErrorDetails = [ErrorDetails]::new($problem['message']) }
+        $record.ErrorDetails.RecommendedAction = $data['help']
+    }
+    foreach ($name in 'stack', 'place') { if ($data[$name]) { $record.Exception.Data[$name] = $data[$name] } }
+    return $record
+}
+
+# The parts of a module specification that the program decides by.
+function ConvertTo-Limits([Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
+    $limits = @{ name = $Specification.Name }
+    if ($Specification.RequiredVersion) { $limits['version'] = "$($Specification.RequiredVersion)" }
+    if ($Specification.Version) { $limits['minimum'] = "$($Specification.Version)" }
+    if ($Specification.MaximumVersion) { $limits['maximum'] = $Specification.MaximumVersion }
+    if ($Specification.Guid) { $limits['guid'] = "$($Specification.Guid)" }
+    return $limits
+}
+
+# ---- commands ----------------------------------------------------------------------------------------------------------
 
 # The identifier of this error has the name of this function.
 function CheckResourceFound {
@@ -92,46 +365,55 @@ function CheckResourceFound {
     Write-Error -Message $Message
 }
 
-# What a command of stead prints.
-function Get-Printed([string[]] $Arguments) {
-    $answer = Invoke-Stead $Arguments ''
-    if ($answer.ExitCode -eq 0) { return $answer.Output }
-    throw [ErrorRecord]::new([InvalidOperationException]::new($answer.Errors.Trim()), 'CommandFailed,Stead', 'NotSpecified', $Arguments)
+# The resources of PowerShell modules, as the program lists them.
+function Get-Listed([string] $Module) {
+    $parameters = @{ adapter = $adapter }
+    $answer = Invoke-Request 'list' $parameters { }
+    $result = [System.Text.Json.JsonElement]::new()
+    if (-not $answer.TryGetProperty('result', [ref] $result)) { throw (ConvertTo-ErrorRecord $answer.GetProperty('error') $Module) }
+    return (ConvertFrom-Json $result.GetRawText()).resources
 }
 
-# The resources of PowerShell modules, as stead lists them.
-function Get-Listed {
-    foreach ($line in (Get-Printed @('resource', 'list', '--adapter', $adapter, '-o', 'json')) -split "`n") {
-        if ($line.Trim()) { $line | ConvertFrom-Json -AsHashtable -Depth 100 }
-    }
-}
-
-# The properties that can be stated, with those that every resource has: first what must be stated, then by name.
-function Get-Property($Resource) {
-    $content = $Resource['adaptedContent']
-    $names = @($Resource['properties'] | Where-Object { $_ -notin $content['readOnly'] }) + @('DependsOn', 'PsDscRunAsCredential')
-    $properties = foreach ($name in $names) { [pscustomobject]@{ Name = $name; IsMandatory = $name -in $content['required'] } }
-    $properties | Sort-Object -Property @{ Expression = 'IsMandatory'; Descending = $true }, 'Name'
-}
-
-function Test-Module($Listed, $Specification) {
+function Test-Module($Listed, [Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
     if ($null -eq $Specification) { return $true }
-    if ($Listed['type'].Split('/')[0] -notlike $Specification.Name) { return $false }
-    $version = [version]($Listed['version'] -replace '\+', '.')
+    if ($Listed.type.Split('/')[0] -notlike $Specification.Name) { return $false }
+    $version = ConvertTo-Full ($Listed.version -replace '\+', '.')
+    if ($Specification.Guid -and ($Listed.psobject.Properties['guid'].Value -as [guid]) -ne $Specification.Guid) { return $false }
     if ($Specification.RequiredVersion) { return $version -eq (ConvertTo-Full $Specification.RequiredVersion) }
-    if ($Specification.Version -and $version -lt $Specification.Version) { return $false }
-    if ($Specification.MaximumVersion -and $version -gt [version]($Specification.MaximumVersion -replace '\*', '999999999')) { return $false }
+    if ($Specification.Version -and $version -lt (ConvertTo-Full $Specification.Version)) { return $false }
+    if ($Specification.MaximumVersion -and $version -gt (ConvertTo-Full ($Specification.MaximumVersion -replace '\*', '999999999'))) { return $false }
     return $true
 }
 
-# A version with the parts that stead lists: at least three.
+# A version with four parts: for .NET 2.12.0 is less than 2.12.0.0.
 function ConvertTo-Full([version] $Version) {
-    if ($Version.Build -ge 0) { return $Version }
-    return [version]::new($Version.Major, $Version.Minor, 0)
+    return [version]::new($Version.Major, $Version.Minor, [Math]::Max($Version.Build, 0), [Math]::Max($Version.Revision, 0))
 }
 
 function Invoke-DscResource {
-    [CmdletBinding(HelpUri = 'https://go.microsoft.com/fwlink/?LinkId=564557')]
+    <#
+    .SYNOPSIS
+    Calls one method of one DSC resource.
+    .DESCRIPTION
+    Gets, tests or sets one instance of a resource, and nothing besides: Set does not test before. What the resource writes comes
+    in the streams that it wrote to, while it does. An error of the resource ends the command, whatever -ErrorAction says.
+    .PARAMETER Name
+    The name of the resource, or its type as 'Module/Resource'.
+    .PARAMETER ModuleName
+    The module of the resource: a name, or a table with ModuleName and ModuleVersion, MaximumVersion, RequiredVersion or GUID.
+    .PARAMETER Method
+    Get returns a table of the properties, Test an object with InDesiredState, Set one with RebootRequired.
+    .PARAMETER Property
+    The properties of the instance.
+    .PARAMETER IgnorePsDscRunAsCredential
+    Leaves PsDscRunAsCredential out of the properties, which is an error otherwise.
+    .EXAMPLE
+    Invoke-DscResource -Name SampleFile -ModuleName Sample -Method Test -Property @{ Path = '/a' }
+    .EXAMPLE
+    Invoke-DscResource SampleFile @{ ModuleName = 'Sample'; ModuleVersion = '1.2.0.0' } Get @{ Path = '/a' }
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType([System.Collections.Specialized.OrderedDictionary], [InvokeDscResourceTestResult], [InvokeDscResourceSetResult])]
     param(
         [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [ValidateNotNullOrEmpty()]
@@ -152,51 +434,103 @@ function Invoke-DscResource {
     )
 
     begin {
-        # Any other preference of a caller would go past 'throw': what is an error would be returned as the result.
+        # Any other preference of a caller would go past 'throw': what is an error would be returned as the result. Errors that
+        # the resource survived are reported as the caller wants it, and end nothing.
+        $preference = if ($ErrorActionPreference -in 'SilentlyContinue', 'Ignore') { $ErrorActionPreference } else { 'Continue' }
         $ErrorActionPreference = 'Stop'
     }
 
     process {
-        $arguments = @('invoke', $Name, '--method', $Method.ToLowerInvariant(), '--input', '-', '-o', 'json')
-        if ($IgnorePsDscRunAsCredential) { $arguments += '--ignore-run-as-credential' }
-        if ($ModuleName) {
-            $module = $ModuleName.Name
-            if ($ModuleName.RequiredVersion) { $module += "@$($ModuleName.RequiredVersion)" }
-            elseif ($ModuleName.Version -or $ModuleName.MaximumVersion) {
-                $found = @(Get-Listed | Where-Object { $_['type'].Split('/')[1] -eq $Name -and (Test-Module $_ $ModuleName) })
-                if ($found.Count -ne 1) {
-                    $message = "The module specification '$ModuleName' fits $($found.Count) versions of the resource '$Name'"
-                    $record = [ErrorRecord]::new([ArgumentException]::new($message), 'InvalidResourceSpecification', 'InvalidArgument', $Name)
-                    $PSCmdlet.ThrowTerminatingError($record)
-                }
-                $module += "@$($found[0]['version'] -replace '\+', '.')"
+        if ($Method -eq 'Set' -and -not $PSCmdlet.ShouldProcess($Name, 'Set')) { return }
+        $parameters = @{ name = $Name; method = $Method.ToLowerInvariant(); properties = ConvertTo-Plain $Property }
+        $parameters['log'] = if ($DebugPreference -eq 'SilentlyContinue') { 'verbose' } else { 'debug' }
+        if ($ModuleName) { $parameters['module'] = ConvertTo-Limits $ModuleName }
+        if ($IgnorePsDscRunAsCredential) { $parameters['ignoreRunAsCredential'] = $true }
+        # A request of an earlier resource is none of this one, and this one's is in the result.
+        Remove-Variable -Name DSCMachineStatus -Scope Global -ErrorAction Ignore -WhatIf:$false -Confirm:$false
+        # What a Set went on from is in the error that it ends with.
+        $isSet = $Method -eq 'Set'
+        $survived = [System.Collections.Generic.List[string]]::new()
+        $answer = Invoke-Request 'invoke' $parameters {
+            param($level, $text)
+            switch ($level) {
+                'error' { if ($isSet) { $survived.Add($text) } else { Write-Error -Message $text -ErrorAction $preference } }
+                'warning' { Write-Warning $text }
+                'info' { Write-Information $text }
+                'verbose' { Write-Verbose $text }
+                'debug' { Write-Debug $text }
             }
-            $arguments += @('--module', $module)
         }
-        # What is nested deeper would be cut off with a warning.
-        $text = ConvertTo-Plain $Property | ConvertTo-Json -Depth 100 -Compress -EscapeHandling EscapeNonAscii -WarningAction Stop
-        $answer = Invoke-Stead $arguments $text
-        # 2: not in the desired state.
-        if ($answer.ExitCode -notin 0, 2) {
-            $record = ConvertTo-ErrorRecord $answer $Name
-            if ($record.FullyQualifiedErrorId -eq 'Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound') {
-                CheckResourceFound -Message $record.Exception.Message -ErrorAction Stop
-            }
+        $problem = [System.Text.Json.JsonElement]::new()
+        if ($answer.TryGetProperty('error', [ref] $problem)) {
+            $record = ConvertTo-ErrorRecord $problem $Name
             # The identifier stays as it is; ThrowTerminatingError would append the name of this function.
             throw $record
         }
-        foreach ($line in $answer.Errors -split "`n") { if ($line.Trim()) { Write-Verbose $line.TrimEnd() } }
-        $result = $answer.Output | ConvertFrom-Json -AsHashtable -Depth 100
+        foreach ($text in $survived) { Write-Error -Message $text -ErrorAction $preference }
+        $result = $answer.GetProperty('result')
         switch ($Method) {
-            'Get' { $result }
-            'Test' { [InvokeDscResourceTestResult]@{ InDesiredState = $result['InDesiredState'] } }
-            'Set' { [InvokeDscResourceSetResult]@{ RebootRequired = $result['RebootRequired'] } }
+            'Get' { ConvertTo-State $result }
+            'Test' { [InvokeDscResourceTestResult]@{ InDesiredState = $result.GetProperty('inDesiredState').GetBoolean() } }
+            'Set' { [InvokeDscResourceSetResult]@{ RebootRequired = $result.GetProperty('rebootRequired').GetBoolean() } }
         }
     }
 }
 
+# The object of a resource as PSDesiredStateConfiguration has it.
+function ConvertTo-Info($Resource) {
+    $module, $name = $Resource.type.Split('/')
+    $members = $Resource.psobject.Properties
+    $composite = $Resource.implementedAs -eq 'Composite'
+    $version = [version] ($Resource.version -replace '\+', '.')
+    return [pscustomobject]@{
+        PSTypeName           = 'Microsoft.PowerShell.DesiredStateConfiguration.DscResourceInfo'
+        ImplementationDetail = $(if (-not $composite) { $Resource.implementedAs })
+        ResourceType         = $name
+        Name                 = $name
+        FriendlyName         = $null
+        Module               = [pscustomobject]@{ Name = $module; Version = $version; Path = $members['path'].Value; Guid = $members['guid'].Value }
+        ModuleName           = $module
+        Version              = $version
+        Path                 = $members['path'].Value
+        ParentPath           = $members['directory'].Value
+        ImplementedAs        = $(if ($composite) { 'Composite' } else { 'PowerShell' })
+        CompanyName          = $(if ($members['company']) { $members['company'].Value } else { $members['author'].Value })
+        Properties           = $members['declared'].Value
+    }
+}
+
+# How a resource is written, as Get-DscResource -Syntax shows it.
+function Get-Syntax($Info) {
+    $lines = foreach ($property in $Info.Properties) {
+        $type = $property.PropertyType
+        if ($property.Values) { $type = "[string] { $($property.Values -join ' | ') }" }
+        if ($property.IsMandatory) { "    $($property.Name) = $type" } else { "    [$($property.Name) = $type]" }
+    }
+    return "$($Info.Name) [String] #ResourceName`n{`n$($lines -join "`n")`n}"
+}
+
 function Get-DscResource {
-    [CmdletBinding(HelpUri = 'https://go.microsoft.com/fwlink/?LinkId=564558')]
+    <#
+    .SYNOPSIS
+    Lists the DSC resources of the modules that there are.
+    .DESCRIPTION
+    Modules are read and nothing of them is run. All versions are listed.
+    .PARAMETER Name
+    Names of resources; wildcards are understood.
+    .PARAMETER Module
+    A module: a name, or a table with ModuleName and ModuleVersion, MaximumVersion, RequiredVersion or GUID.
+    .PARAMETER Syntax
+    Shows how each is written, in place of its object.
+    .EXAMPLE
+    Get-DscResource -Name Sample*
+    .EXAMPLE
+    (Get-DscResource -Name SampleFile -Module Sample).Properties
+    .EXAMPLE
+    Get-DscResource -Name SampleFile -Syntax
+    #>
+    [CmdletBinding()]
+    [OutputType('Microsoft.PowerShell.DesiredStateConfiguration.DscResourceInfo', [string])]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [ValidateNotNullOrEmpty()]
@@ -219,37 +553,71 @@ function Get-DscResource {
     process {
         $specification = $null
         if ($Module) { $specification = [Microsoft.PowerShell.Commands.ModuleSpecification] $Module }
-        $listed = @(Get-Listed | Where-Object { Test-Module $_ $specification })
+        $listed = foreach ($each in Get-Listed $Module) { if (-not $specification -or (Test-Module $each $specification)) { $each } }
         foreach ($each in $Name) {
-            $known = @($listed | Where-Object { $_['type'].Split('/')[1] -like $each })
-            if ($known.Count -eq 0 -and -not [WildcardPattern]::ContainsWildcardCharacters($each)) {
+            $isThere = $false
+            foreach ($resource in $listed) { if ($resource.type.Split('/')[1] -like $each) { $isThere = $true; break } }
+            if (-not $isThere -and -not [WildcardPattern]::ContainsWildcardCharacters($each)) {
                 CheckResourceFound -Message "There is no DSC resource '$each'" -ErrorAction $preference
             }
         }
         foreach ($resource in $listed) {
-            $short = $resource['type'].Split('/')[1]
-            if ($Name -and -not ($Name | Where-Object { $short -like $_ })) { continue }
-            if ($Syntax) {
-                Get-Printed @('resource', 'describe', '-r', $resource['type'])
-                continue
+            if ($Name) {
+                $short = $resource.type.Split('/')[1]
+                $isWanted = $false
+                foreach ($each in $Name) { if ($short -like $each) { $isWanted = $true; break } }
+                if (-not $isWanted) { continue }
             }
-            $composite = $resource['implementedAs'] -eq 'Composite'
-            [pscustomobject]@{
-                PSTypeName           = 'Microsoft.PowerShell.DesiredStateConfiguration.DscResourceInfo'
-                ImplementationDetail = $(if (-not $composite) { $resource['implementedAs'] })
-                ResourceType         = $short
-                Name                 = $short
-                FriendlyName         = $null
-                ModuleName           = $resource['type'].Split('/')[0]
-                Version              = [version]($resource['version'] -replace '\+', '.')
-                Path                 = $resource['path']
-                ParentPath           = $resource['directory']
-                ImplementedAs        = $(if ($composite) { 'Composite' } else { 'PowerShell' })
-                CompanyName          = $resource['author']
-                Properties           = @(Get-Property $resource)
-            }
+            $info = ConvertTo-Info $resource
+            if ($Syntax) { Get-Syntax $info } else { $info }
         }
     }
 }
+
+# ---- completion --------------------------------------------------------------------------------------------------------
+
+# The resources for completion: a list that is seconds old will do, and an error is none of somebody who types.
+function Get-Completed {
+    if (([datetime]::UtcNow - $completed.At).TotalSeconds -gt 10) {
+        $completed.Resources = @(try { Get-DscResource } catch { Write-Debug "$_" })
+        $completed.At = [datetime]::UtcNow
+    }
+    return $completed.Resources
+}
+
+function Complete-Word([string[]] $Words, [string] $Begun) {
+    $begun = $Begun.Trim("'", '"')
+    foreach ($word in $Words | Sort-Object -Unique) {
+        if ($word -like "$begun*") { [CompletionResult]::new($(if ($word -match '[\s'']') { "'$($word -replace "'", "''")'" } else { $word }), $word, 'ParameterValue', $word) }
+    }
+}
+
+# The text of a table with what must be stated, and of each property that has a list of values one with each of them.
+function Complete-Property($Resource) {
+    $stated = @($Resource.Properties | Where-Object IsMandatory)
+    $pair = { param($property, $value) "$($property.Name) = '$value'" }
+    $base = @($stated | ForEach-Object { & $pair $_ ($_.Values | Select-Object -First 1) })
+    "@{ $($base -join '; ') }"
+    foreach ($property in $Resource.Properties | Where-Object Values) {
+        foreach ($value in $property.Values) {
+            $others = @($stated | Where-Object Name -NE $property.Name | ForEach-Object { & $pair $_ ($_.Values | Select-Object -First 1) })
+            "@{ $(($others + (& $pair $property $value)) -join '; ') }"
+        }
+    }
+}
+
+$completer = {
+    param($command, $parameter, $begun, $syntax, $bound)
+    $known = Get-Completed
+    if ($bound['Name'] -and $parameter -ne 'Name') { $known = $known | Where-Object { $_.Name -in $bound['Name'] } }
+    $module = if ($bound['ModuleName']) { $bound['ModuleName'] } else { $bound['Module'] }
+    if ($module -is [string] -and $parameter -notin 'ModuleName', 'Module') { $known = $known | Where-Object ModuleName -EQ $module }
+    if ($parameter -ne 'Property') { return Complete-Word $known.$(if ($parameter -eq 'Name') { 'Name' } else { 'ModuleName' }) $begun }
+    foreach ($text in $known | Select-Object -First 1 | ForEach-Object { Complete-Property $_ }) {
+        [CompletionResult]::new($text, $text, 'ParameterValue', $text)
+    }
+}
+foreach ($parameter in 'Name', 'ModuleName', 'Property') { Register-ArgumentCompleter -CommandName Invoke-DscResource -ParameterName $parameter -ScriptBlock $completer }
+foreach ($parameter in 'Name', 'Module') { Register-ArgumentCompleter -CommandName Get-DscResource -ParameterName $parameter -ScriptBlock $completer }
 
 Export-ModuleMember -Function 'Get-DscResource', 'Invoke-DscResource'

@@ -409,12 +409,37 @@ pub struct Failure {
     /// The identifier that the resource itself gives it: of a PowerShell resource the `FullyQualifiedErrorId`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_id: Option<String>,
+    /// What the resource says of the error besides; not recorded, since it is for who asked.
+    #[serde(skip)]
+    pub raised: Option<Box<Raised>>,
     /// The restart that the resource had asked for when it failed: it is due all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Box<Restart>>,
     /// The mismatch of that property, while it is checked before a run; `None` in answers to calls.
     #[serde(skip)]
     pub reason: Option<Box<Reason>>,
+}
+
+/// An error as the language of a resource has it, for callers that have errors of the same form.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Raised {
+    /// Its category: of PowerShell one of `ErrorCategory`.
+    pub category: String,
+    /// The exception and those within it, the outermost first: the name of the type, and the message.
+    pub exceptions: Vec<(String, String)>,
+    /// The calls that led to it, one a line.
+    pub stack: String,
+    /// File and line.
+    pub place: String,
+}
+
+impl Raised {
+    /// The same error with every text in it as `text` makes it.
+    #[must_use]
+    pub fn with_texts(self, text: impl Fn(&str) -> String) -> Self {
+        let exceptions = self.exceptions.iter().map(|(name, message)| (text(name), text(message))).collect();
+        Self { category: text(&self.category), exceptions, stack: text(&self.stack), place: text(&self.place) }
+    }
 }
 
 /// The kinds of failure that callers tell apart.
@@ -476,7 +501,15 @@ impl Failure {
 
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), property: None, error_id: None, restart: None, reason: None }
+        Self {
+            kind,
+            message: message.into(),
+            property: None,
+            error_id: None,
+            raised: None,
+            restart: None,
+            reason: None,
+        }
     }
 }
 

@@ -81,6 +81,13 @@ impl Host {
         Self { catalog, powershell: Arc::default(), options: Arc::new(options), pool: Arc::default() }
     }
 
+    /// Another host with the same options and threads, whose modules of PowerShell are looked for by `search`.
+    #[must_use]
+    pub fn with_powershell(&self, search: Arc<PowerShellSearch>) -> Self {
+        let options = HostOptions { powershell: Some(search), ..(*self.options).clone() };
+        Self { options: Arc::new(options), powershell: Arc::default(), ..self.clone() }
+    }
+
     /// The resources that need no search: those that are built in, and those of the program that embeds this library.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog)

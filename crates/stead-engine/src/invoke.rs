@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value as Json;
-use stead_core::call::{Operation, Outcome, Restart};
+use stead_core::call::{Failure, FailureKind, Operation, Outcome, Restart};
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::event::Mode;
 use stead_core::id::TypeName;
@@ -13,7 +14,7 @@ use stead_core::manifest::{Implementation, Kind, Manifest, Version};
 use stead_core::report::Record;
 use stead_core::value::{Object, Value};
 
-use crate::execution::Execution as Plan;
+use crate::execution::{Execution as Plan, RunWatch};
 use crate::resource::{Refusal, ResourceCall, carried_out};
 use crate::session::Session;
 
@@ -29,7 +30,7 @@ pub enum Method {
 }
 
 /// Which resource is meant. Names are compared without regard to case.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ResourceSpecification {
     /// The type `Owner/Name`, or the part behind the slash.
     pub name: String,
@@ -37,6 +38,60 @@ pub struct ResourceSpecification {
     pub module: Option<String>,
     /// The version, exactly.
     pub version: Option<String>,
+    /// The limits that the version is within, besides.
+    pub within: Limits,
+}
+
+/// The limits of a `ModuleSpecification`: as there, what a version does not state is 0.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Limits {
+    /// The lowest version.
+    pub minimum: Option<String>,
+    /// The highest version; `*` stands for any number.
+    pub maximum: Option<String>,
+    /// The `GUID` in the manifest of the module.
+    pub guid: Option<String>,
+}
+
+impl Limits {
+    fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn hold(&self, session: &Session, manifest: &Manifest) -> bool {
+        let there = parts(&manifest.version.to_string());
+        let holds = |limit: &Option<String>, compare: fn(&[u64; 4], &[u64; 4]) -> bool| {
+            limit.as_deref().is_none_or(|limit| parts(limit).zip(there).is_some_and(|(limit, at)| compare(&at, &limit)))
+        };
+        let guid = || session.declaration(manifest).and_then(|declared| declared.guid().map(same_guid));
+        holds(&self.minimum, |at, limit| at >= limit)
+            && holds(&self.maximum, |at, limit| at <= limit)
+            && self.guid.as_deref().is_none_or(|wanted| guid() == Some(same_guid(wanted)))
+    }
+}
+
+fn same_guid(text: &str) -> String {
+    text.trim().trim_matches(['{', '}', '(', ')']).to_lowercase()
+}
+
+/// The four numbers of a version of a module: what is not stated is 0, and what comes behind `*` is any number, too.
+fn parts(text: &str) -> Option<[u64; 4]> {
+    const ANY: u64 = u64::MAX;
+    let text = text.split('-').next()?.replace('+', ".");
+    let mut parts = [0; 4];
+    let mut stated = text.split('.');
+    let mut before = 0;
+    for part in &mut parts {
+        before = match stated.next() {
+            _ if before == ANY => ANY,
+            None => 0,
+            Some("*") => ANY,
+            Some(digits) => digits.trim().parse().ok()?,
+        };
+        *part = before;
+    }
+    stated.next().is_none().then_some(parts)
 }
 
 /// The answer of a method.
@@ -78,10 +133,8 @@ pub enum InvokeError {
     /// The resource refused its properties, or failed.
     #[error("{message}")]
     Failed {
-        /// The identifier that the resource itself gives it; see [`Failure::error_id`].
-        ///
-        /// [`Failure::error_id`]: stead_core::call::Failure::error_id
-        id: Option<String>,
+        /// The failure of the resource, where it was called.
+        failure: Option<Box<Failure>>,
         /// Why.
         message: String,
     },
@@ -95,7 +148,38 @@ impl InvokeError {
             Self::Specification { .. } => "InvalidResourceSpecification,Invoke-DscResource",
             Self::Implementation(_) => "UnsupportedResourceImplementation,Invoke-DscResource",
             Self::RunAsCredential => "PsDscRunAsCredentialNotSupport,Invoke-DscResource",
-            Self::Failed { id, .. } => id.as_deref().unwrap_or("ResourceFailed,Invoke-DscResource"),
+            Self::Failed { failure, .. } => {
+                let own = failure.as_ref().and_then(|failure| failure.error_id.as_deref());
+                own.unwrap_or("ResourceFailed,Invoke-DscResource")
+            }
+        }
+    }
+
+    /// The failure of the resource, where it was called.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed { failure, .. } => failure.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The `ErrorCategory` of PowerShell: that of the error in the resource, else the one that says most of it.
+    pub fn category(&self) -> &str {
+        match self {
+            Self::NotFound { .. } => "ObjectNotFound",
+            Self::Specification { .. } | Self::RunAsCredential => "InvalidArgument",
+            Self::Implementation(_) => "InvalidOperation",
+            Self::Failed { failure: None, .. } => "NotSpecified",
+            Self::Failed { failure: Some(failure), .. } => match (&failure.raised, &failure.kind) {
+                (Some(raised), _) => &raised.category,
+                (None, FailureKind::Invalid) => "InvalidArgument",
+                (None, FailureKind::Unsupported) => "NotImplemented",
+                (None, FailureKind::Deadline) => "OperationTimeout",
+                (None, FailureKind::Cancelled) => "OperationStopped",
+                (None, FailureKind::Start | FailureKind::Blocked) => "ResourceUnavailable",
+                (None, FailureKind::Protocol | FailureKind::OutputLimit) => "InvalidResult",
+                (None, _) => "NotSpecified",
+            },
         }
     }
 
@@ -111,14 +195,14 @@ impl InvokeError {
 }
 
 impl InvokeError {
-    fn of(refusal: Refusal, id: Option<String>) -> Self {
+    fn of(refusal: Refusal, failure: Option<Failure>) -> Self {
         let message = match refusal {
             Refusal::NotFound(message) | Refusal::Failed(message) => message,
             Refusal::Input(findings) => {
                 findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; ")
             }
         };
-        Self::Failed { id, message }
+        Self::Failed { failure: failure.map(Box::new), message }
     }
 }
 
@@ -143,7 +227,7 @@ impl ResourceCall {
             let found = Self::find(session, name, None)?;
             return found.callable();
         }
-        let wanted = ResourceSpecification { name: name.to_owned(), module: None, version: None };
+        let wanted = ResourceSpecification { name: name.to_owned(), ..ResourceSpecification::default() };
         let is_meant = |manifest: &Manifest| {
             is_named(&manifest.type_name, &wanted) && !matches!(manifest.implementation, Implementation::Engine)
         };
@@ -173,6 +257,17 @@ impl ResourceCall {
     /// `PsDscRunAsCredential` is refused, whatever its case, or left out where `ignore_run_as` says so: what is invoked
     /// directly runs as the user who invokes it.
     pub fn invoke(&self, method: Method, properties: Object, ignore_run_as: bool) -> Result<Invoked, InvokeError> {
+        self.invoke_watched(method, properties, ignore_run_as, None)
+    }
+
+    /// The same for a caller that answers for it when it hangs.
+    pub fn invoke_watched(
+        &self,
+        method: Method,
+        properties: Object,
+        ignore_run_as: bool,
+        watch: Option<Arc<RunWatch>>,
+    ) -> Result<Invoked, InvokeError> {
         let is_run_as = |name: &str| name.eq_ignore_ascii_case("PsDscRunAsCredential");
         if !ignore_run_as && properties.keys().any(|name| is_run_as(name)) {
             return Err(InvokeError::RunAsCredential);
@@ -183,7 +278,7 @@ impl ResourceCall {
             Method::Test => Operation::Test,
             Method::Set => Operation::Set,
         };
-        let record = self.answer(operation, Value::Object(properties))?;
+        let record = self.answer(operation, Value::Object(properties), watch)?;
         let response = record.response.as_deref();
         Ok(match (method, response.map(|response| &response.outcome)) {
             (Method::Test, Some(Outcome::Tested(tested))) => Invoked::InDesiredState(tested.in_desired_state),
@@ -196,11 +291,17 @@ impl ResourceCall {
         })
     }
 
-    fn answer(&self, operation: Operation, desired: Value) -> Result<Record, InvokeError> {
+    fn answer(
+        &self,
+        operation: Operation,
+        desired: Value,
+        watch: Option<Arc<RunWatch>>,
+    ) -> Result<Record, InvokeError> {
         let plan = Plan::new(Mode::alone(operation), NonZeroUsize::MIN);
+        let plan = Plan { watch, ..plan };
         let (record, sources) = self.attempt(desired, plan).map_err(Refusal::from)?;
-        let id = record.failure().and_then(|failure| failure.error_id.clone());
-        carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, id))
+        let failure = record.failure().cloned();
+        carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, failure))
     }
 }
 
@@ -219,7 +320,7 @@ fn chosen(session: &Session, wanted: &ResourceSpecification) -> Result<Arc<Manif
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (None, _) => Err(not_found(session, wanted, all.keys())),
-        (Some((type_name, versions)), None) => version(&type_name, &versions, wanted),
+        (Some((type_name, versions)), None) => version(session, &type_name, &versions, wanted),
         (Some((first, _)), Some((second, _))) => {
             let names = [first, second].into_iter().chain(found.map(|(name, _)| name));
             let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
@@ -279,23 +380,35 @@ fn not_found<'a>(
 
 /// The version that is asked for, or the only one.
 fn version(
+    session: &Session,
     type_name: &TypeName,
     versions: &[Arc<Manifest>],
     wanted: &ResourceSpecification,
 ) -> Result<Arc<Manifest>, InvokeError> {
-    let there = || versions.iter().map(|manifest| manifest.version.to_string()).collect::<Vec<_>>().join(", ");
+    let list = |of: &[Arc<Manifest>]| of.iter().map(|it| it.version.to_string()).collect::<Vec<_>>().join(", ");
+    let there = || list(versions);
     let wrong = |message, help| Err(InvokeError::Specification { message, help });
+    let fitting: Vec<_> = versions.iter().filter(|it| wanted.within.hold(session, it)).cloned().collect();
+    if fitting.is_empty() {
+        return wrong(
+            format!("no version of '{type_name}' fits the module specification"),
+            format!("available: {}", there()),
+        );
+    }
     let Some(text) = &wanted.version else {
-        return match versions {
+        return match fitting.as_slice() {
             [only] => Ok(Arc::clone(only)),
             several => {
-                let message = format!("there are {} versions of '{type_name}': {}", several.len(), there());
+                let fit = if wanted.within.are_none() { "" } else { " that fit" };
+                let message = format!("there are {} versions of '{type_name}'{fit}: {}", several.len(), list(several));
                 wrong(message, "name one of them: '--module NAME@VERSION'".to_owned())
             }
         };
     };
     let parsed = Version::parse(text).ok().or_else(|| Version::parse_module(text));
-    match versions.iter().find(|manifest| Some(&manifest.version) == parsed.as_ref()) {
+    let is_it =
+        |it: &&Arc<Manifest>| Some(&it.version) == parsed.as_ref() || parts(&it.version.to_string()) == parts(text);
+    match fitting.iter().find(is_it) {
         Some(manifest) => Ok(Arc::clone(manifest)),
         None => wrong(format!("there is no version {text} of '{type_name}'"), format!("available: {}", there())),
     }

@@ -56,7 +56,7 @@ pub use bundle::{Bundled, NotBundled, NotOpened};
 pub use difference::{Difference, printed, schema, words};
 pub use execution::{Consumer, Execution, ResumeError, RunError, RunWatch, Waits};
 pub use host::{DSC_VERSION, ENGINE_VERSION, Host, HostOptions, PowerShellSearch};
-pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
+pub use invoke::{InvokeError, Invoked, Limits, Method, ResourceSpecification};
 pub use known::NotFound;
 pub use memory::Memory;
 pub use messages::{error_chain, failure_lines, finding_line, problem_text};

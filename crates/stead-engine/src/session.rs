@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stead_core::expr::FactKey;
 use stead_core::identity::DocumentIdentity;
-use stead_core::manifest::Manifest;
+use stead_core::manifest::{Implementation, Manifest};
 use stead_core::text::Sources;
 use stead_host::bundle::{Files, FilesWithin};
 use stead_host::catalog::Discovery;
@@ -15,6 +15,7 @@ use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
+use stead_powershell::declared::Declaration;
 use stead_powershell::transitional;
 use stead_system::Cancel;
 use stead_system::fs::{FsError, SystemRoot, Writes};
@@ -93,6 +94,13 @@ impl Session {
         Self { writes: self.writes.flushed_elsewhere(), ..self.beside(cancel) }
     }
 
+    /// Another piece of work whose relative paths start from `root`, on the resources that a host has there now. What it changes is
+    /// flushed with this session.
+    #[must_use]
+    pub fn elsewhere(&self, host: &Host, root: impl Into<PathBuf>) -> Self {
+        Self { writes: self.writes.clone(), ..host.session_with(root, self.options.clone()) }
+    }
+
     /// Goes on with this piece of work under other options.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut SessionOptions)) -> Self {
@@ -140,6 +148,12 @@ impl Session {
         let needs_powershell = manifest.is_in_process() && manifest.type_name.as_str() == transitional::TYPE;
         let powershell = || self.machine.fact(&FactKey::Executable("pwsh".to_owned()));
         !needs_powershell || powershell().is_ok_and(|found| !found.is_null())
+    }
+
+    /// The declaration of a resource of PowerShell in its module; `None` of any other resource.
+    pub fn declaration(&self, manifest: &Manifest) -> Option<Declaration> {
+        let Implementation::Adapted { resource, .. } = &manifest.implementation else { return None };
+        self.host().powershell()?.declaration(&manifest.type_name, resource)
     }
 
     /// The secrets.

@@ -101,7 +101,7 @@ fn specification(case: &Json) -> Option<ResourceSpecification> {
         Json::Object(_) => return None,
         name => (text(name), None),
     };
-    Some(ResourceSpecification { name: text(&call["name"])?, module, version })
+    Some(ResourceSpecification { name: text(&call["name"])?, module, version, ..ResourceSpecification::default() })
 }
 
 fn invoke(corpus: &Path, case: &Json, wanted: &ResourceSpecification, answer: &Json) -> Result<Invoked, InvokeError> {

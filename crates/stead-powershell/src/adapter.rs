@@ -28,6 +28,7 @@ use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 use stead_system::process::Environment;
 
 use crate::counterparts;
+use crate::declared::Declaration;
 use crate::expansion::{self, Installed};
 use crate::index::{Index, Inventory};
 use crate::loaded::Loaded;
@@ -320,6 +321,13 @@ impl PowerShell {
         let code = code(Arc::clone(module), &resource, Arc::clone(&loaded));
         let source = Source { module: path, stamp: Box::new(move || loaded.stamp()) };
         Ok(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source).from(code)))
+    }
+
+    /// Returns the declaration of a resource that was listed.
+    pub fn declaration(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Declaration> {
+        let listed = self.listed_in(adapted)?;
+        let resource = Arc::clone(listed.resource(type_name.short())?);
+        Some(Declaration { module: Arc::clone(&listed.module), resource })
     }
 
     /// Returns the provider of scripts in documents.

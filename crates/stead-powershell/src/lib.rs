@@ -9,6 +9,7 @@
 pub mod adapter;
 pub mod convert;
 pub mod counterparts;
+pub mod declared;
 mod expansion;
 pub mod index;
 mod loaded;

@@ -320,7 +320,8 @@ fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
     // The id of a text that was thrown is that text.
     let error_id = failed.error_id().map(scrubbed);
     let restart = failed.asks_for_restart().then(|| Box::new(Restart::System(stead_system::kernel::host_name())));
-    Failure { error_id, restart, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
+    let raised = failed.raised().map(|raised| Box::new(raised.with_texts(scrubbed)));
+    Failure { error_id, raised, restart, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
 }
 
 /// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.

@@ -1,9 +1,8 @@
-//! The PowerShell module `Stead` of this repository, as this program reads it, and on PowerShell where there is one.
+//! The PowerShell module `Stead` of this repository, as this program reads it. On PowerShell `powershell/tests` runs it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use stead_powershell_reader::class::File;
@@ -79,7 +78,12 @@ fn a_broken_module_is_noticed() {
         ("Stead.psd1", "'Stead.psm1'", "'Other.psm1'", "the module has no file 'Other.psm1'"),
         ("Stead.psd1", "ModuleVersion ", "Version ", "'Version' is not a member of a module manifest"),
         ("Stead.psd1", "'Get-DscResource', ", "", "the manifest exports Some([\"Invoke-DscResource\"])"),
-        ("Stead.psm1", "finally { $process.Dispose() }", "finally { $process.Dispose() ", "'{' is not closed"),
+        (
+            "Stead.psm1",
+            "finally { [Monitor]::Exit($process) }",
+            "finally { [Monitor]::Exit($process) ",
+            "'{' is not closed",
+        ),
         ("Stead.psm1", "function Get-DscResource {", "function Get-Resource {", "Get-DscResource is not defined"),
         ("Stead.psm1", "[hashtable] $Property", "[object] $Property", "Invoke-DscResource has the parameters"),
         ("Stead.psm1", "$ErrorActionPreference = 'Stop'", "", "Invoke-DscResource does not stop at errors"),
@@ -93,7 +97,7 @@ fn a_broken_module_is_noticed() {
     for (file, part, replaced, expected) in breaks {
         let copy = tempfile::tempdir().unwrap();
         std::fs::create_dir(copy.path().join("Stead")).unwrap();
-        for name in ["Stead.psd1", "Stead.psm1"] {
+        for name in ["Stead.psd1", "Stead.psm1", "Stead.format.ps1xml"] {
             let text = std::fs::read_to_string(folder().join("Stead").join(name)).unwrap();
             assert!(name != file || text.contains(part), "{part}");
             let text = if name == file { text.replacen(part, replaced, 1) } else { text };
@@ -102,52 +106,4 @@ fn a_broken_module_is_noticed() {
         let found = faults(copy.path());
         assert!(found.iter().any(|fault| fault.starts_with(expected)), "{expected}: {found:?}");
     }
-}
-
-#[test]
-fn it_is_imported_on_real_powershell() {
-    let Some(pwsh) = stead_testkit::powershell("it_is_imported_on_real_powershell") else { return };
-    let command = "Import-Module -Name $env:STEAD_MODULE -ErrorAction Stop
-        (Get-Command -Module Stead | Sort-Object Name).Name -join ','
-        foreach ($name in 'NoSuch', 'Twin', 'Thrower') {
-            try { Invoke-DscResource -Name $name -Method Test -Property @{ A = 1 } } catch { $_.FullyQualifiedErrorId }
-        }
-        foreach ($action in 'SilentlyContinue', 'Ignore') {
-            try { Invoke-DscResource -Name Thrower -Method Get -Property @{ A = 1 } -ErrorAction $action; 'went on' }
-            catch { 'stopped' }
-        }
-        try { Get-DscResource -Name NoSuch -ErrorAction SilentlyContinue; 'went on' } catch { 'stopped' }
-        try { Get-DscResource -Name NoSuch -ErrorAction Stop; 'went on' } catch { $_.FullyQualifiedErrorId }
-        ((Get-DscResource -Name Plain).Properties | ForEach-Object { \"$($_.Name) $($_.IsMandatory)\" }) -join ', '
-        (Invoke-DscResource -Name Drifted -Method Test -Property @{ A = 1 }).InDesiredState
-        (Invoke-DscResource -Name Gotten -Method Get -Property @{ A = 1 })['error']";
-    let stand_in = tempfile::tempdir().unwrap();
-    let program = stand_in.path().join("stead");
-    let answer = r#"#!/bin/sh
-cat >/dev/null
-failed() { echo "{\"error\":{\"id\":\"$1\",\"message\":\"no\"}}"; exit "$2"; }
-case "$2" in
-    NoSuch) failed Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound 3 ;;
-    Twin) failed InvalidResourceSpecification,Invoke-DscResource 3 ;;
-    Thrower) failed 'plain [text]' 1 ;;
-    Drifted) echo '{"InDesiredState":false}'; exit 2 ;;
-    list) echo '{"type":"Sample/Plain","version":"1.0.0","implementedAs":"ClassBased","properties":["Path","Size","Count"],"adaptedContent":{"keys":["Path"],"required":["Path"],"readOnly":["Size"]}}' ;;
-    Gotten) echo '{"error":"a property"}' ;;
-esac
-"#;
-    std::fs::write(&program, answer).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let output = Command::new(pwsh)
-        .args(["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", command])
-        .env("STEAD_MODULE", folder().join("Stead/Stead.psd1"))
-        .env("STEAD", &program)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let expected = "Get-DscResource,Invoke-DscResource\n\
-        Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n\
-        InvalidResourceSpecification,Invoke-DscResource\nplain [text]\nstopped\nstopped\nwent on\n\
-        Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n\
-        Path True, Count False, DependsOn False, PsDscRunAsCredential False\nFalse\na property\n";
-    assert_eq!(text.replace('\r', ""), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }

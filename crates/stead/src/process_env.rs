@@ -1,6 +1,7 @@
 //! What the settings, the environment and the command line decide for the whole process.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -16,6 +17,9 @@ use stead_system::process::Environment;
 
 use crate::request::ProcessRequest;
 
+/// Makes a host for the `PSModulePath` of somebody who asks.
+pub(crate) type HostOf = dyn Fn(&str) -> Host + Send + Sync;
+
 /// What an administrator, the environment and the command line decided.
 pub(crate) struct ProcessEnv {
     /// When this process began.
@@ -26,6 +30,8 @@ pub(crate) struct ProcessEnv {
     pub(crate) search: Search,
     /// What all that this process does has in common.
     pub(crate) host: Host,
+    /// A host for another `PSModulePath` than that of this process.
+    pub(crate) host_of: Arc<HostOf>,
     /// What is reported as soon as messages can be: settings that do not count, and why.
     pub(crate) warnings: Vec<String>,
     /// Why the policy cannot be used. Nothing may be done then.
@@ -44,34 +50,47 @@ impl ProcessEnv {
         let ignored = unusable.iter().filter(|file| !is_policy(file));
         warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
         let search = search(&settings, directory, asked.as_dsc);
+        let inherited: Arc<[String]> = settings.environment.iter().chain(&asked.environment).cloned().collect();
+        let isolated = asked.isolated;
         let options = HostOptions {
             search: search.clone(),
             elevated: stead_system::user::is_root(),
             trace_level: settings.trace_level,
-            environment: settings.environment.iter().chain(&asked.environment).cloned().collect(),
+            environment: inherited.to_vec(),
             deadline: asked.deadline,
-            powershell: Some(powershell(asked.isolated, &settings.environment, &asked.environment)),
+            powershell: Some(powershell(isolated, &inherited, None)),
             resources: Vec::new(),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
-        Self { began, settings, search, host: Host::new(options), warnings, unusable_policy }
+        let host = Host::new(options);
+        let base = host.clone();
+        let host_of = move |path: &str| base.with_powershell(powershell(isolated, &inherited, Some(path.to_owned())));
+        Self { began, settings, search, host, host_of: Arc::new(host_of), warnings, unusable_policy }
     }
 }
 
-fn powershell(isolated: bool, by_settings: &[String], by_arguments: &[String]) -> Arc<PowerShellSearch> {
-    let names = [by_settings, by_arguments].concat();
-    Arc::new(move || find_powershell(isolated, &names))
+/// Finds PowerShell with the `PSModulePath` of this process, or with another one.
+fn powershell(isolated: bool, inherited: &Arc<[String]>, module_path: Option<String>) -> Arc<PowerShellSearch> {
+    let inherited = Arc::clone(inherited);
+    Arc::new(move || find_powershell(isolated, &inherited, module_path.as_deref()))
 }
 
 /// Where PowerShell is; `None` where there is neither the program nor a path of modules.
-fn find_powershell(isolated: bool, inherited: &[String]) -> Option<PowerShellOptions> {
+fn find_powershell(isolated: bool, inherited: &[String], path: Option<&str>) -> Option<PowerShellOptions> {
     let mut environment = Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]);
+    if let Some(path) = path {
+        environment.set("PSModulePath", path);
+    }
     let executable = environment.find_on_path("pwsh");
-    if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {
+    let searched = path.map(OsString::from).or_else(|| env::var_os("PSModulePath"));
+    if executable.is_none() && searched.is_none_or(|path| path.is_empty()) {
         return None;
     }
     environment.add_of_this_process(inherited);
-    let variable = |name: &str| env::var(name).ok();
+    let variable = |name: &str| match path {
+        Some(path) if name == "PSModulePath" => Some(path.to_owned()),
+        _ => env::var(name).ok(),
+    };
     Some(PowerShellOptions {
         module_path: module_path(&variable, executable.as_deref()),
         executable,

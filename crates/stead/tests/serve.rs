@@ -328,3 +328,103 @@ fn a_reader_that_stops_keeps_no_server() {
         println!("{what}: ended after {} ms", asked.elapsed().as_millis());
     }
 }
+
+/// Two callers share the process: each has its own directory, and answers by its own ids.
+#[test]
+fn each_request_has_a_directory_of_its_own() {
+    let mut server = Server::start();
+    for (id, name) in [(1, "one"), (2, "two")] {
+        let folder = server.folder.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let properties = json!({ "path": "x", "content": name });
+        let set =
+            server.ask(id, "set", &json!({ "type": "Stead/File", "properties": properties, "directory": folder }));
+        assert!(set["error"].is_null(), "{set}");
+    }
+    for name in ["one", "two"] {
+        assert_eq!(std::fs::read_to_string(server.folder.path().join(name).join("x")).unwrap(), name);
+    }
+    let relative = json!({ "type": "Stead/File", "properties": { "path": "x" }, "directory": "one" });
+    assert_eq!(server.ask(3, "get", &relative)["error"]["code"], -32602);
+    assert!(!server.folder.path().join("x").exists());
+}
+
+/// More places than are kept: each is found all the same.
+#[test]
+fn a_caller_goes_through_many_directories() {
+    let mut server = Server::start();
+    for id in 1..=40 {
+        let folder = server.folder.path().join(id.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("x"), "").unwrap();
+        let got =
+            server.ask(id, "get", &json!({ "type": "Stead/File", "properties": { "path": "x" }, "directory": folder }));
+        assert_eq!(got["result"]["exists"], true, "{got}");
+    }
+}
+
+#[test]
+fn a_resource_is_invoked_by_its_name() {
+    let mut server = Server::start();
+    let call = |name: &str, method: &str, properties: Json| json!({ "name": name, "method": method, "properties": properties });
+    let tested = server.ask(1, "invoke", &call("file", "test", json!({ "path": "x", "content": "5" })));
+    assert_eq!(tested["result"], json!({ "inDesiredState": false }), "{tested}");
+    let set = server.ask(2, "invoke", &call("Stead/File", "set", json!({ "path": "x", "content": "5" })));
+    assert_eq!(set["result"], json!({ "rebootRequired": false }), "{set}");
+    let got = server.ask(3, "invoke", &call("file", "get", json!({ "path": "x" })));
+    assert_eq!((&got["result"]["state"]["size"], &got["result"]["types"]), (&json!(1), &json!({})), "{got}");
+    let mut only_said = call("file", "set", json!({ "path": "x", "content": "6" }));
+    only_said["whatIf"] = true.into();
+    assert_eq!(server.ask(4, "invoke", &only_said)["result"]["after"]["content"], "6");
+    assert_eq!(std::fs::read_to_string(server.folder.path().join("x")).unwrap(), "5");
+
+    let unknown = server.ask(5, "invoke", &call("nothing", "get", json!({})));
+    let found = (&unknown["error"]["code"], &unknown["error"]["data"]["category"]);
+    assert_eq!(found, (&json!(-32003), &json!("ObjectNotFound")), "{unknown}");
+    let refused = server.ask(6, "invoke", &call("file", "get", json!({ "path": "x", "PsDscRunAsCredential": null })));
+    let id = &refused["error"]["data"]["id"];
+    assert_eq!(id, "PsDscRunAsCredentialNotSupport,Invoke-DscResource", "{refused}");
+    let failed = server.ask(7, "invoke", &call("file", "set", json!({ "path": "x/y", "content": "5" })));
+    let data = &failed["error"]["data"];
+    assert_eq!(
+        (&data["id"], &data["category"]),
+        (&json!("ResourceFailed,Invoke-DscResource"), &json!("ResourceUnavailable")),
+        "{failed}"
+    );
+}
+
+#[test]
+fn what_there_is_is_listed_as_it_is_now() {
+    let mut server = Server::start();
+    let names = |answer: &Json| -> Vec<String> {
+        let all = answer["result"]["resources"].as_array().unwrap();
+        all.iter().map(|each| each["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let before = names(&server.ask(1, "list", &json!({})));
+    assert!(before.iter().any(|name| name == "Stead/File"), "{before:?}");
+    let manifest = json!({
+        "$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Late/Comer", "version": "1.0.0",
+        "get": { "executable": "true" }, "schema": { "embedded": { "type": "object" } },
+    });
+    std::fs::write(server.folder.path().join("late.dsc.resource.json"), manifest.to_string()).unwrap();
+    let after = names(&server.ask(2, "list", &json!({})));
+    assert_eq!((before.contains(&"Late/Comer".to_owned()), after.contains(&"Late/Comer".to_owned())), (false, true));
+}
+
+/// A file of requests changes nothing unless that is asked for, whatever the request is called.
+#[test]
+fn a_replay_invokes_no_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = json!({ "name": "file", "method": "set", "properties": { "path": "x", "content": "5" } });
+    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "invoke", "params": set });
+    std::fs::write(folder.path().join("requests"), line.to_string()).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_stead"));
+    program
+        .args(["serve", "--replay", "requests"])
+        .current_dir(folder.path())
+        .env("STEAD_STATE", folder.path().join("state"));
+    let output = program.env("HOME", folder.path()).output().unwrap();
+    let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["result"]["after"]["content"], "5", "{answer}");
+    assert!(!folder.path().join("x").exists());
+}

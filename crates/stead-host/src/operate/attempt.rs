@@ -238,8 +238,9 @@ impl Attempt<'_> {
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {
         let scrubbed = |text: Option<String>| text.map(|text| self.resealer.text(&text));
         let (property, error_id) = (scrubbed(failure.property), scrubbed(failure.error_id));
+        let raised = failure.raised.map(|raised| Box::new(raised.with_texts(|text| self.resealer.text(text))));
         // The names in a reason may be made of secrets.
-        Failure { message: self.resealer.text(&failure.message), property, error_id, reason: None, ..failure }
+        Failure { message: self.resealer.text(&failure.message), property, error_id, raised, reason: None, ..failure }
     }
 
     pub(super) fn scrubbed_names(&self, names: Vec<String>) -> Vec<String> {

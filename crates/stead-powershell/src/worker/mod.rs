@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use stead_core::call::FailureKind;
+use stead_core::call::{FailureKind, Raised};
 use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::Cancel;
 use stead_system::process::{ConversationError, Exit, Heard, ProcessError, Session};
@@ -152,6 +152,18 @@ impl Failed {
     pub fn error_id(&self) -> Option<&str> {
         let Self::Call(CallError::PowerShell(error)) = self else { return None };
         Some(error.id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// What PowerShell says of an error besides its text and id.
+    pub fn raised(&self) -> Option<Raised> {
+        let Self::Call(CallError::PowerShell(error)) = self else { return None };
+        let outermost = (error.ty.clone(), error.message.clone());
+        Some(Raised {
+            category: error.category.clone(),
+            exceptions: std::iter::once(outermost).chain(error.inner.iter().cloned()).collect(),
+            stack: error.stack.clone(),
+            place: error.at.clone(),
+        })
     }
 
     /// Returns the error in words, with its causes and the end of what PowerShell wrote to its standard error.

@@ -163,6 +163,10 @@ pub struct PowerShellError {
     pub ty: String,
     /// The text of the error.
     pub message: String,
+    /// The exceptions within that one, the outermost first: type and text.
+    pub inner: Vec<(String, String)>,
+    /// The calls that led to it, one a line.
+    pub stack: String,
     /// File and line, where PowerShell knows them.
     pub at: String,
     /// `load` while the module is loaded, `call` afterwards.

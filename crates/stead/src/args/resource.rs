@@ -160,7 +160,12 @@ impl From<Invoke> for InvokeRequest {
         };
         let given = |text: String| if text == "-" { Given::File(text.into()) } else { Given::Inline(text) };
         Self {
-            resource: ResourceSpecification { name: invoke.resource, module, version },
+            resource: ResourceSpecification {
+                name: invoke.resource,
+                module,
+                version,
+                ..ResourceSpecification::default()
+            },
             method: match invoke.method {
                 Method::Get => stead_engine::Method::Get,
                 Method::Test => stead_engine::Method::Test,

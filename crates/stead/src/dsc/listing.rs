@@ -47,7 +47,7 @@ impl<I: IntoIterator<Item: Serialize>> Listing<I> {
 }
 
 /// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
-fn fits(filter: &str, text: &str) -> bool {
+pub(crate) fn fits(filter: &str, text: &str) -> bool {
     fn matches(filter: &[char], text: &[char]) -> bool {
         match filter.split_first() {
             None => text.is_empty(),

@@ -20,7 +20,8 @@ use stead_host::provider::{Trace, TraceLevel};
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
-use super::protocol::{Initialize, ResourceParams, VERSION};
+use super::places::{Look, Places};
+use super::protocol::{Initialize, Log, Manner, ResourceParams, VERSION};
 use crate::rpc::{self, Problem, Request, Work, object};
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
@@ -42,9 +43,8 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
 /// Carries out a request. Messages of the resource are printed meanwhile.
 ///
 /// Calls of microseconds are made on this thread: whoever has the watch answers for a request that hangs.
-pub(super) fn carry_out(base: &Session, work: Work<Request>) -> Result<Json, Problem> {
-    let Work { id, call: request, cancel, watch, say } = work;
-    let watch = &watch;
+pub(super) fn carry_out(places: &Places, work: &Work<Request>) -> Result<Json, Problem> {
+    let Work { call: request, watch, .. } = work;
     let operation = match request.method.as_str() {
         "get" | "schema" => Operation::Get,
         "test" => Operation::Test,
@@ -54,7 +54,8 @@ pub(super) fn carry_out(base: &Session, work: Work<Request>) -> Result<Json, Pro
     };
     let params: ResourceParams = request.params()?;
     let began = Instant::now();
-    let mut called = called(base, id, &params, cancel, say)?;
+    let base = places.of(&params.manner.caller, Look::Once)?;
+    let mut called = called(prepared(&base, &params.manner, work)?, &params)?;
     if request.method == "schema" {
         return schema(&called);
     }
@@ -80,31 +81,42 @@ fn needs_restart(record: &Record) -> bool {
     record.response.as_deref().is_some_and(|response| !response.restarts.is_empty())
 }
 
-fn called(
-    base: &Session,
-    id: Json,
-    params: &ResourceParams,
-    cancel: Cancel,
-    say: Arc<dyn Fn(String) + Send + Sync>,
-) -> Result<ResourceCall, Problem> {
+/// The session that a request is carried out in.
+pub(super) fn prepared(base: &Session, manner: &Manner, work: &Work<Request>) -> Result<Session, Problem> {
     let in_time = |seconds: f64| {
         Duration::try_from_secs_f64(seconds)
             .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))
     };
-    let deadline = params.deadline.map(in_time).transpose()?;
+    let deadline = manner.deadline.map(in_time).transpose()?;
+    let shown = match manner.log {
+        Log::Info => TraceLevel::Info,
+        Log::Verbose => TraceLevel::Debug,
+        Log::Debug => TraceLevel::Trace,
+    };
+    let (id, say) = (work.id.clone(), Arc::clone(&work.say));
     let trace: Trace = Arc::new(move |level, message: &str| {
-        let level = match level {
-            TraceLevel::Error => "error",
-            TraceLevel::Warn => "warning",
-            TraceLevel::Info => "info",
-            TraceLevel::Debug | TraceLevel::Trace => return,
-        };
-        say(rpc::log(&id, level, message));
+        if level <= shown {
+            say(rpc::log(&id, word(level), message));
+        }
     });
-    let session = base.beside_unflushed(cancel).with(|options| {
-        options.shown = TraceLevel::Info;
+    Ok(base.beside_unflushed(work.cancel.clone()).with(|options| {
+        options.shown = shown;
         (options.trace, options.deadline) = (trace, deadline.or(options.deadline));
-    });
+    }))
+}
+
+/// A level as messages have it: the names of the streams of PowerShell.
+fn word(level: TraceLevel) -> &'static str {
+    match level {
+        TraceLevel::Error => "error",
+        TraceLevel::Warn => "warning",
+        TraceLevel::Info => "info",
+        TraceLevel::Debug => "verbose",
+        TraceLevel::Trace => "debug",
+    }
+}
+
+fn called(session: Session, params: &ResourceParams) -> Result<ResourceCall, Problem> {
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
     found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {
         let (code, message) = match refusal {
@@ -128,7 +140,12 @@ fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     }))
 }
 
-fn record(called: &ResourceCall, mode: Mode, properties: Object, watch: &Arc<RunWatch>) -> Result<Record, Problem> {
+pub(super) fn record(
+    called: &ResourceCall,
+    mode: Mode,
+    properties: Object,
+    watch: &Arc<RunWatch>,
+) -> Result<Record, Problem> {
     let type_name = called.manifest.type_name.as_str();
     let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
     let plan = Plan { watch: Some(Arc::clone(watch)), ..Plan::new(mode, NonZeroUsize::MIN) };
@@ -151,13 +168,17 @@ pub(super) fn hung(type_name: &str) -> Problem {
     problem(type_name, &Inline::failure(Inline::DEADLINE))
 }
 
-fn problem(type_name: &str, failure: &Failure) -> Problem {
-    let number = match failure.kind {
+/// The code of the error for a failure of a resource.
+pub(super) fn failure_number(failure: &Failure) -> i32 {
+    match failure.kind {
         FailureKind::Deadline => Problem::DEADLINE,
         FailureKind::Cancelled => Problem::CANCELLED,
         _ => Problem::FAILED,
-    };
-    let problem = Problem::new(number, failure.message.trim_end()).with("type", type_name);
+    }
+}
+
+fn problem(type_name: &str, failure: &Failure) -> Problem {
+    let problem = Problem::new(failure_number(failure), failure.message.trim_end()).with("type", type_name);
     let problem = problem.with("code", code(&failure.kind).id).with("retryable", failure.can_heal());
     match &failure.property {
         Some(property) => problem.with("property", property.as_str()),
@@ -165,7 +186,7 @@ fn problem(type_name: &str, failure: &Failure) -> Problem {
     }
 }
 
-fn result(called: &ResourceCall, record: &Record) -> Json {
+pub(super) fn result(called: &ResourceCall, record: &Record) -> Json {
     let Some(response) = record.response.as_deref() else { return Json::Null };
     let existence = called.manifest.existence;
     match &response.outcome {

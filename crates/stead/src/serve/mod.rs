@@ -3,14 +3,17 @@
 //! Requests are carried out by runs of a single instance, as everywhere.
 
 mod calls;
+mod invoke;
+mod places;
 mod protocol;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::Execution;
-use stead_engine::{Session, error_chain};
+use stead_engine::error_chain;
 use stead_system::Cancel;
 
 use crate::exit::Exit;
@@ -20,7 +23,8 @@ use crate::process_env::ProcessEnv;
 use crate::request::ServeRequest;
 use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work};
 use crate::terminal::complain;
-use protocol::{CancelParams, only_say, type_of};
+use places::Places;
+use protocol::{CancelParams, called_by, only_say, subject_of};
 
 /// Answers requests until the input ends.
 pub(crate) fn serve(request: &ServeRequest, env: &ProcessEnv) -> Exit {
@@ -30,7 +34,7 @@ pub(crate) fn serve(request: &ServeRequest, env: &ProcessEnv) -> Exit {
         ServeRequest::Replay { sets, .. } => (*sets, true),
     };
     let resources = Resources {
-        session: env.host.session(input::current_folder()),
+        places: Places::new(env.host.session(input::current_folder()), Arc::clone(&env.host_of)),
         sets,
         // A file of requests need not begin with `initialize`.
         greeted: AtomicBool::new(is_replay),
@@ -53,8 +57,8 @@ pub(crate) fn serve(request: &ServeRequest, env: &ProcessEnv) -> Exit {
 
 /// The protocol of `docs/serve.md`.
 struct Resources {
-    /// What requests have in common: the resources that there are.
-    session: Session,
+    /// The resources that there are, for each place that requests come from.
+    places: Places,
     /// The execution of sets that do not ask for what-if: those of a recorded session need not be meant for real
     /// again.
     sets: Execution,
@@ -74,7 +78,7 @@ impl Resources {
     /// Has all changes written to the disk: once for a session, as once for a run. A flush for each would take longer than most
     /// changes do.
     fn flush(&self) -> Result<(), stead_system::fs::FsError> {
-        self.session.flush()
+        self.places.base().flush()
     }
 }
 
@@ -86,14 +90,14 @@ impl Protocol for Resources {
     const GRACE: Option<Duration> = None;
 
     fn dispatch(&self, mut request: Request) -> Dispatch<Request> {
-        if self.sets == Execution::WhatIf && request.method == "set" {
+        if self.sets == Execution::WhatIf && called_by(&request) == "set" {
             only_say(&mut request);
             self.note_what_if();
         }
         match request.method.as_str() {
             "shutdown" => Dispatch::Last,
             "initialize" => {
-                let result = calls::initialize(&self.session, &request);
+                let result = calls::initialize(self.places.base(), &request);
                 self.greeted.fetch_or(result.is_ok(), Ordering::Relaxed);
                 Dispatch::Now(result)
             }
@@ -101,15 +105,20 @@ impl Protocol for Resources {
                 Dispatch::Now(Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'")))
             }
             method => {
-                let subject = type_of(&request).to_owned();
-                let about = About { kind: format!("{method} {subject}"), subject, alone: false };
+                let subject = subject_of(&request).to_owned();
+                let kind = format!("{method} {} {subject}", called_by(&request));
+                let about = About { kind, subject, alone: false };
                 Dispatch::Beside(about, request)
             }
         }
     }
 
     fn carry_out(&self, work: Work<Request>) -> Result<Json, Problem> {
-        calls::carry_out(&self.session, work)
+        match work.call.method.as_str() {
+            "invoke" => invoke::invoke(&self.places, work),
+            "list" => invoke::list(&self.places, &work),
+            _ => calls::carry_out(&self.places, &work),
+        }
     }
 
     fn cancelled(&self, notification: &Request) -> Option<Json> {

@@ -1,5 +1,7 @@
 //! The parameters of requests. `docs/serve.md` is the contract.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use stead_core::value::Object;
@@ -18,6 +20,90 @@ pub(super) struct Initialize {
     pub(super) schemas: Map<String, Json>,
 }
 
+/// Where a request comes from. A caller that says nothing means where this process was started.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Caller {
+    /// The folder that relative paths start from, and that resources of PowerShell are called in.
+    pub(super) directory: Option<PathBuf>,
+    /// Its `PSModulePath`.
+    pub(super) module_path: Option<String>,
+}
+
+/// How much of what a resource says besides is passed on, each with what is before it.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Log {
+    #[default]
+    Info,
+    Verbose,
+    Debug,
+}
+
+/// What requests about a resource have in common.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Manner {
+    #[serde(flatten)]
+    pub(super) caller: Caller,
+    pub(super) log: Log,
+    /// In seconds.
+    pub(super) deadline: Option<f64>,
+}
+
+/// A call by the name that a resource has in PowerShell.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InvokeParams {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) module: Option<ModuleParams>,
+    pub(super) method: MethodName,
+    #[serde(default)]
+    pub(super) properties: Object,
+    #[serde(default)]
+    pub(super) ignore_run_as_credential: bool,
+    /// Set alone: only say what would be done.
+    #[serde(default)]
+    pub(super) what_if: bool,
+    #[serde(flatten)]
+    pub(super) manner: Manner,
+}
+
+/// A `ModuleSpecification`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModuleParams {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) version: Option<String>,
+    #[serde(default)]
+    pub(super) minimum: Option<String>,
+    #[serde(default)]
+    pub(super) maximum: Option<String>,
+    #[serde(default)]
+    pub(super) guid: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum MethodName {
+    Get,
+    Test,
+    Set,
+}
+
+/// Which resources are listed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListParams {
+    /// Those that one adapter carries out; all that need none without it.
+    #[serde(default)]
+    pub(super) adapter: Option<String>,
+    #[serde(flatten)]
+    pub(super) manner: Manner,
+}
+
 /// A call of one resource.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,14 +120,20 @@ pub(super) struct ResourceParams {
     /// Set alone: test the desired state again once it is set.
     #[serde(default)]
     pub(super) verify: bool,
-    /// In seconds.
-    #[serde(default)]
-    pub(super) deadline: Option<f64>,
+    #[serde(flatten)]
+    pub(super) manner: Manner,
 }
 
-/// The type that a request is about, as far as it names one.
-pub(super) fn type_of(request: &Request) -> &str {
-    request.params.get("type").and_then(Json::as_str).unwrap_or_default()
+/// The resource that a request is about, as far as it names one.
+pub(super) fn subject_of(request: &Request) -> &str {
+    let named = request.params.get("type").or_else(|| request.params.get("name"));
+    named.and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The method of the resource that a request calls.
+pub(super) fn called_by(request: &Request) -> &str {
+    let invoked = || request.params.get("method").and_then(Json::as_str).unwrap_or_default();
+    if request.method == "invoke" { invoked() } else { &request.method }
 }
 
 /// Turns a set into what-if.

@@ -4,6 +4,7 @@
 
 mod leaving;
 mod logging;
+mod module;
 mod siblings;
 mod trust;
 

@@ -1,0 +1,122 @@
+//! Calls by the names that resources have in PowerShell, and the list of them.
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Execution, Failure, Operation, Raised, code};
+use stead_core::event::Mode;
+use stead_core::manifest::{Manifest, listing};
+use stead_engine::{InvokeError, Invoked, Limits, Method, ResourceCall, ResourceSpecification, Session};
+
+use super::calls::{failure_number, prepared, record, result};
+use super::places::{Look, Places};
+use super::protocol::{InvokeParams, ListParams, MethodName, ModuleParams};
+use crate::dsc::listing::fits;
+use crate::rpc::{Problem, Request, Work, object};
+
+/// Calls a method of a resource as `stead invoke` does.
+pub(super) fn invoke(places: &Places, work: Work<Request>) -> Result<Json, Problem> {
+    let params: InvokeParams = work.call.params()?;
+    let called = find(places, &params, &work)?;
+    let method = match params.method {
+        MethodName::Get => Method::Get,
+        MethodName::Test => Method::Test,
+        MethodName::Set => Method::Set,
+    };
+    if params.what_if && method == Method::Set {
+        let first = record(&called, Mode::direct(Operation::Set, Execution::WhatIf), params.properties, &work.watch)?;
+        return Ok(result(&called, &first));
+    }
+    let invoked = called.invoke_watched(method, params.properties, params.ignore_run_as_credential, Some(work.watch));
+    match invoked.map_err(|error| problem(&error, &params.name))? {
+        Invoked::State(state) => Ok(object([("state", state), ("types", types(&called))])),
+        Invoked::InDesiredState(is_so) => Ok(object([("inDesiredState", is_so.into())])),
+        Invoked::RebootRequired(is_so) => Ok(object([("rebootRequired", is_so.into())])),
+    }
+}
+
+/// The resource that is meant. One that was not found may have been installed a moment ago.
+fn find(places: &Places, params: &InvokeParams, work: &Work<Request>) -> Result<ResourceCall, Problem> {
+    let wanted = specification(params);
+    let found = |look| {
+        let base = places.of(&params.manner.caller, look)?;
+        let session = prepared(&base, &params.manner, work)?;
+        Ok(ResourceCall::specified(session, &wanted))
+    };
+    let called = match found(Look::Lately)? {
+        Err(InvokeError::NotFound { .. } | InvokeError::Specification { .. }) => found(Look::Now)?,
+        called => called,
+    };
+    called.map_err(|error| problem(&error, &params.name))
+}
+
+fn specification(params: &InvokeParams) -> ResourceSpecification {
+    let name = params.name.clone();
+    let Some(ModuleParams { name: module, version, minimum, maximum, guid }) = &params.module else {
+        return ResourceSpecification { name, ..ResourceSpecification::default() };
+    };
+    let within = Limits { minimum: minimum.clone(), maximum: maximum.clone(), guid: guid.clone() };
+    ResourceSpecification { name, module: Some(module.clone()), version: version.clone(), within }
+}
+
+/// The types of PowerShell that properties have which JSON has no form for.
+fn types(called: &ResourceCall) -> Json {
+    let Some(declared) = called.session.declaration(&called.manifest) else { return json!({}) };
+    declared.narrower_types().into_iter().map(|(name, ty)| (name.to_owned(), Json::from(ty))).collect()
+}
+
+fn problem(error: &InvokeError, name: &str) -> Problem {
+    let failure = error.failure();
+    let number = match error {
+        InvokeError::NotFound { .. } => Problem::NOT_FOUND,
+        InvokeError::Failed { .. } => failure.map_or(Problem::FAILED, failure_number),
+        _ => Problem::PARAMS,
+    };
+    let problem = Problem::new(number, error.to_string()).with("type", name).with("id", error.id());
+    let problem = problem.with("category", error.category());
+    let problem = error.help().into_iter().fold(problem, |problem, help| problem.with("help", help));
+    failure.into_iter().fold(problem, of_failure)
+}
+
+fn of_failure(problem: Problem, failure: &Failure) -> Problem {
+    let problem = problem.with("code", code(&failure.kind).id).with("retryable", failure.can_heal());
+    let problem = match &failure.property {
+        Some(property) => problem.with("property", property.as_str()),
+        None => problem,
+    };
+    let Some(Raised { exceptions, stack, place, .. }) = failure.raised.as_deref() else { return problem };
+    let exceptions: Vec<Json> =
+        exceptions.iter().map(|(name, message)| json!({ "type": name, "message": message })).collect();
+    problem.with("exceptions", exceptions).with("stack", stack.as_str()).with("place", place.as_str())
+}
+
+/// The resources that there are now, all versions.
+pub(super) fn list(places: &Places, work: &Work<Request>) -> Result<Json, Problem> {
+    let params: ListParams = work.call.params()?;
+    let session = prepared(&*places.of(&params.manner.caller, Look::Now)?, &params.manner, work)?;
+    let discovery = session.discovery();
+    let adapters = discovery.adapters();
+    let wanted = |adapter: &str| params.adapter.as_deref().is_some_and(|filter| fits(filter, adapter));
+    let adapted: Vec<_> = adapters.iter().filter(|it| wanted(it.type_name.as_str())).collect();
+    let catalogs: Vec<_> = adapted.iter().map(|adapter| discovery.adapted_by(adapter)).collect();
+    let own = params.adapter.is_none().then(|| &discovery.discovered().catalog);
+    let all = own.into_iter().chain(&catalogs).flat_map(|catalog| catalog.iter()).flat_map(|(_, versions)| versions);
+    let listed: Vec<Json> = all.filter(|it| session.lists(it)).map(|it| described(&session, it)).collect();
+    Ok(object([("resources", listed.into())]))
+}
+
+/// A resource, as far as its manifest and its module tell.
+fn described(session: &Session, manifest: &Manifest) -> Json {
+    const WORDS: [&str; 9] =
+        ["type", "kind", "version", "description", "path", "directory", "implementedAs", "author", "requireAdapter"];
+    let mut all = listing(manifest);
+    let mut shown: Map<String, Json> = WORDS
+        .into_iter()
+        .map(|word| (word.to_owned(), all[word].take()))
+        .filter(|(_, value)| !value.is_null())
+        .collect();
+    if let Some(declared) = session.declaration(manifest) {
+        shown.insert("declared".to_owned(), json!(declared.properties()));
+        shown.extend(declared.company().map(|company| ("company".to_owned(), company.into())));
+        shown.extend(declared.guid().map(|guid| ("guid".to_owned(), guid.into())));
+    }
+    Json::Object(shown)
+}

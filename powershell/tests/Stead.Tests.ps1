@@ -1,0 +1,279 @@
+# The statements of RFC 0047 about Invoke-DscResource, and what its users expect besides. Run by `cargo test --test powershell`,
+# or by Invoke-Pester with $env:STEAD as the program.
+
+BeforeAll {
+    $env:PSModulePath = (Join-Path $PSScriptRoot 'modules') + [System.IO.Path]::PathSeparator + $env:PSModulePath
+    $module = Join-Path $PSScriptRoot '../Stead/Stead.psd1'
+    Import-Module $module -Force
+    function Get-Program { [AppDomain]::CurrentDomain.GetData('Stead.Server').Process }
+    function Get-Caught([scriptblock] $Script) { try { & $Script } catch { $_ } }
+}
+
+Describe 'Invoke-DscResource of RFC 0047' {
+    It 'takes name, module, method and properties by position' {
+        (Invoke-DscResource Sample Sample Test @{ Name = 'a' } 3>$null).InDesiredState | Should -BeTrue
+    }
+    It 'takes the name from the pipeline' {
+        ('Sample' | Invoke-DscResource -Method Test -Property @{ Name = 'a' } 3>$null).InDesiredState | Should -BeTrue
+    }
+    It 'finds a module by its name and exact version' {
+        $found = Invoke-DscResource Sample @{ ModuleName = 'Sample'; RequiredVersion = '2.12.0' } Get @{ Name = 'a' }
+        $found.Name | Should -Be 'a'
+    }
+    It 'finds a module of at least a version of four parts' {
+        (Invoke-DscResource Sample @{ ModuleName = 'Sample'; ModuleVersion = '2.12.0.0' } Get @{ Name = 'a' }).Name | Should -Be 'a'
+    }
+    It 'finds a module by <_>' -ForEach @(
+        @{ ModuleName = 'Sample'; RequiredVersion = '2.12.0.0' }, @{ ModuleName = 'Sample'; RequiredVersion = '2.12' }
+        @{ ModuleName = 'Sample'; MaximumVersion = '2.12' }, @{ ModuleName = 'Sample'; MaximumVersion = '2.*' }
+        @{ ModuleName = 'Sample'; ModuleVersion = '1.0'; GUID = 'e2b1f6a0-4a55-4d1e-8f6c-0d6f6d2a7c11' }
+    ) {
+        (Invoke-DscResource Sample $_ Get @{ Name = 'a' }).Name | Should -Be 'a'
+        (Get-DscResource Sample -Module $_).Version | Should -Be '2.12.0'
+    }
+    It 'finds no module by a version or GUID that it has not' -ForEach @(
+        @{ ModuleName = 'Sample'; ModuleVersion = '2.13' }, @{ ModuleName = 'Sample'; MaximumVersion = '2.11.*' }
+        @{ ModuleName = 'Sample'; ModuleVersion = '1.0'; GUID = 'e2b1f6a0-4a55-4d1e-8f6c-0d6f6d2a7c12' }
+        @{ ModuleName = 'Sample'; RequiredVersion = '2.12.0'; GUID = 'e2b1f6a0-4a55-4d1e-8f6c-0d6f6d2a7c12' }
+    ) {
+        (Get-Caught { Invoke-DscResource Sample $_ Get @{ Name = 'a' } }).CategoryInfo.Category | Should -Be 'InvalidArgument'
+        Get-DscResource -Module $_ | Should -BeNullOrEmpty
+    }
+    It 'refuses a name that two modules have, and lists both' {
+        $caught = Get-Caught { Invoke-DscResource Twin -Method Get -Property @{ Name = 'a' } }
+        $caught.FullyQualifiedErrorId | Should -Be 'InvalidResourceSpecification,Invoke-DscResource'
+        "$caught" | Should -BeLike '*Twin1/Twin*Twin2/Twin*'
+    }
+    It 'says that there is no such resource' {
+        $caught = Get-Caught { Invoke-DscResource NoSuch -Method Get -Property @{ } }
+        $caught.FullyQualifiedErrorId | Should -Be 'Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound'
+    }
+    It 'runs in the location and with the module path of the caller' {
+        Push-Location /usr
+        try { (Invoke-DscResource Sample -Method Get -Property @{ Name = 'location' }).Seen | Should -Be '/usr' } finally { Pop-Location }
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'path' }).Seen | Should -BeLike "$(Join-Path $PSScriptRoot 'modules')*"
+    }
+    It 'shows verbose messages with -Verbose, and without it warnings alone' {
+        $shown = Invoke-DscResource Sample -Method Test -Property @{ Name = 'a' } -Verbose *>&1
+        $shown | Where-Object { $_ -is [System.Management.Automation.VerboseRecord] } | Should -Be 'a verbose message'
+        $shown | Where-Object { $_ -is [System.Management.Automation.WarningRecord] } | Should -Be 'a warning'
+        $shown | Where-Object { $_ -is [System.Management.Automation.InformationRecord] } | Should -Be 'an information'
+        $shown = Invoke-DscResource Sample -Method Test -Property @{ Name = 'a' } *>&1
+        $shown | Where-Object { $_ -is [System.Management.Automation.VerboseRecord] } | Should -BeNullOrEmpty
+        $shown | Where-Object { $_ -is [System.Management.Automation.WarningRecord] } | Should -Be 'a warning'
+    }
+    It 'shows debug messages with -Debug' {
+        $shown = Invoke-DscResource Sample -Method Test -Property @{ Name = 'a' } -Debug *>&1
+        $shown | Where-Object { $_ -is [System.Management.Automation.DebugRecord] } | Should -Be 'a debug message'
+    }
+    It 'refuses PsDscRunAsCredential, also null, unless it is to be ignored' {
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Test -Property @{ Name = 'a'; PsDscRunAsCredential = $null } }
+        $caught.FullyQualifiedErrorId | Should -Be 'PsDscRunAsCredentialNotSupport,Invoke-DscResource'
+        $ignored = Invoke-DscResource Sample -Method Test -Property @{ Name = 'a'; PsDscRunAsCredential = $null } -IgnorePsDscRunAsCredential 3>$null
+        $ignored.InDesiredState | Should -BeTrue
+    }
+    It 'calls the method that was asked for and no other: <_>' -ForEach 'Get', 'Test', 'Set' {
+        $notes = Join-Path $TestDrive "notes-$_"
+        $null = Invoke-DscResource Sample -Method $_ -Property @{ Name = 'note'; Text = $notes } 3>$null
+        Get-Content $notes | Should -Be $_
+    }
+    It 'returns a table of the properties from Get' {
+        $got = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
+        $got | Should -BeOfType System.Collections.IDictionary
+        $got.Ensure | Should -Be 'Present'
+    }
+    It 'returns InDesiredState from Test and RebootRequired from Set' {
+        (Invoke-DscResource Sample -Method Test -Property @{ Name = 'out' } 3>$null).InDesiredState | Should -BeExactly $false
+        (Invoke-DscResource Sample -Method Set -Property @{ Name = 'a' }).RebootRequired | Should -BeExactly $false
+    }
+    It 'takes a restart from $global:DSCMachineStatus, which is not there before and afterwards' {
+        $global:DSCMachineStatus = 1
+        (Invoke-DscResource Sample -Method Set -Property @{ Name = 'a' }).RebootRequired | Should -BeExactly $false
+        (Invoke-DscResource Sample -Method Set -Property @{ Name = 'restart' }).RebootRequired | Should -BeExactly $true
+        Test-Path variable:global:DSCMachineStatus | Should -BeFalse
+    }
+}
+
+Describe 'Values' {
+    It 'keeps a text that looks like a date' {
+        $text = '2024-01-01T00:00:00+02:00'
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = $text }).Text | Should -BeExactly $text
+    }
+    It 'returns dates, integers, arrays, enumerations and nested classes by what the class declares' {
+        $when = [datetime]::new(2024, 1, 2, 3, 4, 5, [DateTimeKind]::Utc)
+        $got = Invoke-DscResource Sample -Method Get -Property @{
+            Name = 'a'; When = $when; Small = 3; Numbers = 1, 2; Kind = 'High'; Inner = @{ Text = 'x'; Count = 3 }
+        }
+        $got.When | Should -BeOfType datetime
+        $got.When.ToUniversalTime() | Should -Be $when
+        $got.Small | Should -BeOfType uint16
+        , $got.Numbers | Should -BeOfType int[]
+        $got.Kind | Should -Be 'High'
+        $got.Inner.Text | Should -Be 'x'
+    }
+    It 'takes for a text <Name>' -ForEach @(
+        @{ Name = 'a file'; Value = Get-Item '/usr'; Text = '/usr' }, @{ Name = 'a script block'; Value = { 1 + 1 }; Text = ' 1 + 1 ' }
+        @{ Name = 'xml'; Value = [xml] '<a><b/></a>'; Text = '<a><b /></a>' }, @{ Name = 'a version'; Value = [semver] '1.2.3-a'; Text = '1.2.3-a' }
+        @{ Name = 'an address'; Value = [ipaddress] '::1'; Text = '::1' }
+    ) {
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = $Value }).Text | Should -BeExactly $Text
+    }
+    It 'refuses a table that contains itself' {
+        $table = @{ Name = 'a' }
+        $table.Inner = $table
+        (Get-Caught { Invoke-DscResource Sample -Method Get -Property $table }).FullyQualifiedErrorId | Should -Be 'PropertyTooDeep,Invoke-DscResource'
+    }
+    It 'hands over a credential, and shows it nowhere' {
+        $login = [pscredential]::new('somebody', (ConvertTo-SecureString 'p"w$(1)' -AsPlainText -Force))
+        $shown = Invoke-DscResource Sample -Method Set -Property @{ Name = 'login'; Login = $login } -Debug *>&1
+        $shown.RebootRequired | Should -Contain $false
+        "$shown" | Should -Not -BeLike '*p"w*'
+    }
+}
+
+Describe 'Errors' {
+    It 'can be caught by the type of the exception, with those within it, stack and place' {
+        $caught = try { Invoke-DscResource Sample -Method Get -Property @{ Name = 'missing' } } catch [System.IO.FileNotFoundException] { $_ }
+        $caught.Exception.Message | Should -Be 'it is not there'
+        $caught.Exception.InnerException | Should -BeOfType InvalidOperationException
+        $caught.Exception.Data['stack'] | Should -BeLike '*Sample.psm1: line*'
+        $caught.ErrorDetails.Message | Should -BeLike '*Sample.psm1*'
+    }
+    It 'have the id and the category that the resource gave them' {
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Get -Property @{ Name = 'busy' } }
+        $caught.FullyQualifiedErrorId | Should -Be 'Busy'
+        $caught.CategoryInfo.Category | Should -Be 'ResourceBusy'
+        $caught.Exception | Should -BeOfType TimeoutException
+    }
+    It 'are one record each' {
+        $errors = $null
+        $Error.Clear()
+        $null = Get-Caught { Invoke-DscResource Sample -Method Set -Property @{ Name = 'errors' } -ErrorVariable errors; $script:errors = $errors }
+        $Error.Count | Should -Be 1
+        "$($Error[0])" | Should -BeLike '2 errors: the first; the second*'
+    }
+    It 'end the command whatever -ErrorAction says: <_>' -ForEach 'SilentlyContinue', 'Ignore' {
+        { Invoke-DscResource Sample -Method Get -Property @{ Name = 'busy' } -ErrorAction $_ } | Should -Throw
+    }
+    It 'that a Test survived are reported, and it has a verdict' {
+        $result = Invoke-DscResource Sample -Method Test -Property @{ Name = 'errors' } -ErrorVariable errors 2>$null 3>$null
+        $result.InDesiredState | Should -BeTrue
+        "$errors" | Should -Be 'a survived error'
+    }
+    It 'say how to name the program' {
+        $former = $env:STEAD
+        $env:STEAD = '/no/stead'
+        try { (Get-Caught { Get-DscResource }).FullyQualifiedErrorId | Should -Be 'ProgramNotFound,Stead' } finally { $env:STEAD = $former }
+    }
+}
+
+Describe 'The program' {
+    It 'is started once, and again when it has ended' {
+        $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
+        $first = Get-Program
+        $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
+        (Get-Program).Id | Should -Be $first.Id
+        $first.Kill()
+        $first.WaitForExit()
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }).Name | Should -Be 'a'
+        (Get-Program).Id | Should -Not -Be $first.Id
+    }
+    It 'answers all runspaces, and calls are carried out side by side' {
+        $meeting = (New-Item -ItemType Directory (Join-Path $TestDrive 'meeting')).FullName
+        $module = Join-Path $PSScriptRoot '../Stead/Stead.psd1'
+        $seen = 1..2 | ForEach-Object -ThrottleLimit 2 -Parallel {
+            Import-Module $using:module
+            $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'meet'; Path = $using:meeting }
+            [AppDomain]::CurrentDomain.GetData('Stead.Server').Process.Id
+        }
+        @(Get-ChildItem $meeting).Count | Should -Be 2
+        @($seen | Sort-Object -Unique) | Should -Be (Get-Program).Id
+    }
+    It 'passes messages on while the resource is at work' {
+        $file = Join-Path $TestDrive 'live'
+        # What the resource waits for is made by who sees its warning.
+        Invoke-DscResource Sample -Method Test -Property @{ Name = 'live'; Path = $file } *>&1 |
+            ForEach-Object { if ($_ -is [System.Management.Automation.WarningRecord]) { $null = New-Item -Force $file } }
+        Test-Path $file | Should -BeTrue
+    }
+    It 'ends a call that is stopped, and goes on' {
+        $file = Join-Path $TestDrive 'started'
+        $shell = [powershell]::Create()
+        [void] $shell.AddScript('param($module, $file) Import-Module $module; Invoke-DscResource Sample -Method Get -Property @{ Name = "for ever"; Path = $file }')
+        [void] $shell.AddArgument((Join-Path $PSScriptRoot '../Stead/Stead.psd1')).AddArgument($file)
+        $running = $shell.BeginInvoke()
+        while (-not (Test-Path $file) -or -not (Get-Content $file)) { Start-Sleep -Milliseconds 20 }
+        $shell.Stop()
+        { $shell.EndInvoke($running) } | Should -Throw
+        $process = Get-Content $file
+        while (Test-Path "/proc/$process") { Start-Sleep -Milliseconds 20 }
+        $shell.Dispose()
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }).Name | Should -Be 'a'
+    }
+    It 'changes nothing with -WhatIf' {
+        $notes = Join-Path $TestDrive 'what-if'
+        Invoke-DscResource Sample -Method Set -Property @{ Name = 'note'; Text = $notes } -WhatIf | Should -BeNullOrEmpty
+        Test-Path $notes | Should -BeFalse
+    }
+    It 'finds a module that was installed a moment ago' {
+        $modules = Join-Path $TestDrive 'modules'
+        $former = $env:PSModulePath
+        $env:PSModulePath = $modules + [System.IO.Path]::PathSeparator + $former
+        try {
+            Get-Caught { Invoke-DscResource Late -Method Test -Property @{ Name = 'a' } } | Should -Not -BeNullOrEmpty
+            $null = New-Item -ItemType Directory (Join-Path $modules 'Late')
+            $text = Get-Content -Raw (Join-Path $PSScriptRoot 'modules/Twin1/Twin1.psm1')
+            Set-Content (Join-Path $modules 'Late/Late.psm1') $text.Replace('Twin', 'Late')
+            Set-Content (Join-Path $modules 'Late/Late.psd1') "@{ RootModule = 'Late.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Late' }"
+            (Invoke-DscResource Late -Method Test -Property @{ Name = 'a' }).InDesiredState | Should -BeTrue
+        }
+        finally { $env:PSModulePath = $former }
+    }
+    It 'ends with the module, and is started by the next import' {
+        $null = Get-DscResource Sample
+        $program = Get-Program
+        Remove-Module Stead
+        $program.WaitForExit(60000) | Should -BeTrue
+        Import-Module (Join-Path $PSScriptRoot '../Stead/Stead.psd1')
+        (Get-DscResource Sample).Name | Should -Be 'Sample'
+    }
+}
+
+Describe 'Get-DscResource' {
+    It 'shows the properties with type, values and whether they are mandatory' {
+        $sample = Get-DscResource Sample
+        ($sample.Properties | Where-Object Name -EQ 'Name').IsMandatory | Should -BeTrue
+        ($sample.Properties | Where-Object Name -EQ 'Small').PropertyType | Should -Be '[uint16]'
+        ($sample.Properties | Where-Object Name -EQ 'Ensure').Values | Should -Be 'Present', 'Absent'
+        ($sample.Properties | Where-Object Name -EQ 'Kind').Values | Should -Be 'Low', 'High'
+        $sample.Properties.Name | Should -Not -Contain 'Seen'
+        $sample.Module.Name, $sample.CompanyName | Should -Be 'Sample', 'a company'
+    }
+    It 'understands wildcards, and reports a name that is not there as the caller wants it' {
+        (Get-DscResource Tw*).ModuleName | Sort-Object | Should -Be 'Twin1', 'Twin2'
+        Get-DscResource NoSuch -ErrorAction SilentlyContinue | Should -BeNullOrEmpty
+        { Get-DscResource NoSuch -ErrorAction Stop } | Should -Throw -ErrorId '*CheckResourceFound'
+    }
+    It 'is shown as a table' {
+        Get-DscResource Sample | Out-String -Width 120 | Should -Match 'Sample +Sample +2\.12\.0 +\{Name, '
+    }
+    It 'shows how a resource is written' {
+        Get-DscResource Sample -Syntax | Should -Match '(?s)^Sample \[String\] #ResourceName.*\[Ensure = \[string\] \{ Present \| Absent \}\]'
+    }
+}
+
+Describe 'Completion and help' {
+    It 'completes <Line>' -ForEach @(
+        @{ Line = 'Invoke-DscResource -Name Samp'; Text = 'Sample' }, @{ Line = 'Get-DscResource -Module Twin'; Text = 'Twin1' }
+        @{ Line = 'Invoke-DscResource -Name Sample -Property '; Text = "@{ Name = ''; Ensure = 'Absent' }" }
+    ) {
+        $found = [System.Management.Automation.CommandCompletion]::CompleteInput($Line, $Line.Length, $null).CompletionMatches
+        $found.CompletionText | Should -Contain $Text
+    }
+    It 'explains <_> with examples' -ForEach 'Invoke-DscResource', 'Get-DscResource' {
+        $help = Get-Help $_ -Full
+        $help.examples.example.Count | Should -BeGreaterThan 1
+        foreach ($parameter in $help.parameters.parameter | Where-Object Name -NotIn 'WhatIf', 'Confirm') { $parameter.description | Should -Not -BeNullOrEmpty }
+    }
+    It 'has a manifest that is valid' { (Test-ModuleManifest $module).PrivateData.PSData.Tags | Should -Contain 'DSC' }
+}

@@ -1,0 +1,70 @@
+# A resource that does what its key names.
+
+enum Kind { Low; High }
+
+class Inner {
+    [DscProperty()] [string] $Text
+    [DscProperty()] [int] $Count
+}
+
+[DscResource()]
+class Sample {
+    [DscProperty(Key)] [string] $Name
+    [DscProperty()] [ValidateSet('Present', 'Absent')] [string] $Ensure = 'Present'
+    [DscProperty()] [string] $Text
+    [DscProperty()] [datetime] $When
+    [DscProperty()] [uint16] $Small
+    [DscProperty()] [int[]] $Numbers
+    [DscProperty()] [Kind] $Kind
+    [DscProperty()] [Inner] $Inner
+    [DscProperty()] [pscredential] $Login
+    [DscProperty()] [string] $Path
+    [DscProperty(NotConfigurable)] [string] $Seen
+
+    [Sample] Get() {
+        $this.Note('Get')
+        switch ($this.Name) {
+            'slow' { [System.Threading.Thread]::Sleep(1000) }
+            'location' { $this.Seen = "$(Get-Location)" }
+            'path' { $this.Seen = $env:PSModulePath }
+            'missing' { throw [System.IO.FileNotFoundException]::new('it is not there', [InvalidOperationException]::new('the cause')) }
+            'busy' { throw [System.Management.Automation.ErrorRecord]::new([TimeoutException]::new('too busy'), 'Busy', 'ResourceBusy', 'x') }
+            # Until another call has come: it has a process of its own.
+            'meet' { $this.Seen = $this.Meet() }
+            'for ever' { [System.IO.File]::WriteAllText($this.Path, "$([Environment]::ProcessId)"); while ($true) { [System.Threading.Thread]::Sleep(20) } }
+        }
+        return $this
+    }
+
+    [bool] Test() {
+        $this.Note('Test')
+        Write-Verbose 'a verbose message'
+        Write-Warning 'a warning'
+        Write-Debug 'a debug message'
+        Write-Information 'an information'
+        if ($this.Name -eq 'errors') { Write-Error 'a survived error' }
+        if ($this.Name -eq 'live') {
+            while (-not (Test-Path -LiteralPath $this.Path)) { [System.Threading.Thread]::Sleep(20) }
+        }
+        return $this.Name -ne 'out'
+    }
+
+    [void] Set() {
+        $this.Note('Set')
+        switch ($this.Name) {
+            'errors' { Write-Error 'the first'; Write-Error 'the second' }
+            'restart' { $global:DSCMachineStatus = 1 }
+            'login' { if ($this.Login.GetNetworkCredential().Password -cne 'p"w$(1)') { throw 'another password' } }
+        }
+    }
+
+    [void] Note([string] $method) {
+        if ($this.Text -and $this.Name -eq 'note') { [System.IO.File]::AppendAllText($this.Text, "$method`n") }
+    }
+
+    [string] Meet() {
+        [System.IO.File]::WriteAllText((Join-Path $this.Path "$([Environment]::ProcessId)"), '')
+        while (@(Get-ChildItem -LiteralPath $this.Path).Count -lt 2) { [System.Threading.Thread]::Sleep(20) }
+        return "$([Environment]::ProcessId)"
+    }
+}

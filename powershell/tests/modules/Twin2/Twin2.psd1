@@ -1,0 +1,1 @@
+@{ RootModule = 'Twin2.psm1'; ModuleVersion = '1.0'; DscResourcesToExport = 'Twin' }
