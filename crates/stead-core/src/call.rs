@@ -408,7 +408,7 @@ pub struct Failure {
     pub property: Option<String>,
     /// The identifier that the resource itself gives it: of a PowerShell resource the `FullyQualifiedErrorId`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_id: Option<String>,
+    pub error_id: Option<Box<str>>,
     /// What the resource says of the error besides; not recorded, since it is for who asked.
     #[serde(skip)]
     pub raised: Option<Box<Raised>>,

@@ -155,7 +155,11 @@ impl Chatty {
             End::Well => Ok(repeated(&input.to_json())),
             End::Failing => {
                 let named = (Some(all.clone()), Some(all.clone()));
-                Err(Failure { property: named.0, error_id: named.1, ..Failure::new(FailureKind::Exit(1), all) })
+                Err(Failure {
+                    property: named.0,
+                    error_id: named.1.map(Into::into),
+                    ..Failure::new(FailureKind::Exit(1), all)
+                })
             }
             End::Panicking => std::panic::panic_any(all),
         }

@@ -13,7 +13,7 @@ pub struct Declaration {
     pub(crate) resource: Arc<Resource>,
 }
 
-/// A property as `Get-DscResource` of PSDesiredStateConfiguration shows it.
+/// A property as `Get-DscResource` shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeclaredProperty {

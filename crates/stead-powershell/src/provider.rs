@@ -84,7 +84,8 @@ impl PowerShellProvider {
         let (deadline, secrets) = (Deadline::after(cx.deadline), Secrets::of(input));
         let purpose = if method == Method::Export { Purpose::Filter } else { Purpose::Instance };
         let properties = self.properties(input, purpose).map_err(|refusals| {
-            let error_id = refusals.first().and_then(|first| error_id(first, self.resource.kind, method));
+            let error_id =
+                refusals.first().and_then(|first| error_id(first, self.resource.kind, method)).map(Into::into);
             Failure { error_id, ..invalid(&refusals, &secrets) }
         })?;
         let pool = self
@@ -318,7 +319,7 @@ fn invalid(refusals: &[Refusal], secrets: &Secrets) -> Failure {
 fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
     let scrubbed = |text: &str| secrets.scrub(text).into_owned();
     // The id of a text that was thrown is that text.
-    let error_id = failed.error_id().map(scrubbed);
+    let error_id = failed.error_id().map(|id| scrubbed(id).into());
     let restart = failed.asks_for_restart().then(|| Box::new(Restart::System(stead_system::kernel::host_name())));
     let raised = failed.raised().map(|raised| Box::new(raised.with_texts(scrubbed)));
     Failure { error_id, raised, restart, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }

@@ -237,7 +237,8 @@ impl Attempt<'_> {
 
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {
         let scrubbed = |text: Option<String>| text.map(|text| self.resealer.text(&text));
-        let (property, error_id) = (scrubbed(failure.property), scrubbed(failure.error_id));
+        let (property, error_id) =
+            (scrubbed(failure.property), failure.error_id.map(|id| self.resealer.text(&id).into()));
         let raised = failure.raised.map(|raised| Box::new(raised.with_texts(|text| self.resealer.text(text))));
         // The names in a reason may be made of secrets.
         Failure { message: self.resealer.text(&failure.message), property, error_id, raised, reason: None, ..failure }

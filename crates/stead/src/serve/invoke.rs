@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, Operation, Raised, code};
 use stead_core::event::Mode;
-use stead_core::manifest::{Manifest, listing};
+use stead_core::manifest::{Catalog, Manifest, listing};
 use stead_engine::{InvokeError, Invoked, Limits, Method, ResourceCall, ResourceSpecification, Session};
 
 use super::calls::{failure_number, prepared, record, result};
@@ -98,7 +98,7 @@ pub(super) fn list(places: &Places, work: &Work<Request>) -> Result<Json, Proble
     let adapted: Vec<_> = adapters.iter().filter(|it| wanted(it.type_name.as_str())).collect();
     let catalogs: Vec<_> = adapted.iter().map(|adapter| discovery.adapted_by(adapter)).collect();
     let own = params.adapter.is_none().then(|| &discovery.discovered().catalog);
-    let all = own.into_iter().chain(&catalogs).flat_map(|catalog| catalog.iter()).flat_map(|(_, versions)| versions);
+    let all = own.into_iter().chain(&catalogs).flat_map(Catalog::iter).flat_map(|(_, versions)| versions);
     let listed: Vec<Json> = all.filter(|it| session.lists(it)).map(|it| described(&session, it)).collect();
     Ok(object([("resources", listed.into())]))
 }
