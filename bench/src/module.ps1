@@ -9,7 +9,7 @@ function Measure-Once([scriptblock] $Of) {
     $null = & $Of
     return $clock.Elapsed.TotalMilliseconds
 }
-function Measure-Median([scriptblock] $Of) { return @(foreach ($time in 1..20) { Measure-Once $Of } | Sort-Object)[10] }
+function Measure-Median([scriptblock] $Of) { return @(1..20 | ForEach-Object { Measure-Once $Of } | Sort-Object)[10] }
 function Write-Figure([string] $Name, [double] $Time) { [Console]::Out.WriteLine("$Name $($Time.ToString([cultureinfo]::InvariantCulture))") }
 
 Write-Figure first (Measure-Once { Import-Module $module; Invoke-DscResource @call })
