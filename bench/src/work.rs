@@ -102,14 +102,14 @@ pub(crate) fn settings_with_credentials(count: u32) -> String {
 }
 
 fn setting(number: u32) -> String {
-    instance(MODULE_RESOURCE, number, &[("Name", &format!("n{number}")), ("Ensure", "Absent")])
+    instance(MODULE_RESOURCE, number, &[("Name", &format!("n{number}")), ("Ensure", "Present")])
 }
 
 /// The script that does what [`settings`] asks for and nothing else, for a PowerShell that nothing was loaded into.
 pub(crate) fn settings_script(manifest: &Path, count: u32) -> String {
     format!(
         "Import-Module '{}'; $type = & (Get-Module Bench0000) {{ [Setting0000] }}; \
-         foreach ($number in 1..{count}) {{ $one = $type::new(); $one.Name = \"n$number\"; $one.Ensure = 'Absent'; \
+         foreach ($number in 1..{count}) {{ $one = $type::new(); $one.Name = \"n$number\"; $one.Ensure = 'Present'; \
          if (-not $one.Test()) {{ exit 1 }} }}",
         manifest.display()
     )
