@@ -284,7 +284,7 @@ function Join-Inner($exception) {
     $texts = [System.Collections.Generic.List[string]]::new()
     while ($exception.InnerException -and $texts.Count -lt 16) {
         $exception = $exception.InnerException
-        $texts.Add('[' + [Json]::Message($exception.GetType().FullName) + ',' + [Json]::Message($exception.Message) + ']')
+        $texts.Add('[' + (Get-Class Json)::Message($exception.GetType().FullName) + ',' + (Get-Class Json)::Message($exception.Message) + ']')
     }
     return [string]::Join(',', $texts)
 }
@@ -304,18 +304,11 @@ function Send-Failure($request, $record, $text) {
         $reboot = Test-Restart $moduleRunspace['Runspace'].SessionStateProxy
     }
     $at = Get-Place $cause
-<<<<<<< HEAD
     $line = '{"id":"' + $request['id'] + '","error":{"id":' + (Get-Class Json)::Message($cause.FullyQualifiedErrorId)
     $line += ',"category":' + (Get-Class Json)::Message([string]$cause.CategoryInfo.Category) + ',"type":' + (Get-Class Json)::Message($exception.GetType().FullName)
     $line += ',"message":' + (Get-Class Json)::Message($text) + ',"at":' + (Get-Class Json)::Message($at)
+    $line += ',"stack":' + (Get-Class Json)::Message([string]$cause.ScriptStackTrace) + ',"inner":[' + (Join-Inner $exception) + ']'
     $line += ',"during":' + (Get-Class Json)::Message($during['Step']) + ',"property":' + (Get-Class Json)::Message($property)
-=======
-    $line = '{"id":"' + $request['id'] + '","error":{"id":' + [Json]::Message($cause.FullyQualifiedErrorId)
-    $line += ',"category":' + [Json]::Message([string]$cause.CategoryInfo.Category) + ',"type":' + [Json]::Message($exception.GetType().FullName)
-    $line += ',"message":' + [Json]::Message($text) + ',"at":' + [Json]::Message($at)
-    $line += ',"stack":' + [Json]::Message([string]$cause.ScriptStackTrace) + ',"inner":[' + (Join-Inner $exception) + ']'
-    $line += ',"during":' + [Json]::Message($during['Step']) + ',"property":' + [Json]::Message($property)
->>>>>>> e67078ee (serve, module: one program for all calls of a session)
     $line += ',"reboot":' + (ConvertTo-Flag $reboot) + '}}'
     Send $line
 }
