@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use stead_powershell_reader::class::{File, Modules, declared};
 use stead_powershell_reader::manifest::{self, Context};
-use stead_powershell::mof;
+use stead_powershell_reader::mof;
 use stead_powershell_reader::text::Text;
 
 struct Nothing;

@@ -13,6 +13,7 @@ mod upkeep;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -211,7 +212,10 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         thread::spawn(move || watcher.run(|what| noticing.notice(what)));
     }
     let following = Arc::clone(&agent);
-    thread::spawn(move || following.follow());
+    // A defect here is a crash of the agent, as in a job: nothing else would show that nothing is followed any more.
+    thread::spawn(move || {
+        catch_unwind(AssertUnwindSafe(|| following.follow())).unwrap_or_else(|_| std::process::abort());
+    });
     notify_systemd("READY=1");
     let worked = agent.work();
     notify_systemd("STOPPING=1");

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -53,20 +54,56 @@ fn status(directory: &Path) -> Option<AgentStatus> {
     call(directory, ReadStatus {}).ok()?.ok().map(|answered| answered.answer)
 }
 
-#[test]
-fn a_source_is_asked_when_it_answers_and_what_it_has_is_taken_once() {
-    let place = tempfile::tempdir().unwrap();
-    let (directory, shop, cancel) = (place.path().join("agent"), Arc::new(Shop::default()), Cancel::default());
-    let options = Options {
-        directory: directory.clone(),
+fn options(directory: &Path, cancel: &Cancel, source: Arc<dyn Source>) -> Options {
+    Options {
+        directory: directory.to_owned(),
         boot_id: BOOT_ID.into(),
         host: Host::new(HostOptions::default()),
         stop: cancel.clone(),
         look: Arc::default(),
         stop_grace: STOP_GRACE,
         sinks: Vec::new(),
-        source: Some(Arc::clone(&shop) as Arc<dyn Source>),
-    };
+        source: Some(source),
+    }
+}
+
+/// Always says that it answers again a minute ago.
+#[derive(Default)]
+struct Late(AtomicUsize);
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the late one")
+    }
+}
+
+impl Source for Late {
+    fn newer(&self, _: Option<&str>) -> Result<Newer, Box<dyn Error>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Newer::NotNow { until: Timestamp::now() - Duration::from_mins(1) })
+    }
+}
+
+#[test]
+fn a_time_that_has_passed_is_no_reason_to_ask_again_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, late, cancel) = (place.path().join("agent"), Arc::new(Late::default()), Cancel::default());
+    let options = options(&directory, &cancel, Arc::clone(&late) as Arc<dyn Source>);
+    let agent = thread::spawn(move || stead_agent::run(options).map_err(|error| error.to_string()));
+    until(|| (late.0.load(Ordering::Relaxed) >= 1).then_some(()));
+    for _ in 0..20 {
+        until(|| status(&directory));
+    }
+    assert_eq!(late.0.load(Ordering::Relaxed), 1, "once a minute is usual");
+    cancel.cancel();
+    assert_eq!(agent.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn a_source_is_asked_when_it_answers_and_what_it_has_is_taken_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (directory, shop, cancel) = (place.path().join("agent"), Arc::new(Shop::default()), Cancel::default());
+    let options = options(&directory, &cancel, Arc::clone(&shop) as Arc<dyn Source>);
     let agent = thread::spawn(move || stead_agent::run(options).map_err(|error| error.to_string()));
     until(|| status(&directory)?.source.filter(|source| source.place == "the shop"));
     // It was closed, and is asked again when it opens.

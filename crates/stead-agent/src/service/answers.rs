@@ -278,7 +278,7 @@ impl Agent {
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
         let valid = self.validate(self.document(&former.content)?, user)?;
         let generation = Generation { origin: former.origin, identity: former.identity, ..valid.generation };
-        self.stage(Valid { generation, ..valid }, Terms { user, force, publish: false })
+        self.stage(Valid { generation, ..valid }, Terms { user, force, publish: false, folder: None })
     }
 
     fn compare(&self, Compare { from, to }: Compare) -> Result<Comparison, Refused> {

@@ -1,5 +1,6 @@
 //! Deliveries: what sources have is validated and staged. One of them is followed.
 
+use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::{Agent, Inner};
 use crate::control::{Refused, SourceStatus, Staged, Submit};
 use crate::job::{SuspendReason, modes_of};
 use crate::source::{Folder, Handed, Newer, Source};
-use crate::state::{Generation, Submission};
+use crate::state::{Generation, Refusal, Submission};
 use crate::store::{Delivered, StoreError};
 use crate::touched::reaches_into;
 
@@ -31,12 +32,14 @@ pub(super) struct Valid {
 
 /// Who has a document staged, and how.
 #[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
     pub(super) user: u32,
     /// True if it takes the place of a pending one whatever the settings say.
     pub(super) force: bool,
     /// True if it is held until an operator asks for it.
     pub(super) publish: bool,
+    /// The folder that it comes from. Nothing is staged that comes from one that is not followed any more.
+    pub(super) folder: Option<&'a Path>,
 }
 
 /// The answer of a source, taken in.
@@ -55,13 +58,16 @@ pub(super) struct Following {
     pub(super) look: bool,
 }
 
+/// A source is not asked again sooner.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// As long as there is nothing to ask.
 const NOTHING_FOLLOWED: Duration = Duration::from_hours(24);
 
 impl Agent {
     /// Takes what somebody hands over.
     pub(super) fn submit(&self, question: Submit, user: u32) -> Result<Staged, Refused> {
-        let terms = Terms { user, force: question.force, publish: question.publish };
+        let terms = Terms { user, force: question.force, publish: question.publish, folder: None };
         match self.receive(&Handed(question.delivered), terms)? {
             Received::Staged(staged) => Ok(staged),
             Received::Nothing | Received::NotNow(_) => Err(Refused::new("nothing was delivered")),
@@ -69,7 +75,7 @@ impl Agent {
     }
 
     /// Asks a source, and stages what it has.
-    fn receive(&self, source: &dyn Source, terms: Terms) -> Result<Received, Refused> {
+    fn receive(&self, source: &dyn Source, terms: Terms<'_>) -> Result<Received, Refused> {
         let than = self.lock().state.taken.clone();
         let newer = source.newer(than.as_deref()).map_err(|error| Refused::new(error_chain(&*error)))?;
         Ok(match newer {
@@ -91,8 +97,9 @@ impl Agent {
             let asked = (settings.source_folder.clone(), settings.refresh_every);
             let folder = asked.0.clone().map(Folder::new);
             drop(inner);
+            let followed = asked.0.as_deref().filter(|_| self.source.is_none());
             let source = self.source.as_deref().or(folder.as_ref().map(|folder| folder as &dyn Source));
-            let pause = source.map_or(NOTHING_FOLLOWED, |source| self.ask(source).unwrap_or(asked.1));
+            let pause = source.map_or(NOTHING_FOLLOWED, |source| self.ask(source, followed).unwrap_or(asked.1));
             inner = self.lock();
             if source.is_none() {
                 inner.following.failure = None;
@@ -108,21 +115,26 @@ impl Agent {
     }
 
     /// Asks a source, and notes why nothing was taken. Returns how long it is not to be asked, if it says so.
-    fn ask(&self, source: &dyn Source) -> Option<Duration> {
+    fn ask(&self, source: &dyn Source, folder: Option<&Path>) -> Option<Duration> {
         // To root nothing is followed that others can change.
-        let terms = Terms { user: User::current().id, force: false, publish: false };
+        let terms = Terms { user: User::current().id, force: false, publish: false, folder };
         let (failure, until) = match self.receive(source, terms) {
             Ok(Received::NotNow(until)) => (None, Some(until)),
             Ok(Received::Nothing | Received::Staged(_)) => (None, None),
             Err(refused) => (Some(refused), None),
         };
         let mut inner = self.lock();
+        if !inner.follows(folder) {
+            return None;
+        }
         if let Some(Refused { message, findings }) = failure.as_ref().filter(|_| failure != inner.following.failure) {
             let source = source.to_string();
             self.log.write("deliveryRefused", json!({ "source": source, "failure": message, "findings": findings }));
         }
         inner.following.failure = failure;
-        until.map(|until| Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default())
+        // A time that has passed says nothing.
+        let pause = Duration::try_from(until?.duration_since(Timestamp::now())).ok()?;
+        Some(pause.max(SHORTEST_PAUSE))
     }
 
     /// Returns what is followed, and how that goes.
@@ -137,12 +149,21 @@ impl Agent {
     }
 
     /// Stages what is valid, and records with it what was taken.
-    pub(super) fn stage(&self, valid: Valid, Terms { force, publish, .. }: Terms) -> Result<Staged, Refused> {
+    pub(super) fn stage(&self, valid: Valid, terms: Terms<'_>) -> Result<Staged, Refused> {
+        let Terms { force, publish, folder, .. } = terms;
         let Valid { mut generation, delivered, warnings, digest } = valid;
         let mut inner = self.lock();
+        if !inner.follows(folder) {
+            return Err(Refused::new("the folder is not followed any more"));
+        }
         // What is refused leaves nothing behind.
         let trial = Submission { generation: generation.clone(), force, publish };
-        inner.state.clone().submit(trial).map_err(|refusal| Refused::new(refusal.to_string()))?;
+        inner.state.clone().submit(trial).map_err(|refusal| match refusal {
+            Refusal::StillPending { .. } if folder.is_none() => {
+                Refused::new(format!("{refusal}; '--force' replaces it"))
+            }
+            refusal => Refused::new(refusal.to_string()),
+        })?;
         generation.content = inner.store.put(&delivered).map_err(|error| unsaved(&error))?;
         let submission = Submission { generation, force, publish };
         let pending = inner.state.pending;
@@ -206,6 +227,13 @@ impl Agent {
             "{path} manages what belongs to the agent, in '{}'; remove that instance",
             own.display()
         )))
+    }
+}
+
+impl Inner {
+    /// Returns whether a folder is the one that is followed; what comes from none always counts.
+    fn follows(&self, folder: Option<&Path>) -> bool {
+        folder.is_none_or(|folder| self.state.settings.source_folder.as_deref() == Some(folder))
     }
 }
 

@@ -203,8 +203,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "SourceFolder",
-        meaning: "The folder that is followed: when the bundle in it is another one than was taken last, it is delivered. None \
-            if it is empty.",
+        meaning: "The folder to take documents from: the bundle in it is delivered when it changes. Empty: no folder.",
         form: SettingForm::Folder(|settings| &mut settings.source_folder),
     },
     Setting {

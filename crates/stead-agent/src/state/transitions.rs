@@ -28,7 +28,7 @@ pub struct Submission {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// The settings say that a pending document is not replaced.
-    #[error("generation {pending} is still pending, and the setting NewDocument is Refuse; '--force' replaces it")]
+    #[error("generation {pending} is still pending, and the setting NewDocument is Refuse")]
     StillPending {
         /// The pending document.
         pending: u64,

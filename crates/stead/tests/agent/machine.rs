@@ -40,6 +40,7 @@ esac
 
 impl Machine {
     pub(crate) fn new() -> Self {
+        stead_testkit::let_programs_be_interrupted();
         let folder = TempDir::new().unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let mut machine = Self { folder, agent: None, boots: 0 };

@@ -1,10 +1,14 @@
 //! A folder that the agent follows.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::sync::Arc;
 
+use rustix::process::Signal;
 use serde_json::{Value as Json, json};
+use stead_core::bundle::Bundle;
 use stead_testkit::until;
 
 use crate::machine::Machine;
@@ -36,6 +40,20 @@ fn following() -> Machine {
     machine
 }
 
+/// Waits until the agent has looked at what is in the folder: with a second bundle it must say so, and without it no more.
+fn looked(machine: &Machine) {
+    let bundles = fs::read_dir(machine.path("source")).unwrap().map(|entry| entry.unwrap().path());
+    let bundle = bundles.filter(|path| !path.ends_with(".hidden")).next().unwrap();
+    let failure = || machine.status()["Source"]["Failure"].clone();
+    let second = machine.path("source/second.bundle");
+    fs::copy(bundle, &second).unwrap();
+    machine.signal(Signal::USR1);
+    until(|| failure().as_str().filter(|failure| failure.contains("are both bundles")).map(|_| ()));
+    fs::remove_file(second).unwrap();
+    machine.signal(Signal::USR1);
+    until(|| failure().is_null().then_some(()));
+}
+
 fn newest(machine: &Machine) -> usize {
     machine.json(&["history"])["generations"].as_array().unwrap().len()
 }
@@ -50,19 +68,23 @@ fn what_lies_in_a_folder_is_delivered_once_and_again_when_it_is_another() {
     // Killed and started again, it has what it took; drift is repaired from it, also when the folder is empty.
     machine.kill();
     machine.start();
+    looked(&machine);
+    assert_eq!(newest(&machine), 1, "it is not taken again");
     fs::remove_file(machine.path("source/a.bundle")).unwrap();
     machine.write("kept", "drifted\n");
     until(|| machine.read("kept").filter(|text| text == "one\n"));
     publish(&machine, "b.bundle", "one\n");
-    let before = newest(&machine);
+    looked(&machine);
+    assert_eq!(newest(&machine), 1, "the same bundle is not newer, whatever its name");
     publish(&machine, "b.bundle", "two\n");
     until(|| machine.read("kept").filter(|text| text == "two\n"));
-    assert_eq!((before, newest(&machine)), (1, 2), "the same bundle is not newer, whatever its name");
+    assert_eq!(newest(&machine), 2);
     // What is delivered by hand counts until the folder has another one; it is no longer followed when nothing is set.
     publish(&machine, ".hidden", "three\n");
     let hidden = machine.path("source/.hidden").display().to_string();
     machine.ok(&["apply", &hidden, "--wait"]);
-    assert_eq!(machine.read("kept").as_deref(), Some("three\n"));
+    looked(&machine);
+    assert_eq!((machine.read("kept").as_deref(), newest(&machine)), (Some("three\n"), 3));
     machine.ok(&["settings", "set", "SourceFolder="]);
     until(|| machine.status()["Source"].is_null().then_some(()));
     machine.stop();
@@ -84,13 +106,14 @@ fn what_cannot_be_delivered_is_shown_until_it_can() {
     fs::write(machine.path("source/b.bundle"), &whole).unwrap();
     failure("are both bundles; a folder that is followed has one");
     fs::remove_file(machine.path("source/b.bundle")).unwrap();
-    put(
-        &machine,
-        "a.bundle",
-        &json!({"resources": [{"name": "x", "type": "Stead/File", "properties": {"path": "y"}}]}),
-    );
-    fs::write(&bundle, &fs::read(&bundle).unwrap()[..100]).unwrap();
+    let wrong = "resources: [{name: x, type: Stead/File, properties: {path: y, contents: z}}]";
+    let wrong = Bundle::new(None, ("site.yaml".to_owned(), Arc::from(wrong)), BTreeMap::new()).unwrap().encode();
+    fs::write(&bundle, &wrong[..100]).unwrap();
     failure("cannot use");
+    fs::write(&bundle, wrong).unwrap();
+    failure("found; nothing was staged");
+    let findings = machine.status()["Source"]["Findings"].to_string();
+    assert!(findings.contains("site.yaml:1:") && findings.contains("there is no property 'contents'"), "{findings}");
     put(
         &machine,
         "a.bundle",
