@@ -36,7 +36,7 @@ pub(super) fn read(modules: &Modules<'_>, found: &FoundModule) -> Option<Module>
     }
     match &manifest {
         Some(manifest) => {
-            reader.required(&file);
+            reader.required(manifest, &file);
             reader.members(manifest, &file, 0);
         }
         None if has_extension(&file, "psm1") => reader.script(&found.file, Role::Root),
@@ -133,12 +133,15 @@ impl Reader<'_> {
     }
 
     /// Reports the modules that the module requires and that are nowhere.
-    fn required(&mut self, file: &Arc<PathBuf>) {
+    fn required(&mut self, manifest: &Manifest, file: &Arc<PathBuf>) {
+        if manifest.required.is_empty() {
+            return;
+        }
         let Ok((bytes, _)) = self.modules.files.read(file) else { return };
         let text = Text::decode(&bytes);
-        let place = text.place(manifest::member_offset(text.as_str(), &["RequiredModules"]));
         for wanted in manifest::required(text.as_str(), &self.folder, self.modules.environment) {
             if let Some(missing) = self.modules.missing(&wanted) {
+                let place = text.place(manifest::member_offset(text.as_str(), &["RequiredModules"]));
                 let message = format!("the module requires the module {missing}, which is not installed");
                 self.report(&codes::REQUIRED, Severity::Warning, file, place, message);
             }
