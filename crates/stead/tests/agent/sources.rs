@@ -42,8 +42,8 @@ fn following() -> Machine {
 
 /// Waits until the agent has looked at what is in the folder: with a second bundle it must say so, and without it no more.
 fn looked(machine: &Machine) {
-    let bundles = fs::read_dir(machine.path("source")).unwrap().map(|entry| entry.unwrap().path());
-    let bundle = bundles.filter(|path| !path.ends_with(".hidden")).next().unwrap();
+    let mut bundles = fs::read_dir(machine.path("source")).unwrap().map(|entry| entry.unwrap().path());
+    let bundle = bundles.find(|path| !path.ends_with(".hidden")).unwrap();
     let failure = || machine.status()["Source"]["Failure"].clone();
     let second = machine.path("source/second.bundle");
     fs::copy(bundle, &second).unwrap();
