@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::editor::Editor;
 use crate::meter::{self, Run, Sample};
-use crate::module::{Figures, session, wall};
+use crate::module::{Figures, PWSH, session, wall};
 use crate::table::{Row, Verdict, milliseconds};
 use crate::work;
 
@@ -427,7 +427,7 @@ fn tests_of_classes(bench: &Bench, modules: &Path) -> io::Result<Vec<Row>> {
     let manifest = modules.join("Bench0000/Bench0000.psd1");
     let alone = |script: &str| {
         let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", script];
-        meter::run(bench.folder.path(), modules, Path::new("pwsh"), &arguments)
+        meter::run(bench.folder.path(), modules, Path::new(PWSH), &arguments)
     };
     let script = work::settings_script(&manifest, 1);
     let (start, one) = bench.in_turn(|| alone("exit"), || alone(&script))?;

@@ -21,6 +21,11 @@ $utf8 = [System.Text.UTF8Encoding]::new($false)
 $deep = [System.Text.Json.JsonDocumentOptions]@{ MaxDepth = 512 }
 $found = @{ For = ''; Program = '' }
 $completed = @{ At = [datetime]::MinValue; Resources = @() }
+$loneSurrogate = [regex]::new('(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])')
+# A longer request would end the program, for all runspaces.
+$longestRequest = 16MB - 16
+# How long a program that was started may take to say hello, in seconds.
+$patience = 30
 
 # ---- the program ------------------------------------------------------------------------------------------------------
 
@@ -52,22 +57,27 @@ function Get-Inherited {
     return [string]::Join([char]0, $texts)
 }
 
-# The program that all runspaces of this process ask. Another one is started where it ended, and where the environment is another.
-function Get-Server {
+# Registers a call with the program that all runspaces of this process ask. Another one is started where it ended, and where the
+# environment is another. Who registers, leaves and closes does so under one lock: a program that is to end takes no more calls.
+function Enter-Server($Call) {
     $program = Get-Program
     $inherited = Get-Inherited
     $process = [AppDomain]::CurrentDomain
-    [Monitor]::Enter($process)
+    $isLocked = $false
     try {
+        while (-not $isLocked) { $isLocked = [Monitor]::TryEnter($process, 200) }
         $server = $process.GetData('Stead.Server')
         $runs = $server -and -not $server.Ended -and -not $server.Process.HasExited
-        if ($runs -and $server.Program -ceq $program -and $server.Inherited -ceq $inherited) { return $server }
-        if ($server) { Close-Server $server }
-        $server = Start-Server $program $inherited
-        $process.SetData('Stead.Server', $server)
-        return $server
+        if (-not $runs -or $server.Program -cne $program -or $server.Inherited -cne $inherited) {
+            if ($server) { Close-Server $server }
+            $process.SetData('Stead.Server', $null)
+            $server = Start-Server $program $inherited
+            $process.SetData('Stead.Server', $server)
+        }
+        $Call.Server = $server
+        $server.Waiting[$Call.Id] = $Call
     }
-    finally { [Monitor]::Exit($process) }
+    finally { if ($isLocked) { [Monitor]::Exit($process) } }
 }
 
 function Start-Server([string] $Program, [string] $Inherited) {
@@ -78,20 +88,41 @@ function Start-Server([string] $Program, [string] $Inherited) {
     $start.UseShellExecute = $false
     $start.RedirectStandardInput = $start.RedirectStandardOutput = $start.RedirectStandardError = $true
     $start.StandardInputEncoding = $start.StandardOutputEncoding = $start.StandardErrorEncoding = $utf8
-    $running = [System.Diagnostics.Process]::Start($start)
-    $server = [hashtable]::Synchronized(@{
-            Program = $Program; Inherited = $Inherited; Process = $running; Input = $running.StandardInput; Output = $running.StandardOutput
-            Errors = $running.StandardError.ReadToEndAsync(); Waiting = [ConcurrentDictionary[string, object]]::new()
-            Turn = [AutoResetEvent]::new($true); Reading = $null; Ended = $false; Retired = $false
-        })
-    $server.Input.WriteLine('{"jsonrpc":"2.0","id":"0","method":"initialize","params":{"protocol":1}}')
-    $server.Input.Flush()
-    $hello = $server.Output.ReadLine()
-    if ($null -eq $hello -or -not $hello.Contains('"result"')) {
-        $why = if ($hello) { $hello } else { $server.Errors.GetAwaiter().GetResult().Trim() }
-        Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("'$Program serve' does not answer: $why")) 'ProtocolError' $Program
+    $running = $null
+    $isGreeted = $false
+    $why = ''
+    try {
+        $running = [System.Diagnostics.Process]::Start($start)
+        $server = [hashtable]::Synchronized(@{
+                Program = $Program; Inherited = $Inherited; Process = $running; Input = $running.StandardInput; Output = $running.StandardOutput
+                Errors = $running.StandardError.ReadToEndAsync(); Waiting = [ConcurrentDictionary[string, object]]::new()
+                Turn = [AutoResetEvent]::new($true); Reading = $null; Ended = $false; Retired = $false; Why = ''
+            })
+        $server.Input.WriteLine('{"jsonrpc":"2.0","id":"0","method":"initialize","params":{"protocol":1}}')
+        $server.Input.Flush()
+        $reading = $server.Output.ReadLineAsync()
+        $until = [datetime]::UtcNow.AddSeconds($patience)
+        # In short waits, between which the pipeline can be stopped.
+        while (-not $reading.Wait(100) -and [datetime]::UtcNow -lt $until) { }
+        $isGreeted = $reading.IsCompletedSuccessfully -and "$($reading.Result)".Contains('"result"')
+        if ($isGreeted) { return $server }
+        $why = if (-not $reading.IsCompleted) { "it said nothing within $patience seconds" } elseif ($reading.Result) { $reading.Result } else { Get-Said $server }
     }
-    return $server
+    # It cannot be started, or has ended before it read anything.
+    catch [ComponentModel.Win32Exception], [System.IO.IOException] { $why = $_.Exception.GetBaseException().Message }
+    finally {
+        if ($running -and -not $isGreeted) {
+            try { $running.Kill($true) } catch { $isGreeted = $false }
+            $running.Dispose()
+        }
+    }
+    Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("'$Program serve' does not answer: $why")) 'ProtocolError' $Program
+}
+
+# What a program that ended has on standard error, unless another one that it started keeps that open.
+function Get-Said($Server) {
+    if ($Server.Errors.Wait(1000)) { return $Server.Errors.Result.Trim() }
+    return ''
 }
 
 # Has it end, which the end of its input does, as soon as nobody waits for it.
@@ -101,61 +132,89 @@ function Close-Server($Server) {
 }
 
 $ExecutionContext.SessionState.Module.OnRemove = {
-    $server = [AppDomain]::CurrentDomain.GetData('Stead.Server')
-    if ($server) {
-        [AppDomain]::CurrentDomain.SetData('Stead.Server', $null)
-        Close-Server $server
+    $process = [AppDomain]::CurrentDomain
+    [Monitor]::Enter($process)
+    try {
+        $server = $process.GetData('Stead.Server')
+        $process.SetData('Stead.Server', $null)
+        if ($server) { Close-Server $server }
     }
+    finally { [Monitor]::Exit($process) }
+}
+
+# The text of a request, in one line.
+function ConvertTo-Request([string] $Id, [string] $Called, [System.Collections.IDictionary] $Parameters) {
+    $Parameters['directory'] = (Get-Location -PSProvider FileSystem).ProviderPath
+    if ($env:PSModulePath) { $Parameters['modulePath'] = $env:PSModulePath }
+    $request = @{ jsonrpc = '2.0'; id = $Id; method = $Called; params = $Parameters }
+    # What is nested deeper would be cut off with a warning.
+    $text = ConvertTo-Json -InputObject $request -Depth 100 -Compress -WarningAction Stop
+    if ($loneSurrogate.IsMatch($text)) {
+        Stop-Call 'NotUnicode,Stead' ([ArgumentException]::new('the properties hold a text that is not valid Unicode: half of a surrogate pair')) 'InvalidArgument' $Called
+    }
+    $length = $utf8.GetByteCount($text)
+    if ($length -gt $longestRequest) {
+        Stop-Call 'RequestTooLong,Stead' ([ArgumentException]::new("the call has $length bytes as JSON, more than $longestRequest")) 'LimitsExceeded' $Called
+    }
+    return $text
 }
 
 # The result of a request, as an element of JSON, or its error; $said takes what the resource says meanwhile.
 #
 # What must happen though the pipeline is stopped (Ctrl+C) is in 'finally', and calls .NET alone: there are no commands then.
 function Invoke-Request([string] $Called, [System.Collections.IDictionary] $Parameters, [scriptblock] $Said) {
-    $server = Get-Server
     $id = [guid]::NewGuid().ToString('N')
-    $Parameters['directory'] = (Get-Location -PSProvider FileSystem).ProviderPath
-    if ($env:PSModulePath) { $Parameters['modulePath'] = $env:PSModulePath }
-    $request = @{ jsonrpc = '2.0'; id = $id; method = $Called; params = $Parameters }
-    # What is nested deeper would be cut off with a warning.
-    $text = ConvertTo-Json -InputObject $request -Depth 100 -Compress -EscapeHandling EscapeNonAscii -WarningAction Stop
-    $waiter = @{ Messages = [ConcurrentQueue[object]]::new(); Signal = [AutoResetEvent]::new($false) }
-    $server.Waiting[$id] = $waiter
+    $text = ConvertTo-Request $id $Called $Parameters
+    $waiter = @{ Id = $id; Server = $null; Messages = [ConcurrentQueue[object]]::new(); Signal = [AutoResetEvent]::new($false) }
     $isAnswered = $false
     try {
+        Enter-Server $waiter
+        $server = $waiter.Server
         Send-Line $server $text
         while ($true) {
             $message = $null
             while ($waiter.Messages.TryDequeue([ref] $message)) {
                 $answer = $message.RootElement
-                $logged = [System.Text.Json.JsonElement]::new()
-                if ($answer.TryGetProperty('params', [ref] $logged)) {
-                    & $Said $logged.GetProperty('level').GetString() $logged.GetProperty('message').GetString()
+                $part = [System.Text.Json.JsonElement]::new()
+                if ($answer.TryGetProperty('params', [ref] $part)) {
+                    & $Said $part.GetProperty('level').GetString() $part.GetProperty('message').GetString()
                     continue
+                }
+                if ($answer.GetProperty('id').ValueKind -eq 'Null') {
+                    $why = if ($answer.TryGetProperty('error', [ref] $part)) { $part.GetProperty('message').GetString() } else { 'it names no request' }
+                    Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("stead did not understand a request: $why")) 'ProtocolError' $server.Program
                 }
                 $isAnswered = $true
                 return $answer
             }
             if ($server.Ended) {
-                $why = "stead ended with exit code $($server.Process.ExitCode) before it answered. $($server.Errors.GetAwaiter().GetResult().Trim())"
+                $why = if ($server.Why) { $server.Why } else { "stead ended with exit code $($server.Process.ExitCode) before it answered. $(Get-Said $server)" }
                 Stop-Call 'ProgramEnded,Stead' ([InvalidOperationException]::new($why.Trim())) 'ResourceUnavailable' $server.Program
             }
             Read-Answer $server $waiter
         }
     }
     finally {
-        $left = $null
-        [void] $server.Waiting.TryRemove($id, [ref] $left)
-        if (-not $isAnswered -and -not $server.Ended) {
-            [Monitor]::Enter($server.Input)
-            try {
-                $server.Input.WriteLine('{"jsonrpc":"2.0","method":"$/cancel","params":{"id":"' + $id + '"}}')
-                $server.Input.Flush()
+        $server = $waiter.Server
+        if ($server) {
+            if (-not $isAnswered -and -not $server.Ended) {
+                [Monitor]::Enter($server.Input)
+                try {
+                    $server.Input.WriteLine('{"jsonrpc":"2.0","method":"$/cancel","params":{"id":"' + $id + '"}}')
+                    $server.Input.Flush()
+                }
+                catch { $server.Ended = $true }
+                finally { [Monitor]::Exit($server.Input) }
             }
-            catch { $server.Ended = $true }
-            finally { [Monitor]::Exit($server.Input) }
+            $process = [AppDomain]::CurrentDomain
+            [Monitor]::Enter($process)
+            try {
+                $left = $null
+                [void] $server.Waiting.TryRemove($id, [ref] $left)
+                if ($server.Retired -and $server.Waiting.IsEmpty) { try { $server.Input.Close() } catch { $server.Ended = $true } }
+            }
+            finally { [Monitor]::Exit($process) }
         }
-        if ($server.Retired -and $server.Waiting.IsEmpty) { try { $server.Input.Close() } catch { $server.Ended = $true } }
         $waiter.Signal.Dispose()
     }
 }
@@ -183,26 +242,40 @@ function Read-Answer($Server, $Waiter) {
         }
     }
     finally {
-        if ($reading) {
-            $Server.Reading = $null
-            $line = if ($reading.IsCompletedSuccessfully) { $reading.Result }
-            if ($null -eq $line) {
-                [void] $Server.Process.WaitForExit(5000)
-                $Server.Ended = $true
-            }
-            else {
-                $message = [System.Text.Json.JsonDocument]::Parse($line, $deep)
-                $of = [System.Text.Json.JsonElement]::new()
-                $from = $message.RootElement
-                if ($from.TryGetProperty('params', [ref] $of)) { $from = $of }
-                $to = $null
-                if ($from.TryGetProperty('id', [ref] $of) -and $Server.Waiting.TryGetValue($of.ToString(), [ref] $to)) {
-                    $to.Messages.Enqueue($message)
-                    try { [void] $to.Signal.Set() } catch [ObjectDisposedException] { $to = $null }
+        try {
+            if ($reading) {
+                $Server.Reading = $null
+                $message = $null
+                $line = if ($reading.IsCompletedSuccessfully) { $reading.Result }
+                try { if ($null -ne $line) { $message = [System.Text.Json.JsonDocument]::Parse($line, $deep) } }
+                catch [System.Text.Json.JsonException] {
+                    # Whose answer it was to be nobody knows, nor what comes behind it.
+                    $Server.Why = 'stead answered what is not JSON'
+                    $Server.Process.Kill()
+                }
+                if ($null -eq $message) {
+                    [void] $Server.Process.WaitForExit(5000)
+                    $Server.Ended = $true
+                }
+                else {
+                    $of = [System.Text.Json.JsonElement]::new()
+                    $from = $message.RootElement
+                    if ($from.TryGetProperty('params', [ref] $of)) { $from = $of }
+                    $to = $null
+                    $all = @()
+                    if ($from.TryGetProperty('id', [ref] $of)) {
+                        # An answer to a line that was not understood: nobody knows whose that was.
+                        if ($of.ValueKind -eq 'Null') { $all = $Server.Waiting.get_Values() }
+                        elseif ($Server.Waiting.TryGetValue($of.ToString(), [ref] $to)) { $all = @($to) }
+                    }
+                    foreach ($one in $all) {
+                        $one.Messages.Enqueue($message)
+                        try { [void] $one.Signal.Set() } catch [ObjectDisposedException] { $to = $null }
+                    }
                 }
             }
         }
-        if ($which -eq 1) { [void] $Server.Turn.Set() }
+        finally { if ($which -eq 1) { [void] $Server.Turn.Set() } }
     }
 }
 
@@ -231,15 +304,15 @@ function ConvertTo-Plain($Value, [int] $Level = 0) {
         foreach ($entry in $Value.GetEnumerator()) { $table["$($entry.Key)"] = ConvertTo-Plain $entry.Value ($Level + 1) }
         return $table
     }
-    if ($Value -is [System.Collections.IList]) {
-        $items = [object[]]::new($Value.Count)
-        for ($index = 0; $index -lt $items.Length; $index++) { $items[$index] = ConvertTo-Plain $Value[$index] ($Level + 1) }
-        return , $items
+    if ($Value -is [System.Xml.XmlNode]) { return $Value.OuterXml }
+    if ($Value -is [System.Collections.IEnumerable] -and $Value -isnot [string]) {
+        $items = [System.Collections.Generic.List[object]]::new()
+        foreach ($item in $Value) { $items.Add((ConvertTo-Plain $item ($Level + 1))) }
+        return , $items.ToArray()
     }
     if ($Value -is [datetime] -or $Value -is [DateTimeOffset]) { return $Value.ToString('o', [cultureinfo]::InvariantCulture) }
     if ($Value -is [switch]) { return $Value.IsPresent }
     if ($Value -is [System.IO.FileSystemInfo]) { return $Value.FullName }
-    if ($Value -is [xml]) { return $Value.OuterXml }
     if ($Value -is [ValueType] -and $Value.GetType().IsPrimitive -or $Value -is [decimal] -or $Value -is [bigint]) {
         if ($Value -is [char]) { return "$Value" }
         return $Value
@@ -315,14 +388,18 @@ function ConvertTo-State([System.Text.Json.JsonElement] $Result) {
 
 # The exception that the resource had, with those within it, as far as this process has their types.
 function ConvertTo-Exception($Data, [string] $Message) {
-    $exception = $null
+    [Exception] $exception = $null
     $chain = @($Data['exceptions'])
     for ($index = $chain.Length - 1; $index -ge 0; $index--) {
         if ($null -eq $chain[$index]) { continue }
         $type = $chain[$index]['type'] -as [type]
-        $text = $chain[$index]['message']
-        try { $exception = [Activator]::CreateInstance($type, [object[]]@($text, $exception)) }
-        catch { $exception = [RuntimeException]::new($text, $exception) }
+        [string] $text = $chain[$index]['message']
+        $maker = $null
+        if ($type -and [Exception].IsAssignableFrom($type) -and -not $type.IsAbstract) { $maker = $type.GetConstructor([type[]]@([string], [Exception])) }
+        [Exception] $made = $null
+        # Some want one within them.
+        if ($maker) { try { $made = $maker.Invoke([object[]]@($text, $exception)) } catch { $global:Error.RemoveAt(0) } }
+        $exception = if ($made) { $made } else { [RuntimeException]::new($text, $exception) }
     }
     if ($exception) { return $exception }
     if ($Data['category'] -eq 'InvalidArgument') { return [ArgumentException]::new($Message) }
@@ -365,29 +442,18 @@ function CheckResourceFound {
     Write-Error -Message $Message
 }
 
-# The resources of PowerShell modules, as the program lists them.
-function Get-Listed([string] $Module) {
+# The resources of PowerShell modules, as the program lists them: all, or those of a module.
+function Get-Listed([Microsoft.PowerShell.Commands.ModuleSpecification] $Module) {
     $parameters = @{ adapter = $adapter }
+    if ($Module) { $parameters['module'] = ConvertTo-Limits $Module }
+    $isPattern = $Module -and [WildcardPattern]::ContainsWildcardCharacters($Module.Name)
+    if ($isPattern) { $parameters['module'].name = '*' }
     $answer = Invoke-Request 'list' $parameters { }
     $result = [System.Text.Json.JsonElement]::new()
     if (-not $answer.TryGetProperty('result', [ref] $result)) { throw (ConvertTo-ErrorRecord $answer.GetProperty('error') $Module) }
-    return (ConvertFrom-Json $result.GetRawText()).resources
-}
-
-function Test-Module($Listed, [Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
-    if ($null -eq $Specification) { return $true }
-    if ($Listed.type.Split('/')[0] -notlike $Specification.Name) { return $false }
-    $version = ConvertTo-Full ($Listed.version -replace '\+', '.')
-    if ($Specification.Guid -and ($Listed.psobject.Properties['guid'].Value -as [guid]) -ne $Specification.Guid) { return $false }
-    if ($Specification.RequiredVersion) { return $version -eq (ConvertTo-Full $Specification.RequiredVersion) }
-    if ($Specification.Version -and $version -lt (ConvertTo-Full $Specification.Version)) { return $false }
-    if ($Specification.MaximumVersion -and $version -gt (ConvertTo-Full ($Specification.MaximumVersion -replace '\*', '999999999'))) { return $false }
-    return $true
-}
-
-# A version with four parts: for .NET 2.12.0 is less than 2.12.0.0.
-function ConvertTo-Full([version] $Version) {
-    return [version]::new($Version.Major, $Version.Minor, [Math]::Max($Version.Build, 0), [Math]::Max($Version.Revision, 0))
+    $listed = (ConvertFrom-Json $result.GetRawText()).resources
+    if (-not $isPattern) { return $listed }
+    foreach ($each in $listed) { if ($each.type.Split('/')[0] -like $Module.Name) { $each } }
 }
 
 function Invoke-DscResource {
@@ -551,9 +617,7 @@ function Get-DscResource {
     }
 
     process {
-        $specification = $null
-        if ($Module) { $specification = [Microsoft.PowerShell.Commands.ModuleSpecification] $Module }
-        $listed = foreach ($each in Get-Listed $Module) { if (-not $specification -or (Test-Module $each $specification)) { $each } }
+        $listed = @(Get-Listed $Module)
         foreach ($each in $Name) {
             $isThere = $false
             foreach ($resource in $listed) { if ($resource.type.Split('/')[1] -like $each) { $isThere = $true; break } }

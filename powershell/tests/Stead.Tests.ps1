@@ -5,7 +5,14 @@ BeforeAll {
     $env:PSModulePath = (Join-Path $PSScriptRoot 'modules') + [System.IO.Path]::PathSeparator + $env:PSModulePath
     $module = Join-Path $PSScriptRoot '../Stead/Stead.psd1'
     Import-Module $module -Force
-    function Get-Program { [AppDomain]::CurrentDomain.GetData('Stead.Server').Process }
+    function Get-RunningProgram { [AppDomain]::CurrentDomain.GetData('Stead.Server').Process }
+    # A program in the place of stead: a script, after it was sent its first line.
+    function New-Program([string] $Name, [string] $Script) {
+        $program = Join-Path $TestDrive $Name
+        [System.IO.File]::WriteAllText($program, "#!/bin/sh`n$Script`n")
+        [System.IO.File]::SetUnixFileMode($program, 'UserRead, UserWrite, UserExecute')
+        return $program
+    }
     function Get-Caught([scriptblock] $Script) { try { & $Script } catch { $_ } }
 }
 
@@ -115,6 +122,8 @@ Describe 'Values' {
         @{ Name = 'a file'; Value = Get-Item '/usr'; Text = '/usr' }, @{ Name = 'a script block'; Value = { 1 + 1 }; Text = ' 1 + 1 ' }
         @{ Name = 'xml'; Value = [xml] '<a><b/></a>'; Text = '<a><b /></a>' }, @{ Name = 'a version'; Value = [semver] '1.2.3-a'; Text = '1.2.3-a' }
         @{ Name = 'an address'; Value = [ipaddress] '::1'; Text = '::1' }
+        @{ Name = 'a part of xml'; Value = ([xml] '<a><b/></a>').DocumentElement; Text = '<a><b /></a>' }
+        @{ Name = 'what is beyond ASCII'; Value = "`u{e4} `u{2028} `u{1f600} `u{85}"; Text = "`u{e4} `u{2028} `u{1f600} `u{85}" }
     ) {
         (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = $Value }).Text | Should -BeExactly $Text
     }
@@ -123,11 +132,32 @@ Describe 'Values' {
         $table.Inner = $table
         (Get-Caught { Invoke-DscResource Sample -Method Get -Property $table }).FullyQualifiedErrorId | Should -Be 'PropertyTooDeep,Invoke-DscResource'
     }
+    It 'takes for a list <Name>' -ForEach @(
+        @{ Name = 'a set'; Value = [System.Collections.Generic.HashSet[int]] @(1, 2) }, @{ Name = 'a queue'; Value = [System.Collections.Queue] @(1, 2) }
+        @{ Name = 'the values of a table'; Value = ([ordered]@{ a = 1; b = 2 }).Values }, @{ Name = 'what is computed'; Value = [System.Linq.Enumerable]::Range(1, 2) }
+    ) {
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Numbers = $Value }).Numbers | Should -Be 1, 2
+    }
+    It 'refuses a text that is not valid Unicode' {
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = "x$([char] 0xd800)y" } }
+        $caught.FullyQualifiedErrorId | Should -Be 'NotUnicode,Stead'
+        $caught.CategoryInfo.Category | Should -Be 'InvalidArgument'
+    }
+    It 'refuses what is longer than a request can be, and the program goes on' {
+        $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
+        $first = (Get-RunningProgram).Id
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; Text = 'x' * 16MB } }
+        $caught.FullyQualifiedErrorId | Should -Be 'RequestTooLong,Stead'
+        (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }).Name | Should -Be 'a'
+        (Get-RunningProgram).Id | Should -Be $first
+    }
     It 'hands over a credential, and shows it nowhere' {
         $login = [pscredential]::new('somebody', (ConvertTo-SecureString 'p"w$(1)' -AsPlainText -Force))
-        $shown = Invoke-DscResource Sample -Method Set -Property @{ Name = 'login'; Login = $login } -Debug *>&1
-        $shown.RebootRequired | Should -Contain $false
-        "$shown" | Should -Not -BeLike '*p"w*'
+        $shown = & { Get-Caught { Invoke-DscResource Sample -Method Set -Property @{ Name = 'login'; Login = $login } -Verbose -Debug } } *>&1
+        $records = $shown | Where-Object { "$_" -like 'the password is*' }
+        foreach ($type in 'Verbose', 'Warning', 'Error') { $records.ForEach({ $_.GetType().Name }) | Should -Contain "${type}Record" }
+        $all = $shown | ForEach-Object { "$_"; if ($_ -is [System.Management.Automation.ErrorRecord]) { "$($_.Exception)"; "$($_.ErrorDetails)"; $_.FullyQualifiedErrorId } }
+        "$all" | Should -Not -BeLike '*p"w*'
     }
 }
 
@@ -138,6 +168,22 @@ Describe 'Errors' {
         $caught.Exception.InnerException | Should -BeOfType InvalidOperationException
         $caught.Exception.Data['stack'] | Should -BeLike '*Sample.psm1: line*'
         $caught.ErrorDetails.Message | Should -BeLike '*Sample.psm1*'
+    }
+    It 'have the type of an exception that has none within it' {
+        $Error.Clear()
+        $caught = try { Invoke-DscResource Sample -Method Get -Property @{ Name = 'gone' } } catch [System.IO.FileNotFoundException] { $_ }
+        $caught.Exception.Message | Should -Be 'gone'
+        $Error.Count | Should -Be 1
+    }
+    It 'are those of this process where it has no such type, or cannot make one: <_>' -ForEach 'own type', 'aggregate' {
+        $Error.Clear()
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Get -Property @{ Name = $_ } }
+        $caught.Exception | Should -BeOfType System.Management.Automation.RuntimeException
+        $Error.Count | Should -Be 1
+    }
+    It 'that a Set reported before it ended with another are in that one' {
+        $caught = Get-Caught { Invoke-DscResource Sample -Method Set -Property @{ Name = 'end' } }
+        "$caught" | Should -BeLike 'the end; before it: the cause*'
     }
     It 'have the id and the category that the resource gave them' {
         $caught = Get-Caught { Invoke-DscResource Sample -Method Get -Property @{ Name = 'busy' } }
@@ -168,15 +214,66 @@ Describe 'Errors' {
 }
 
 Describe 'The program' {
+    BeforeAll { $stead = $env:STEAD }
+    AfterEach {
+        $env:STEAD = $stead
+        & (Get-Module Stead) { $script:patience = 30 }
+    }
+    It 'that <Name> is not understood' -ForEach @(
+        @{ Name = 'ends at once'; Script = 'echo why >&2; exit 3' }, @{ Name = 'reads nothing'; Script = 'exec 0<&-; sleep 0.2; exit 3' }
+        @{ Name = 'says nothing'; Script = 'sleep 1000' }, @{ Name = 'greets otherwise'; Script = 'echo hello; sleep 1000' }
+    ) {
+        & (Get-Module Stead) { $script:patience = 2 }
+        $env:STEAD = New-Program 'not-understood' $Script
+        (Get-Caught { Get-DscResource Sample }).FullyQualifiedErrorId | Should -Be 'ProgramNotUnderstood,Stead'
+        $env:STEAD = $stead
+        (Get-DscResource Sample).Name | Should -Be 'Sample'
+    }
+    It 'that says nothing holds nobody up who stops' {
+        $file = Join-Path $TestDrive 'asked'
+        $env:STEAD = New-Program 'mute' "read line; echo `$line > '$file'; sleep 1000"
+        $shell = [powershell]::Create()
+        [void] $shell.AddScript('param($module) Import-Module $module; Get-DscResource')
+        [void] $shell.AddArgument((Join-Path $PSScriptRoot '../Stead/Stead.psd1'))
+        $null = $shell.BeginInvoke()
+        while (-not (Test-Path $file)) { Start-Sleep -Milliseconds 20 }
+        $env:STEAD = $stead
+        $shell.BeginStop($null, $null).AsyncWaitHandle.WaitOne(15000) | Should -BeTrue
+        (Get-DscResource Sample).Name | Should -Be 'Sample'
+    }
+    It 'that <Name> fails who waits for it' -ForEach @(
+        @{ Name = 'does not know who asked'; Answer = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}'; Id = 'ProgramNotUnderstood,Stead' }
+        @{ Name = 'answers no JSON'; Answer = 'no'; Id = 'ProgramEnded,Stead' }
+    ) {
+        $env:STEAD = New-Program "no-answer-$Id" "read line; echo '{`"result`":1}'; read line; echo '$Answer'; while read line; do :; done"
+        $shell = [powershell]::Create()
+        [void] $shell.AddScript('param($module) Import-Module $module; try { Get-DscResource } catch { $_.FullyQualifiedErrorId }')
+        [void] $shell.AddArgument((Join-Path $PSScriptRoot '../Stead/Stead.psd1'))
+        $running = $shell.BeginInvoke()
+        $running.AsyncWaitHandle.WaitOne(20000) | Should -BeTrue
+        $shell.EndInvoke($running) | Should -Be $Id
+    }
+    It 'that is to end takes no more calls, and none is lost' {
+        $module = Join-Path $PSScriptRoot '../Stead/Stead.psd1'
+        $failed = 1..4 | ForEach-Object -ThrottleLimit 4 -Parallel {
+            foreach ($round in 1..15) {
+                Import-Module $using:module
+                try { $null = Get-DscResource Sample } catch { "$($_.FullyQualifiedErrorId): $_" }
+                Remove-Module Stead
+            }
+        }
+        $failed | Should -BeNullOrEmpty
+        Import-Module $module -Force
+    }
     It 'is started once, and again when it has ended' {
         $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
-        $first = Get-Program
+        $first = Get-RunningProgram
         $null = Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }
-        (Get-Program).Id | Should -Be $first.Id
+        (Get-RunningProgram).Id | Should -Be $first.Id
         $first.Kill()
         $first.WaitForExit()
         (Invoke-DscResource Sample -Method Get -Property @{ Name = 'a' }).Name | Should -Be 'a'
-        (Get-Program).Id | Should -Not -Be $first.Id
+        (Get-RunningProgram).Id | Should -Not -Be $first.Id
     }
     It 'answers all runspaces, and calls are carried out side by side' {
         $meeting = (New-Item -ItemType Directory (Join-Path $TestDrive 'meeting')).FullName
@@ -187,7 +284,7 @@ Describe 'The program' {
             [AppDomain]::CurrentDomain.GetData('Stead.Server').Process.Id
         }
         @(Get-ChildItem $meeting).Count | Should -Be 2
-        @($seen | Sort-Object -Unique) | Should -Be (Get-Program).Id
+        @($seen | Sort-Object -Unique) | Should -Be (Get-RunningProgram).Id
     }
     It 'passes messages on while the resource is at work' {
         $file = Join-Path $TestDrive 'live'
@@ -231,7 +328,7 @@ Describe 'The program' {
     }
     It 'ends with the module, and is started by the next import' {
         $null = Get-DscResource Sample
-        $program = Get-Program
+        $program = Get-RunningProgram
         Remove-Module Stead
         $program.WaitForExit(60000) | Should -BeTrue
         Import-Module (Join-Path $PSScriptRoot '../Stead/Stead.psd1')
@@ -250,6 +347,8 @@ Describe 'Get-DscResource' {
         $sample.Module.Name, $sample.CompanyName | Should -Be 'Sample', 'a company'
     }
     It 'understands wildcards, and reports a name that is not there as the caller wants it' {
+        (Get-DscResource -Module Tw*).ModuleName | Sort-Object | Should -Be 'Twin1', 'Twin2'
+        (Get-DscResource -Module 'Twin[2]').ModuleName | Should -Be 'Twin2'
         (Get-DscResource Tw*).ModuleName | Sort-Object | Should -Be 'Twin1', 'Twin2'
         Get-DscResource NoSuch -ErrorAction SilentlyContinue | Should -BeNullOrEmpty
         { Get-DscResource NoSuch -ErrorAction Stop } | Should -Throw -ErrorId '*CheckResourceFound'

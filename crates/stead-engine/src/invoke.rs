@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use stead_core::call::{Failure, FailureKind, Operation, Outcome, Restart};
+use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Restart};
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::event::Mode;
 use stead_core::id::TypeName;
@@ -40,6 +40,19 @@ pub struct ResourceSpecification {
     pub version: Option<String>,
     /// The limits that the version is within, besides.
     pub within: Limits,
+}
+
+impl ResourceSpecification {
+    /// Returns whether a version of a resource is the one that is asked for, and within the limits.
+    pub fn admits(&self, session: &Session, manifest: &Manifest) -> bool {
+        self.within.hold(session, manifest) && self.version.as_deref().is_none_or(|text| is_version(manifest, text))
+    }
+}
+
+/// Returns whether a version is that of a text, which may leave out numbers that are 0.
+fn is_version(manifest: &Manifest, text: &str) -> bool {
+    let parsed = Version::parse(text).ok().or_else(|| Version::parse_module(text));
+    Some(&manifest.version) == parsed.as_ref() || parts(text).is_some_and(|of| parts(&manifest.version.to_string()) == Some(of))
 }
 
 /// The limits of a `ModuleSpecification`: as there, what a version does not state is 0.
@@ -268,17 +281,12 @@ impl ResourceCall {
         ignore_run_as: bool,
         watch: Option<Arc<RunWatch>>,
     ) -> Result<Invoked, InvokeError> {
-        let is_run_as = |name: &str| name.eq_ignore_ascii_case("PsDscRunAsCredential");
-        if !ignore_run_as && properties.keys().any(|name| is_run_as(name)) {
-            return Err(InvokeError::RunAsCredential);
-        }
-        let properties = properties.into_iter().filter(|(name, _)| !is_run_as(name)).collect();
         let operation = match method {
             Method::Get => Operation::Get,
             Method::Test => Operation::Test,
             Method::Set => Operation::Set,
         };
-        let record = self.answer(operation, Value::Object(properties), watch)?;
+        let record = self.answer(Mode::alone(operation), properties, ignore_run_as, watch)?;
         let response = record.response.as_deref();
         Ok(match (method, response.map(|response| &response.outcome)) {
             (Method::Test, Some(Outcome::Tested(tested))) => Invoked::InDesiredState(tested.in_desired_state),
@@ -291,15 +299,30 @@ impl ResourceCall {
         })
     }
 
-    fn answer(
+    /// Returns what Set would do, by the rules of [`ResourceCall::invoke`]. Nothing is changed.
+    pub fn predict_watched(
         &self,
-        operation: Operation,
-        desired: Value,
+        properties: Object,
+        ignore_run_as: bool,
         watch: Option<Arc<RunWatch>>,
     ) -> Result<Record, InvokeError> {
-        let plan = Plan::new(Mode::alone(operation), NonZeroUsize::MIN);
-        let plan = Plan { watch, ..plan };
-        let (record, sources) = self.attempt(desired, plan).map_err(Refusal::from)?;
+        self.answer(Mode::direct(Operation::Set, Execution::WhatIf), properties, ignore_run_as, watch)
+    }
+
+    fn answer(
+        &self,
+        mode: Mode,
+        properties: Object,
+        ignore_run_as: bool,
+        watch: Option<Arc<RunWatch>>,
+    ) -> Result<Record, InvokeError> {
+        let is_run_as = |name: &str| name.eq_ignore_ascii_case("PsDscRunAsCredential");
+        if !ignore_run_as && properties.keys().any(|name| is_run_as(name)) {
+            return Err(InvokeError::RunAsCredential);
+        }
+        let properties = properties.into_iter().filter(|(name, _)| !is_run_as(name)).collect();
+        let plan = Plan { watch, ..Plan::new(mode, NonZeroUsize::MIN) };
+        let (record, sources) = self.attempt(Value::Object(properties), plan).map_err(Refusal::from)?;
         let failure = record.failure().cloned();
         carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, failure))
     }
@@ -405,10 +428,7 @@ fn version(
             }
         };
     };
-    let parsed = Version::parse(text).ok().or_else(|| Version::parse_module(text));
-    let is_it =
-        |it: &&Arc<Manifest>| Some(&it.version) == parsed.as_ref() || parts(&it.version.to_string()) == parts(text);
-    match fitting.iter().find(is_it) {
+    match fitting.iter().find(|it| is_version(it, text)) {
         Some(manifest) => Ok(Arc::clone(manifest)),
         None => wrong(format!("there is no version {text} of '{type_name}'"), format!("available: {}", there())),
     }

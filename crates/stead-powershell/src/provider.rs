@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
@@ -45,8 +45,6 @@ pub struct PowerShellProvider {
     resource: Arc<Resource>,
     source: Source,
     code: Box<CodeOf>,
-    /// The variables of the environment of which was said that they are not handed on.
-    withheld: Mutex<BTreeSet<String>>,
 }
 
 /// The code that a call runs.
@@ -65,7 +63,7 @@ impl PowerShellProvider {
     pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
         let file = source.module.clone();
         let code = move |_: &str| Code { origin: Origin::of_file(&file), words: Arc::default() };
-        Self { pool, resource, source, code: Box::new(code), withheld: Mutex::default() }
+        Self { pool, resource, source, code: Box::new(code) }
     }
 
     /// Returns the same provider, for code of which more is known.
@@ -125,15 +123,17 @@ impl PowerShellProvider {
             }
         }
         let names: BTreeSet<String> = words.variables.union(&stated.difference()).cloned().collect();
-        let mut said = self.withheld.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut withheld = pool.withheld(&names, &cx.inherited);
-        withheld.retain(|name| said.insert(name.clone()));
-        if let Some(first) = withheld.first() {
-            let (all, name) = (withheld.join("', '"), &self.resource.name);
-            let way = format!("name it by '--env {first}' or the directive 'environment'");
+        if names.is_empty() {
+            return;
+        }
+        let name = &self.resource.name;
+        let withheld = pool.newly_withheld(name, &names, &cx.inherited);
+        if !withheld.is_empty() {
+            let (all, options) = (withheld.join("', '"), withheld.join(" --env "));
+            let way = format!("add '--env {options}', the document directive 'environment', or the setting 'environment'");
             (cx.trace)(
                 TraceLevel::Warn,
-                &format!("'{name}' reads '{all}' of the environment, which it is not given: {way}"),
+                &format!("'{name}' reads environment variables that are not passed to it: '{all}'; {way}"),
             );
         }
     }

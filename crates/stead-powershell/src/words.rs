@@ -98,7 +98,7 @@ const READING: [&str; 3] = ["$env:", "${env:", "getenvironmentvariable("];
 impl Variables {
     /// Takes up those in a script.
     pub(crate) fn take(&mut self, script: &str) {
-        for line in lines(script) {
+        for line in outside_of_blocks(script).flat_map(lines) {
             let small = line.to_ascii_lowercase();
             for (at, word) in READING.iter().flat_map(|word| small.match_indices(word)) {
                 let rest = line.get(at + word.len()..).unwrap_or_default().trim_start_matches([' ', '\'', '"']);
@@ -117,7 +117,14 @@ impl Variables {
     }
 }
 
-/// The lines of a script in small letters, but for those that are comments.
+/// The parts of a script between its block comments. What only looks like the begin of one hides what follows.
+fn outside_of_blocks(script: &str) -> impl Iterator<Item = &str> {
+    let mut parts = script.split("<#");
+    let first = parts.next();
+    first.into_iter().chain(parts.filter_map(|part| part.split_once("#>").map(|(_, behind)| behind)))
+}
+
+/// The lines of a script, but for those that are comments. Block comments are not left out: a text may only look like the begin of one.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', '\r']).map(str::trim_start).filter(|line| !line.starts_with('#'))
 }
@@ -167,6 +174,7 @@ mod tests {
             ("\"${Env:ROOT}/x\" + [Environment]::GetEnvironmentVariable( 'OTHER' )", "OTHER ROOT"),
             ("# $env:A\n  $env:B = 1\n$env:C += $env:B", "C"),
             ("$environment:A; $env:; Get-Item Env:D", ""),
+            ("<#\n.EXAMPLE\n$env:A = $env:B <# $env:C\n#> $env:D\n<# $env:E #>$env:F\n<# $env:G", "D F"),
             ("if ($env:A -eq 'x') { $env:B=$env:D }", "A D"),
         ] {
             let mut variables = Variables::default();

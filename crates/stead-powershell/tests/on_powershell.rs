@@ -72,9 +72,19 @@ impl Bench {
         how: &str,
         records: Records,
     ) -> (Result<Reply, Failed>, Vec<Record>) {
+        self.call_of(module, method, Wire::String(how.to_owned()), records)
+    }
+
+    fn call_of(
+        &self,
+        module: &Path,
+        method: Method,
+        how: Wire,
+        records: Records,
+    ) -> (Result<Reply, Failed>, Vec<Record>) {
         let is_class = module.extension().is_some_and(|extension| extension == "psd1");
-        let properties = [("Name", "n"), ("How", how)];
-        let properties = properties.map(|(name, value)| (name.to_owned(), Wire::String(value.to_owned())));
+        let properties = [("Name", Wire::String("n".to_owned())), ("How", how)];
+        let properties = properties.map(|(name, value)| (name.to_owned(), value));
         let cancel = Cancel::default();
         let deadline = Deadline::after(std::time::Duration::from_mins(1));
         let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[] };
@@ -193,6 +203,35 @@ fn a_set_goes_on_after_errors_and_fails_at_its_end() {
             assert_eq!(texts(&records, Stream::Error), ["read"]);
         }
     }
+}
+
+/// What a method went on from may be why it ended.
+#[test]
+fn an_error_that_ends_a_method_has_those_before_it() {
+    let Some(bench) = Bench::new("an_error_that_ends_a_method_has_those_before_it") else { return };
+    let body = "Write-Error 'one'; if ($this.How) { Write-Error 'two' }; throw [TimeoutException]::new('the end')";
+    let methods = format!("[Ender] Get() {{ {body} }} [bool] Test() {{ {body} }} [void] Set() {{ {body} }}");
+    let module = bench.class("Ender", "", &methods);
+    for method in [Method::Get, Method::Test, Method::Set] {
+        let found = error(bench.call(&module, method, "").0);
+        assert_eq!((&*found.message, &*found.ty), ("the end; before it: one", "System.TimeoutException"), "{found:?}");
+        assert_eq!(error(bench.call(&module, method, "x").0).message, "the end; before it: one; two");
+    }
+}
+
+/// The failure is of the call that it is for, and the worker goes on.
+#[test]
+fn a_property_that_cannot_be_built_fails_its_call() {
+    let Some(bench) = Bench::new("a_property_that_cannot_be_built_fails_its_call") else { return };
+    let module = bench.class("Built", "", "");
+    bench.call(&module, Method::Get, "").0.unwrap();
+    let twice = ["a", "A"].map(|name| (name.to_owned(), Wire::Null)).to_vec();
+    for value in [Wire::Decimal("1e40".to_owned()), Wire::Hashtable(twice)] {
+        let found = error(bench.call_of(&module, Method::Get, value, Records::None).0);
+        assert_eq!(found.during, "read", "{found:?}");
+    }
+    assert_eq!(bench.pool.workers(), 1);
+    bench.call(&module, Method::Get, "").0.unwrap();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value as Json, json};
@@ -22,10 +23,41 @@ impl Server {
     }
 
     fn start_in(folder: TempDir) -> Self {
+        Self::start_with(folder, |_| {})
+    }
+
+    /// With the module path `modules`, where `class` writes modules to; PowerShell is in the path where it is there.
+    fn with_modules(pwsh: Option<&Path>) -> Self {
+        Self::start_with(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), |program| {
+            let folders = [pwsh.and_then(Path::parent), Some(Path::new("/usr/bin")), Some(Path::new("/bin"))];
+            program.env("PATH", std::env::join_paths(folders.into_iter().flatten()).unwrap());
+            program.env("PSModulePath", program.get_current_dir().unwrap().join("modules")).env("KIT_ROOT", "/kit");
+        })
+    }
+
+    /// A module of one class, whose Get does this.
+    fn class(&self, module: &str, version: &str, get: &str) -> PathBuf {
+        let folder = self.folder.path().join("modules").join(module).join(version);
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!(
+            "[DscResource()] class {module} {{\n[DscProperty(Key)] [string] $Name\n[DscProperty()] [string] $Seen\n\
+             [{module}] Get() {{ {get}; return $this }}\n[bool] Test() {{ return $true }}\n[void] Set() {{ }} }}\n"
+        );
+        std::fs::write(folder.join(format!("{module}.psm1")), text).unwrap();
+        let manifest = format!(
+            "@{{ RootModule = '{module}.psm1'; ModuleVersion = '{version}'; DscResourcesToExport = '{module}' }}\n"
+        );
+        std::fs::write(folder.join(format!("{module}.psd1")), manifest).unwrap();
+        folder
+    }
+
+    fn start_with(folder: TempDir, set: impl FnOnce(&mut Command)) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_stead"));
         program.args(["serve", "--stdio"]).current_dir(folder.path());
         program.env("HOME", folder.path()).env("STEAD_STATE", folder.path().join("state"));
-        program.env("DSC_RESOURCE_PATH", folder.path());
+        // With PowerShell there is another resource of the name 'File'.
+        program.env("DSC_RESOURCE_PATH", folder.path()).env("PATH", "/usr/bin:/bin").env_remove("PSModulePath");
+        set(&mut program);
         let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (requests, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());
         let mut server = Self { child, requests, answers, folder };
@@ -384,6 +416,18 @@ fn a_resource_is_invoked_by_its_name() {
     let refused = server.ask(6, "invoke", &call("file", "get", json!({ "path": "x", "PsDscRunAsCredential": null })));
     let id = &refused["error"]["data"]["id"];
     assert_eq!(id, "PsDscRunAsCredentialNotSupport,Invoke-DscResource", "{refused}");
+    // The rules of a call hold for what is only said.
+    let mut as_another = call("file", "set", json!({ "path": "x", "content": "6", "PsDscRunAsCredential": null }));
+    as_another["whatIf"] = true.into();
+    let refused = server.ask(8, "invoke", &as_another);
+    assert_eq!(&refused["error"]["data"]["id"], id, "{refused}");
+    as_another["ignoreRunAsCredential"] = true.into();
+    let said = server.ask(9, "invoke", &as_another);
+    assert_eq!(said["result"]["after"]["content"], "6", "{said}");
+    as_another["properties"]["path"] = 5.into();
+    let failed = server.ask(10, "invoke", &as_another);
+    assert_eq!(failed["error"]["data"]["id"], "ResourceFailed,Invoke-DscResource", "{failed}");
+
     let failed = server.ask(7, "invoke", &call("file", "set", json!({ "path": "x/y", "content": "5" })));
     let data = &failed["error"]["data"];
     assert_eq!(
@@ -411,6 +455,87 @@ fn what_there_is_is_listed_as_it_is_now() {
     assert_eq!((before.contains(&"Late/Comer".to_owned()), after.contains(&"Late/Comer".to_owned())), (false, true));
 }
 
+/// Its processes of PowerShell are those of whoever names no path of modules.
+#[test]
+fn a_path_of_modules_that_is_its_own_ends_no_process_of_others() {
+    let test = "a_path_of_modules_that_is_its_own_ends_no_process_of_others";
+    let Some(pwsh) = stead_testkit::powershell(test) else { return };
+    let mut server = Server::with_modules(Some(&pwsh));
+    server.class("Which", "1.0", "$this.Seen = [Environment]::ProcessId");
+    let (modules, folder) = (server.folder.path().join("modules"), server.folder.path().to_path_buf());
+    let call = json!({ "name": "Which", "method": "get", "properties": { "Name": "a" }, "modulePath": modules });
+    let mut process = |id| server.ask(id, "invoke", &call)["result"]["state"]["Seen"].clone();
+    let first = process(1);
+    assert!(first.is_string(), "{first}");
+    for id in 2..=18 {
+        let other = folder.join(id.to_string());
+        std::fs::create_dir(&other).unwrap();
+        let file = json!({ "type": "Stead/File", "properties": { "path": "x" }, "directory": other });
+        assert_eq!(server.ask(id, "get", &file)["result"]["exists"], false);
+    }
+    assert_eq!(server.ask(19, "invoke", &call)["result"]["state"]["Seen"], first);
+}
+
+/// However many requests there are, and wherever from.
+#[test]
+fn a_variable_that_is_not_handed_on_is_named_once() {
+    let Some(pwsh) = stead_testkit::powershell("a_variable_that_is_not_handed_on_is_named_once") else { return };
+    let mut server = Server::with_modules(Some(&pwsh));
+    server.class("Reads", "1.0", "$this.Seen = $env:KIT_ROOT");
+    let folder = server.folder.path().to_path_buf();
+    let call = |directory: &Path| json!({ "name": "Reads", "method": "get", "properties": { "Name": "a" }, "directory": directory });
+    let said = server.ask(1, "invoke", &call(&folder));
+    let expected = "'Reads' reads environment variables that are not passed to it: 'KIT_ROOT'; add '--env KIT_ROOT', the document \
+                    directive 'environment', or the setting 'environment'";
+    assert_eq!(said["params"], json!({ "id": 1, "level": "warning", "message": expected }), "{said}");
+    assert_eq!(server.answer()["result"]["state"]["Name"], "a");
+    for (id, directory) in [(2, &*folder), (3, Path::new("/"))] {
+        let answer = server.ask(id, "invoke", &call(directory));
+        assert_eq!(answer["result"]["state"]["Name"], "a", "{answer}");
+    }
+}
+
+#[test]
+fn a_module_that_is_gone_is_looked_for_anew() {
+    let mut server = Server::with_modules(None);
+    let folder = server.class("Which", "1.0", "");
+    let call = json!({ "name": "Which", "method": "get", "properties": { "Name": "a" } });
+    let there = server.ask(1, "invoke", &call);
+    assert_eq!(there["error"]["code"], -32000, "there is no PowerShell: {there}");
+    std::fs::remove_dir_all(folder).unwrap();
+    let gone = server.ask(2, "invoke", &call);
+    assert_eq!(gone["error"]["code"], -32003, "{gone}");
+}
+
+#[test]
+fn resources_of_one_module_are_listed() {
+    let mut server = Server::with_modules(None);
+    for (module, version) in [("One", "1.0"), ("One", "1.2"), ("Other", "1.2")] {
+        server.class(module, version, "");
+    }
+    for (id, (module, expected)) in [
+        (json!({ "name": "one" }), "One 1.0.0 One 1.2.0"),
+        (json!({ "name": "o*", "version": "1.2.0.0" }), "One 1.2.0 Other 1.2.0"),
+        (json!({ "name": "One", "minimum": "1.1" }), "One 1.2.0"),
+        (json!({ "name": "One", "maximum": "1.1.*" }), "One 1.0.0"),
+        (json!({ "name": "*", "guid": "e2b1f6a0-4a55-4d1e-8f6c-0d6f6d2a7c11" }), ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let params = json!({ "adapter": "Microsoft.Adapter/PowerShell", "module": module });
+        let answer = server.ask(id as u64, "list", &params);
+        let all = answer["result"]["resources"].as_array().unwrap();
+        let text = |each: &Json, name: &str| each[name].as_str().unwrap().to_owned();
+        let mut found: Vec<String> = all
+            .iter()
+            .map(|each| format!("{} {}", text(each, "type").rsplit('/').next().unwrap(), text(each, "version")))
+            .collect();
+        found.sort();
+        assert_eq!(found.join(" "), expected, "{params}");
+    }
+}
+
 /// A file of requests changes nothing unless that is asked for, whatever the request is called.
 #[test]
 fn a_replay_invokes_no_set() {
@@ -423,6 +548,7 @@ fn a_replay_invokes_no_set() {
         .args(["serve", "--replay", "requests"])
         .current_dir(folder.path())
         .env("STEAD_STATE", folder.path().join("state"));
+    program.env("PATH", "/usr/bin:/bin").env_remove("PSModulePath");
     let output = program.env("HOME", folder.path()).output().unwrap();
     let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["result"]["after"]["content"], "5", "{answer}");

@@ -33,9 +33,17 @@ pub(super) struct Earlier {
     pub(super) home: OnceLock<PathBuf>,
     /// The directories of modules that were left out, and why: each is said once.
     left_out: Mutex<BTreeSet<String>>,
+    /// The resources and the variables that they read and are not given: each is said once.
+    withheld: Mutex<BTreeSet<(String, String)>>,
 }
 
 impl Earlier {
+    /// Returns whether nothing was said before of a variable that a resource reads.
+    pub(super) fn is_first_of(&self, resource: &str, variable: &str) -> bool {
+        let mut said = self.withheld.lock().unwrap_or_else(PoisonError::into_inner);
+        said.insert((resource.to_owned(), variable.to_owned()))
+    }
+
     /// Warns that a directory of modules is left out, unless that was said before.
     fn warn(&self, folder: &Path, error: &OpenError) {
         let said = format!("the PowerShell modules in '{}' are not found by name: {error}", folder.display());

@@ -287,12 +287,15 @@ impl Pool {
         Ok(Lease { shared, id, origin, kept })
     }
 
-    /// Returns those of the names that this process has as variables, and workers are not given.
-    pub fn withheld(&self, names: &BTreeSet<String>, inherited: &[String]) -> Vec<String> {
-        let mut environment = self.0.shared.settings.environment.clone();
+    /// Returns those of the names, which a resource reads, that this process has as variables and workers are not given: each once as
+    /// long as there is the pool.
+    pub fn newly_withheld(&self, resource: &str, names: &BTreeSet<String>, inherited: &[String]) -> Vec<String> {
+        let Shared { settings, earlier, .. } = &*self.0.shared;
+        let mut environment = settings.environment.clone();
         environment.add_of_this_process(inherited);
         let is_withheld = |name: &&String| !start::is_set(name) && environment.withholds(name);
-        names.iter().filter(is_withheld).cloned().collect()
+        let withheld = names.iter().filter(is_withheld);
+        withheld.filter(|name| earlier.is_first_of(resource, name)).cloned().collect()
     }
 
     /// Ends the workers, and what they started, before it returns; one that carries out a call ends after it. There are no others

@@ -53,9 +53,8 @@ function Get-Class([string] $name) {
     return $process['Classes'][$name]
 }
 
-# The members of a request; its properties in their order.
-function Read-Request($root) {
-    $request = @{}
+# Takes up the members of a request; its properties in their order. Where one cannot be built, it is known whose it is.
+function Read-Request($root, $request) {
     foreach ($member in $root.EnumerateObject()) {
         $value = $member.Value
         if ($member.Name -cne 'properties') { $request[$member.Name] = $value.GetString(); continue }
@@ -68,7 +67,6 @@ function Read-Request($root) {
         }
         $request['properties'] = $properties
     }
-    return $request
 }
 
 # ---- one runspace for a module ----------------------------------------------------------------------------------------
@@ -230,8 +228,6 @@ function Invoke-Request($request) {
     $id = $request['id']
     $during['Step'] = 'load'
     $during['Load'].Clear()
-    $during['Reported'].Clear()
-    $during['More'] = 0
     $moduleRunspace = Open-ModuleRunspace $request
     # What a module reports when it is loaded is shown, and fails nothing.
     foreach ($record in $during['Load']) { [void](Send-Record $id $record $levels[$request['records']]) }
@@ -246,7 +242,9 @@ function Invoke-Request($request) {
     $ended = Invoke-Method $request $moduleRunspace
     # A change that went on after errors came to its end, and is not made.
     if ($ended -and $during['Reported'].Count -and $request['method'] -in 'Set', 'Delete') {
-        Send-Failure $request $during['Reported'][0] (Join-Reported)
+        $reported = $during['Reported']
+        $count = if ($reported.Count -gt 1) { "$($reported.Count + $during['More']) errors: " }
+        Send-Failure $request $reported[0] "$count$(Join-Reported)"
         return
     }
     $flags = '"ended":' + (ConvertTo-Flag $ended) + ',"reboot":' + (ConvertTo-Flag (Test-Restart $session))
@@ -254,12 +252,9 @@ function Invoke-Request($request) {
 }
 
 function Join-Reported {
-    $reported = $during['Reported']
-    if ($reported.Count -eq 1) { return "$($reported[0])" }
-    $count = $reported.Count + $during['More']
-    $texts = @(foreach ($record in $reported) { "$record" })
+    $texts = @(foreach ($record in $during['Reported']) { "$record" })
     if ($during['More']) { $texts += "and $($during['More']) more" }
-    return "$count errors: $([string]::Join('; ', $texts))"
+    return [string]::Join('; ', $texts)
 }
 
 # The record of an error that the resource raised: the innermost one that PowerShell did not make of another.
@@ -291,7 +286,11 @@ function Join-Inner($exception) {
 
 function Send-Failure($request, $record, $text) {
     $cause, $exception = if ($text) { $record, $record.Exception } else { Get-Cause $record }
-    if (-not $text) { $text = "$cause" }
+    if (-not $text) {
+        $text = "$cause"
+        # What it went on from may be why it came to this.
+        if ($during['Reported'].Count) { $text += "; before it: $(Join-Reported)" }
+    }
     # What 'throw' was given is in the record of the exception that PowerShell made for it.
     $own = $cause.Exception
     if ($exception -is [System.Management.Automation.RuntimeException] -and $own -and $own -isnot [System.Management.Automation.ParentContainsErrorRecordException]) { $exception = $own }
@@ -328,7 +327,10 @@ while ($null -ne ($line = $reader.ReadLine())) {
     $request = @{ id = ''; kind = ''; module = ''; resource = '' }
     $document = [System.Text.Json.JsonDocument]::Parse($line, $options)
     try {
-        $request = Read-Request $document.RootElement
+        $during['Step'] = 'read'
+        $during['Reported'].Clear()
+        $during['More'] = 0
+        Read-Request $document.RootElement $request
         Invoke-Request $request
     }
     catch {

@@ -140,7 +140,7 @@ fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     }))
 }
 
-pub(super) fn record(
+fn record(
     called: &ResourceCall,
     mode: Mode,
     properties: Object,

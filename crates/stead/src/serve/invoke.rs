@@ -1,12 +1,11 @@
 //! Calls by the names that resources have in PowerShell, and the list of them.
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure, Operation, Raised, code};
-use stead_core::event::Mode;
-use stead_core::manifest::{Catalog, Manifest, listing};
+use stead_core::call::{Failure, Raised, code};
+use stead_core::manifest::{Catalog, Implementation, Manifest, listing};
 use stead_engine::{InvokeError, Invoked, Limits, Method, ResourceCall, ResourceSpecification, Session};
 
-use super::calls::{failure_number, prepared, record, result};
+use super::calls::{failure_number, prepared, result};
 use super::places::{Look, Places};
 use super::protocol::{InvokeParams, ListParams, MethodName, ModuleParams};
 use crate::dsc::listing::fits;
@@ -21,11 +20,12 @@ pub(super) fn invoke(places: &Places, work: Work<Request>) -> Result<Json, Probl
         MethodName::Test => Method::Test,
         MethodName::Set => Method::Set,
     };
+    let (properties, ignored) = (params.properties, params.ignore_run_as_credential);
     if params.what_if && method == Method::Set {
-        let first = record(&called, Mode::direct(Operation::Set, Execution::WhatIf), params.properties, &work.watch)?;
-        return Ok(result(&called, &first));
+        let predicted = called.predict_watched(properties, ignored, Some(work.watch));
+        return predicted.map(|record| result(&called, &record)).map_err(|error| problem(&error, &params.name));
     }
-    let invoked = called.invoke_watched(method, params.properties, params.ignore_run_as_credential, Some(work.watch));
+    let invoked = called.invoke_watched(method, properties, ignored, Some(work.watch));
     match invoked.map_err(|error| problem(&error, &params.name))? {
         Invoked::State(state) => Ok(object([("state", state), ("types", types(&called))])),
         Invoked::InDesiredState(is_so) => Ok(object([("inDesiredState", is_so.into())])),
@@ -33,9 +33,10 @@ pub(super) fn invoke(places: &Places, work: Work<Request>) -> Result<Json, Probl
     }
 }
 
-/// The resource that is meant. One that was not found may have been installed a moment ago.
+/// The resource that is meant. One that was not found may have been installed a moment ago, and a module that is gone may be there in
+/// another version.
 fn find(places: &Places, params: &InvokeParams, work: &Work<Request>) -> Result<ResourceCall, Problem> {
-    let wanted = specification(params);
+    let wanted = specification(&params.name, params.module.as_ref());
     let found = |look| {
         let base = places.of(&params.manner.caller, look)?;
         let session = prepared(&base, &params.manner, work)?;
@@ -43,14 +44,21 @@ fn find(places: &Places, params: &InvokeParams, work: &Work<Request>) -> Result<
     };
     let called = match found(Look::Lately)? {
         Err(InvokeError::NotFound { .. } | InvokeError::Specification { .. }) => found(Look::Now)?,
+        Ok(called) if is_gone(&called.manifest) => found(Look::Now)?,
         called => called,
     };
     called.map_err(|error| problem(&error, &params.name))
 }
 
-fn specification(params: &InvokeParams) -> ResourceSpecification {
-    let name = params.name.clone();
-    let Some(ModuleParams { name: module, version, minimum, maximum, guid }) = &params.module else {
+/// Returns whether the file that a resource is implemented in is not there any more. What has no file has no path that is absolute.
+fn is_gone(manifest: &Manifest) -> bool {
+    let Implementation::Adapted { resource, .. } = &manifest.implementation else { return false };
+    resource.path.as_deref().is_some_and(|path| path.is_absolute() && matches!(path.try_exists(), Ok(false)))
+}
+
+fn specification(name: &str, module: Option<&ModuleParams>) -> ResourceSpecification {
+    let name = name.to_owned();
+    let Some(ModuleParams { name: module, version, minimum, maximum, guid }) = module else {
         return ResourceSpecification { name, ..ResourceSpecification::default() };
     };
     let within = Limits { minimum: minimum.clone(), maximum: maximum.clone(), guid: guid.clone() };
@@ -99,8 +107,16 @@ pub(super) fn list(places: &Places, work: &Work<Request>) -> Result<Json, Proble
     let catalogs: Vec<_> = adapted.iter().map(|adapter| discovery.adapted_by(adapter)).collect();
     let own = params.adapter.is_none().then(|| &discovery.discovered().catalog);
     let all = own.into_iter().chain(&catalogs).flat_map(Catalog::iter).flat_map(|(_, versions)| versions);
-    let listed: Vec<Json> = all.filter(|it| session.lists(it)).map(|it| described(&session, it)).collect();
+    let listed = all.filter(|it| session.lists(it) && is_of(&session, params.module.as_ref(), it));
+    let listed: Vec<Json> = listed.map(|it| described(&session, it)).collect();
     Ok(object([("resources", listed.into())]))
+}
+
+/// Returns whether a resource is of the module that is asked for.
+fn is_of(session: &Session, module: Option<&ModuleParams>, manifest: &Manifest) -> bool {
+    let Some(wanted) = module else { return true };
+    let owner = manifest.type_name.as_str().split_once('/').map_or("", |(owner, _)| owner);
+    fits(&wanted.name, owner) && specification("", module).admits(session, manifest)
 }
 
 /// A resource, as far as its manifest and its module tell.

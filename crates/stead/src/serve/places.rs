@@ -56,6 +56,7 @@ impl Places {
 
     /// The session for requests of a caller.
     pub(super) fn of(&self, caller: &Caller, look: Look) -> Result<Arc<Session>, Problem> {
+        let caller = &as_here(caller);
         if *caller == Caller::default() && look == Look::Once {
             return Ok(Arc::clone(&self.base));
         }
@@ -92,12 +93,16 @@ impl Places {
     /// The host for the modules of a caller: processes of PowerShell are kept for each path of modules.
     fn host(&self, places: &[Place], caller: &Caller) -> Host {
         let Some(path) = caller.module_path.as_deref() else { return self.base.host().clone() };
-        if env::var_os("PSModulePath").as_deref() == Some(OsStr::new(path)) {
-            return self.base.host().clone();
-        }
         let same = places.iter().find(|place| place.caller.module_path == caller.module_path);
         same.map_or_else(|| (self.host_of)(path), |place| place.host.clone())
     }
+}
+
+/// The caller, where it says nothing of a path of modules that is the one of this process: both share their processes.
+fn as_here(caller: &Caller) -> Caller {
+    let own = env::var_os("PSModulePath");
+    let another = caller.module_path.as_deref().filter(|path| own.as_deref() != Some(OsStr::new(path)));
+    Caller { directory: caller.directory.clone(), module_path: another.map(str::to_owned) }
 }
 
 /// Forgets the place that nobody has asked for the longest, where there are too many. Returns its host, if it is of no use any

@@ -100,6 +100,9 @@ pub(super) struct ListParams {
     /// Those that one adapter carries out; all that need none without it.
     #[serde(default)]
     pub(super) adapter: Option<String>,
+    /// Those of one module, in whose name `*` stands for any text.
+    #[serde(default)]
+    pub(super) module: Option<ModuleParams>,
     #[serde(flatten)]
     pub(super) manner: Manner,
 }

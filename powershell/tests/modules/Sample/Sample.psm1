@@ -1,5 +1,7 @@
 # A resource that does what its key names.
 
+class OwnError : Exception { OwnError([string] $text) : base($text) { } }
+
 enum Kind { Low; High }
 
 class Inner {
@@ -28,6 +30,10 @@ class Sample {
             'location' { $this.Seen = "$(Get-Location)" }
             'path' { $this.Seen = $env:PSModulePath }
             'missing' { throw [System.IO.FileNotFoundException]::new('it is not there', [InvalidOperationException]::new('the cause')) }
+            'gone' { throw [System.IO.FileNotFoundException]::new('gone') }
+            'own type' { throw [OwnError]::new('own') }
+            # Can be made only of those within it.
+            'aggregate' { throw [AggregateException]::new('several') }
             'busy' { throw [System.Management.Automation.ErrorRecord]::new([TimeoutException]::new('too busy'), 'Busy', 'ResourceBusy', 'x') }
             # Until another call has come: it has a process of its own.
             'meet' { $this.Seen = $this.Meet() }
@@ -54,7 +60,14 @@ class Sample {
         switch ($this.Name) {
             'errors' { Write-Error 'the first'; Write-Error 'the second' }
             'restart' { $global:DSCMachineStatus = 1 }
-            'login' { if ($this.Login.GetNetworkCredential().Password -cne 'p"w$(1)') { throw 'another password' } }
+            'end' { Write-Error 'the cause'; throw 'the end' }
+            'login' {
+                $password = $this.Login.GetNetworkCredential().Password
+                if ($password -cne 'p"w$(1)') { throw 'another password' }
+                Write-Verbose "the password is $password"
+                Write-Warning "the password is $password"
+                throw "the password is $password"
+            }
         }
     }
 
