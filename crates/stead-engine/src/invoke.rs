@@ -52,7 +52,8 @@ impl ResourceSpecification {
 /// Returns whether a version is that of a text, which may leave out numbers that are 0.
 fn is_version(manifest: &Manifest, text: &str) -> bool {
     let parsed = Version::parse(text).ok().or_else(|| Version::parse_module(text));
-    Some(&manifest.version) == parsed.as_ref() || parts(text).is_some_and(|of| parts(&manifest.version.to_string()) == Some(of))
+    Some(&manifest.version) == parsed.as_ref()
+        || parts(text).is_some_and(|of| parts(&manifest.version.to_string()) == Some(of))
 }
 
 /// The limits of a `ModuleSpecification`: as there, what a version does not state is 0.

@@ -130,7 +130,8 @@ impl PowerShellProvider {
         let withheld = pool.newly_withheld(name, &names, &cx.inherited);
         if !withheld.is_empty() {
             let (all, options) = (withheld.join("', '"), withheld.join(" --env "));
-            let way = format!("add '--env {options}', the document directive 'environment', or the setting 'environment'");
+            let way =
+                format!("add '--env {options}', the document directive 'environment', or the setting 'environment'");
             (cx.trace)(
                 TraceLevel::Warn,
                 &format!("'{name}' reads environment variables that are not passed to it: '{all}'; {way}"),

@@ -140,12 +140,7 @@ fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     }))
 }
 
-fn record(
-    called: &ResourceCall,
-    mode: Mode,
-    properties: Object,
-    watch: &Arc<RunWatch>,
-) -> Result<Record, Problem> {
+fn record(called: &ResourceCall, mode: Mode, properties: Object, watch: &Arc<RunWatch>) -> Result<Record, Problem> {
     let type_name = called.manifest.type_name.as_str();
     let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
     let plan = Plan { watch: Some(Arc::clone(watch)), ..Plan::new(mode, NonZeroUsize::MIN) };
