@@ -49,7 +49,6 @@ mod removal;
 mod reply;
 pub mod run_command_on_set;
 mod schema;
-mod scripts;
 mod service;
 mod ssh_key;
 mod sudoers;

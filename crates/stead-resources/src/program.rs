@@ -1,13 +1,13 @@
 //! Running a program that a document names.
 
 use crate::input::blocked;
-use crate::scripts::run_by;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_host::command::scripts::run_by;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{OpenError, SystemPath, Trust, judge};
 use stead_system::process::{self, Environment, Executable, Exit, Limits, Program, Refused};
@@ -152,7 +152,7 @@ impl Invocation {
     fn judge_scripts(&self, trust: Trust) -> Result<(), Presumed> {
         let scripts = if trust == Trust::Everyone { Vec::new() } else { run_by(&self.program, &self.arguments) };
         for script in scripts {
-            let path = Path::new(self.directory.as_os_str()).join(script);
+            let path = Path::new(self.directory.as_os_str()).join(&script);
             // One that is not there, or cannot be looked at, fails by itself.
             if let Err(refused @ OpenError::Untrusted(_)) = judge(&path, trust) {
                 let what = format!("'{script}' among the arguments of '{}'", self.program);

@@ -194,7 +194,7 @@ impl Invocation<'_> {
         if trust == Trust::Everyone || named::runs_as_another(self.executable, &prepared.arguments) {
             return Ok(());
         }
-        named::judge(&prepared.stated, self.origin.directory()).map_err(|(file, untrusted)| {
+        named::judge(self.executable, &prepared.stated, self.origin.directory()).map_err(|(file, untrusted)| {
             let (program, operation, help) = (self.executable, self.operation, untrusted.help());
             let message = format!(
                 "the file '{file}' among the arguments of '{program}' in operation '{operation}' is not used as root: \

@@ -33,6 +33,7 @@ mod invoke;
 mod named;
 pub mod output;
 pub mod reconcile;
+pub mod scripts;
 pub mod secrets;
 mod shape;
 pub mod stderr;

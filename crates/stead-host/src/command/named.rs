@@ -7,7 +7,9 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 
-use stead_system::fs::{OpenError, Trust, TrustedDirectory, Untrusted};
+use stead_system::fs::{self, OpenError, Trust, TrustedDirectory, Untrusted};
+
+use super::scripts::run_by;
 
 /// A program that runs another one, by the form of its arguments.
 struct Runner {
@@ -161,8 +163,9 @@ impl Runner {
 /// Judges every file that arguments name. Returns the first that is not trusted, as it is named.
 ///
 /// `directory` is where the manifest lies and its programs work. Of code among the arguments (`-c`, `-Command`) the
-/// relative paths are judged, which are parts of the resource; what else it opens is its own affair.
-pub(super) fn judge(arguments: &[String], directory: &Path) -> Result<(), (String, Untrusted)> {
+/// relative paths are judged, which are parts of the resource; what else it opens is its own affair. A folder of others may be
+/// named, unless an interpreter loads from it.
+pub(super) fn judge(executable: &str, arguments: &[String], directory: &Path) -> Result<(), (String, Untrusted)> {
     if arguments.is_empty() {
         return Ok(());
     }
@@ -172,10 +175,14 @@ pub(super) fn judge(arguments: &[String], directory: &Path) -> Result<(), (Strin
         // The program cannot be started there either.
         Err(OpenError::System { .. }) => return Ok(()),
     };
-    arguments
-        .iter()
-        .flat_map(|argument| paths_in(argument))
-        .try_for_each(|path| opened.judge(Path::new(&path)).map_err(|untrusted| (path, untrusted)))
+    let mut named = arguments.iter().flat_map(|argument| paths_in(argument));
+    named.try_for_each(|path| opened.judge(Path::new(&path)).map_err(|untrusted| (path, untrusted)))?;
+    let mut loaded = run_by(executable, arguments).into_iter();
+    loaded.try_for_each(|path| match fs::judge(&directory.join(&path), Trust::RootAnywhere) {
+        Err(OpenError::Untrusted(untrusted)) => Err((path, untrusted)),
+        // What cannot be looked at cannot be run either.
+        Ok(()) | Err(OpenError::System { .. }) => Ok(()),
+    })
 }
 
 /// Returns the paths that may be in an argument: all of it, what an option has attached, and each relative word of
@@ -186,7 +193,7 @@ fn paths_in(argument: &str) -> Vec<String> {
         argument.starts_with('-').then(|| argument.find('/')).flatten().and_then(|at| argument.get(at..));
     let letter = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
     let words = argument.split(is_no_path).filter(|word| !word.starts_with('/') && *word != argument);
-    let all = std::iter::once(argument).chain(attached).chain(behind_option.or(letter)).chain(words);
+    let all = std::iter::once(argument).chain(attached).chain(behind_option).chain(letter).chain(words);
     // PowerShell takes both slashes.
     let plain = all.map(|path| path.replace('\\', "/"));
     plain.filter(|path| !path.is_empty() && !path.contains('\0')).collect()
@@ -203,12 +210,13 @@ mod tests {
 
     #[test]
     fn whatever_may_be_a_path_is_taken_for_one() {
-        let cases: [(&str, &[&str]); 9] = [
+        let cases: [(&str, &[&str]); 10] = [
             ("-Ilib", &["-Ilib", "lib"]),
             ("run.sh", &["run.sh"]),
             ("/opt/x y.sh", &["/opt/x y.sh", "y.sh"]),
             ("--file=lib/a.py", &["--file=lib/a.py", "lib/a.py", "/a.py", "--file", "lib/a.py"]),
-            ("-I/opt/lib", &["-I/opt/lib", "/opt/lib"]),
+            ("-I/opt/lib", &["-I/opt/lib", "/opt/lib", "/opt/lib"]),
+            ("-fown/x.awk", &["-fown/x.awk", "/x.awk", "own/x.awk"]),
             (".\\a\\b.ps1", &["./a/b.ps1"]),
             ("$Input | ./a/b.ps1 Get", &["$Input | ./a/b.ps1 Get", "Input", "./a/b.ps1", "Get"]),
             ("$(cat 'a b')>c;d", &["$(cat 'a b')>c;d", "cat", "a", "b", "c", "d"]),
