@@ -164,12 +164,39 @@ const MOST_NAMED: usize = 20;
 
 /// Parameters whose defaults need each other.
 pub fn circular(parameters: &[&Parameter]) -> Finding {
-    let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.value.as_str()).take(MOST_NAMED).collect();
-    let more = parameters.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
-    let names = names.join(", ") + &more.map(|more| format!(" and {more} more")).unwrap_or_default();
-    let message = format!("Circular dependency or unresolvable parameter references detected in parameters: {names}");
-    let help = "let one of them not depend on the others, or supply its value".to_owned();
-    Finding { help: Some(help), ..Finding::new(&CIRCULAR, message) }
+    let (named, more) = parameters.split_at(parameters.len().min(MOST_NAMED));
+    let quoted: Vec<String> = named.iter().map(|parameter| format!("'{}'", parameter.name.value)).collect();
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let names = quoted.join(", ") + &more;
+    let (message, help) = match parameters {
+        [_] => (format!("the default of parameter {names} depends on itself"), "give it a value".to_owned()),
+        _ => (
+            format!("the defaults of parameters {names} depend on each other"),
+            "give one of them a default that uses none of the others".to_owned(),
+        ),
+    };
+    let set = parameters.first().map(|first| format!(", or pass `--set {}=VALUE`", first.name.value));
+    Finding { help: Some(help + &set.unwrap_or_default()), ..Finding::new(&CIRCULAR, message) }
+}
+
+/// Refuses a default that is a secret, where the parameter asks for more than text or an object: nobody opens it to look.
+pub fn check_sealed(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    let Value::Sealed(_) = value else { return Ok(()) };
+    let Parameter { allowed, min_value, max_value, min_length, max_length, .. } = parameter;
+    let is_bounded = min_value.is_some() || max_value.is_some() || min_length.is_some() || max_length.is_some();
+    let data_type = parameter.data_type.value;
+    let is_any = !matches!(data_type, DataType::Int | DataType::Bool | DataType::Array);
+    if is_any && allowed.is_none() && !is_bounded {
+        return Ok(());
+    }
+    let name = &parameter.name.value;
+    let help = if data_type.is_secure() {
+        format!("declare '{name}' without limits")
+    } else {
+        format!("declare '{name}' as secureString")
+    };
+    let message = format!("the default of parameter '{name}' is a secret and cannot be checked");
+    Err(Finding { help: Some(help), parameter: Some(name.clone()), ..Finding::new(&WRONG_TYPE, message) })
 }
 
 /// Returns whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::{Expression, Placed, expressions};
+use crate::expr::expressions;
 use crate::id::{ResourceId, TypeName};
 use crate::identity::DocumentIdentity;
 use crate::text::{Node, SourceId, Span, Spanned};
@@ -85,54 +85,28 @@ impl Document {
         DocumentIdentity::of_stated_name(self.metadata.as_ref()?.get("name").and_then(Node::as_str)?)
     }
 
-    /// The parameters that its expressions may read.
-    pub fn used_parameters(&self) -> UsedParameters {
+    /// The parameters that its expressions may read: those of defaults only where the default is used itself, which that of a
+    /// supplied parameter is not.
+    pub fn used_parameters(&self, is_supplied: impl Fn(&str) -> bool) -> UsedParameters {
+        let defaulted = self.parameters.iter().filter(|parameter| !is_supplied(&parameter.name.value));
+        let defaults: BTreeMap<&str, &Template> = defaulted
+            .filter_map(|parameter| Some((parameter.name.value.as_str(), parameter.default.as_ref()?)))
+            .collect();
         let mut used = UsedParameters::default();
-        let defaults = self.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
-        for Placed { expression, .. } in defaults.chain(self.values()).flat_map(expressions) {
-            for name in parameters_in(expression) {
+        let mut waiting: Vec<&Template> = self.values().collect();
+        while let Some(template) = waiting.pop() {
+            for name in parameters_in(template) {
                 match name {
-                    Some(name) => drop(used.names.insert(name)),
-                    None => used.is_computed = true,
+                    Some(name) if used.names.insert(name.clone()) => waiting.extend(defaults.get(name.as_str())),
+                    None if !used.is_computed => {
+                        used.is_computed = true;
+                        waiting.extend(defaults.values());
+                    }
+                    _ => {}
                 }
             }
         }
         used
-    }
-
-    /// The parameters in an order in which each comes behind those that its default uses, and those for which there is none.
-    /// A parameter whose value is supplied uses no others.
-    pub(crate) fn ordered_parameters(&self, is_supplied: impl Fn(&str) -> bool) -> (Vec<&Parameter>, Vec<&Parameter>) {
-        let index = |(at, parameter): (usize, &'_ Parameter)| (parameter.name.value.clone(), at);
-        let places: BTreeMap<String, usize> = self.parameters.iter().enumerate().map(index).collect();
-        let mut used_by: Vec<Vec<usize>> = vec![Vec::new(); self.parameters.len()];
-        let mut waits_for = vec![0_usize; self.parameters.len()];
-        for ((at, parameter), waits) in self.parameters.iter().enumerate().zip(&mut waits_for) {
-            let default = parameter.default.iter().filter(|_| !is_supplied(&parameter.name.value));
-            let named = default.flat_map(expressions).flat_map(|placed| parameters_in(placed.expression)).flatten();
-            let needed: BTreeSet<usize> = named.filter_map(|name| places.get(&name).copied()).collect();
-            *waits = needed.len();
-            for each in needed {
-                if let Some(users) = used_by.get_mut(each) {
-                    users.push(at);
-                }
-            }
-        }
-        let mut ready: BTreeSet<usize> =
-            (0..self.parameters.len()).filter(|at| waits_for.get(*at) == Some(&0)).collect();
-        let mut ordered = Vec::with_capacity(self.parameters.len());
-        while let Some(at) = ready.pop_first() {
-            ordered.extend(self.parameters.get(at));
-            for user in used_by.get(at).into_iter().flatten() {
-                let Some(waits) = waits_for.get_mut(*user) else { continue };
-                *waits -= 1;
-                if *waits == 0 {
-                    ready.insert(*user);
-                }
-            }
-        }
-        let circular = self.parameters.iter().zip(waits_for).filter(|(_, waits)| *waits > 0);
-        (ordered, circular.map(|(parameter, _)| parameter).collect())
     }
 
     /// Every value in it that may be or have an expression.
@@ -150,9 +124,9 @@ impl Document {
     }
 }
 
-/// The names of the parameters that an expression reads; `None` for each that is computed.
-fn parameters_in(expression: &Expression) -> impl Iterator<Item = Option<String>> {
-    let calls = expression.calls("parameters");
+/// The names of the parameters that a value reads; `None` for each that is computed.
+pub(crate) fn parameters_in(template: &Template) -> impl Iterator<Item = Option<String>> {
+    let calls = expressions(template).into_iter().flat_map(|placed| placed.expression.calls("parameters"));
     calls.filter_map(|call| call.arguments().next().map(|argument| argument.text().map(str::to_owned)))
 }
 

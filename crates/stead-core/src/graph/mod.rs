@@ -6,6 +6,7 @@
 pub use crate::diag::codes::graph as codes;
 mod builder;
 mod check;
+mod defaults;
 mod digest;
 mod implied;
 mod link;

@@ -9,6 +9,7 @@ use hashbrown::{HashMap, HashSet};
 mod nested;
 
 use super::builder::{BuildRoom, Builder, Unknown};
+use super::defaults::ordered;
 use super::scope::stated;
 use super::{
     Adjacent, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Resolution, Role, Scope, ScopeId, ScopeView,
@@ -207,18 +208,18 @@ impl Builder<'_> {
         }
         // Looked for only when something has no value, and then once.
         let used = OnceCell::new();
-        let (ordered, circular) = document.ordered_parameters(|name| supplied.values.contains_key(name));
-        if let Some(first) = circular.first() {
-            let finding = parameters::circular(&circular);
-            let span = first.default.as_ref().map(|default| default.span);
-            self.wrong_parameter(id, finding, span, supplied);
+        let is_supplied = |name: &str| supplied.values.contains_key(name);
+        let ordered = ordered(document, is_supplied);
+        for circle in &ordered.circles {
+            let span = circle.first().and_then(|first| first.default.as_ref()).map(|default| default.span);
+            self.wrong_parameter(id, parameters::circular(circle), span, supplied);
         }
-        for parameter in circular {
+        for parameter in ordered.circles.into_iter().flatten().chain(ordered.others) {
             let (name, data_type) = (parameter.name.value.clone(), parameter.data_type.value);
             self.graph.scopes[id.index()].open.parameters.insert(name, data_type);
         }
-        for parameter in ordered {
-            let is_used = || used.get_or_init(|| document.used_parameters()).holds(&parameter.name.value);
+        for parameter in ordered.parameters {
+            let is_used = || used.get_or_init(|| document.used_parameters(is_supplied)).holds(&parameter.name.value);
             let (value, name) = (self.parameter(id, parameter, supplied, &is_used), parameter.name.value.clone());
             let value = value.and_then(|value| self.keep(value, parameter.name.span));
             let scope = &mut self.graph.scopes[id.index()];
@@ -241,7 +242,12 @@ impl Builder<'_> {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
                 let value = evaluate(default, &Defaults(self.place(id, None)));
-                (self.settle(value)?, default.span)
+                let value = self.settle(value)?;
+                if let Err(finding) = parameters::check_sealed(parameter, &value) {
+                    self.wrong_parameter(id, finding, Some(default.span), supplied);
+                    return None;
+                }
+                (value, default.span)
             }
             (None, None) => {
                 if self.inputs.values == Values::Required && is_used() {

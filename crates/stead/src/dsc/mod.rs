@@ -62,6 +62,9 @@ fn tell(findings: &[Diagnostic], sources: &Sources) {
 fn kind_as_dsc(finding: &Diagnostic) -> &'static str {
     match finding.code {
         code if *code == document::codes::UNKNOWN_KEY => "unknown field: ",
+        code if *code == parameters::CIRCULAR => {
+            "Circular dependency or unresolvable parameter references detected in parameters: "
+        }
         code if parameters::CODES.contains(&code) => "Parameter input failure: ",
         _ => "",
     }
