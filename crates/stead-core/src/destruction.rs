@@ -20,7 +20,7 @@ use crate::value::Value;
 /// use stead_core::destruction::{Effect, Effects, Entries, Item, ItemKind};
 ///
 /// let mut entries = Entries::default();
-/// entries.push(|| "nginx.conf".to_owned());
+/// entries.push("nginx.conf".to_owned());
 /// let mut effects = Effects::of(Effect::Replace);
 /// effects.destroys.push(Item { path: "/etc/nginx".to_owned(), kind: ItemKind::Directory(entries) });
 /// // What is below a directory is lost with it, and is said.
@@ -372,11 +372,10 @@ impl Entries {
     const NONE: &Self = &Self { names: Vec::new(), more: 0, rest: Sum(0), incomplete: false };
 
     /// Adds the path of an entry, relative to the directory, or counts it when there are enough.
-    pub fn push(&mut self, name: impl FnOnce() -> String) {
+    pub fn push(&mut self, name: String) {
         // Once one is left out all that follow are: the names are the first ones.
         let has_room = self.more == 0 && self.names.len() < Self::LIMIT;
         let bytes = || self.names.iter().map(String::len).sum::<usize>();
-        let name = name();
         if has_room && bytes() + name.len() <= Self::BYTES {
             self.names.push(name);
         } else {
@@ -508,10 +507,10 @@ impl Item {
 
     fn count_in(&self, sum: &mut Sum) {
         if self.is_compared() {
-            let kind = match self.kind {
-                ItemKind::Directory(_) => "/",
-                ItemKind::Symlink { .. } => "@",
-                _ => "",
+            let kind = match &self.kind {
+                ItemKind::Directory(entries) => format!("/{} {}", entries.total(), String::from(entries.sum())),
+                ItemKind::Symlink { .. } => "@".to_owned(),
+                _ => String::new(),
             };
             sum.add(&format!("{}\0{kind}", self.path));
         }
@@ -561,7 +560,7 @@ mod tests {
 
     fn directory(entries: usize) -> Item {
         let mut below = Entries::default();
-        (0..entries).for_each(|number| below.push(|| number.to_string()));
+        (0..entries).for_each(|number| below.push(number.to_string()));
         Item { path: "d".to_owned(), kind: ItemKind::Directory(below) }
     }
 
@@ -573,7 +572,7 @@ mod tests {
         let totals: Vec<_> = listing.items().iter().map(|item| item.kind.entries().total()).collect();
         assert_eq!((kept, totals), (vec![990, 10, 0], vec![990, 30, 1020]));
         let mut long = Entries::default();
-        (0..100).for_each(|_| long.push(|| "n".repeat(4096)));
+        (0..100).for_each(|_| long.push("n".repeat(4096)));
         assert_eq!((long.names().len(), long.total(), long.rest()), (16, 100, Some("84 more".to_owned())));
     }
 
@@ -582,7 +581,7 @@ mod tests {
         let mut entries = Entries::default();
         entries.mark_incomplete();
         assert_eq!(entries.to_string(), "directory that cannot be listed");
-        entries.push(|| "a".to_owned());
+        entries.push("a".to_owned());
         assert_eq!(
             (entries.to_string().as_str(), entries.rest().as_deref()),
             ("at least 1 entry", Some("what could not be listed"))
@@ -619,10 +618,21 @@ mod tests {
         let below = |numbers: &mut dyn Iterator<Item = usize>| {
             let mut effects = Effects::of(Effect::Remove);
             let mut entries = Entries::default();
-            numbers.for_each(|number| entries.push(|| number.to_string()));
+            numbers.for_each(|number| entries.push(number.to_string()));
             effects.destroys.push(Item { path: "/d".to_owned(), kind: ItemKind::Directory(entries) });
             effects
         };
+        let folders = |numbers: &mut dyn Iterator<Item = usize>| {
+            let mut effects = Effects::of(Effect::Remove);
+            let item = |number| Item { path: format!("/d/{number}"), kind: directory(2).kind };
+            effects.destroys.extend(numbers.map(item));
+            effects
+        };
+        let shown = folders(&mut (0..150));
+        assert_eq!(folders(&mut (0..150).rev()).unshown(&shown), None);
+        let mut others = folders(&mut (0..149));
+        others.destroys.push(Item { path: "/d/149".to_owned(), kind: directory(3).kind });
+        assert!(others.unshown(&shown).is_some(), "an entry below one beyond the list");
         for (of, most) in [(&numbered as &dyn Fn(&mut dyn Iterator<Item = usize>) -> Effects, 150), (&below, 1500)] {
             let shown = of(&mut (0..most));
             assert_eq!(of(&mut (0..most)).unshown(&shown), None);

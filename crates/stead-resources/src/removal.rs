@@ -93,7 +93,7 @@ impl Walk<'_> {
         for (name, kind) in entries {
             let path = below.join(&name);
             let end = if kind == Kind::Directory { "/" } else { "" };
-            self.found.push(|| format!("{}{end}", path.display()));
+            self.found.push(format!("{}{end}", path.display()));
             match (kind, depth) {
                 (Kind::Directory, 0) => self.found.mark_incomplete(),
                 (Kind::Directory, depth) => self.descend(directory, &name, &path, depth - 1)?,
