@@ -98,7 +98,11 @@ impl ToolCall {
             "show_dsc_schema" => Self::ShowSchema(from.text("type")?),
             _ => return Err(format!("there is no tool '{tool}'")),
         };
-        from.end().map(|()| request)
+        // Those that look only pass over what nobody asked for, as dsc does.
+        if request.changes() {
+            from.end()?
+        }
+        Ok(request)
     }
 
     /// Names what it is of: calls of one kind have answers of about the same size.
@@ -192,17 +196,9 @@ impl Arguments {
         items.into_iter().map(text).collect()
     }
 
-    /// Passes over arguments that nobody asked for, but not one that was meant to change nothing: a misspelled `what_if`
-    /// must not change the machine.
+    /// Refuses arguments that nobody asked for: a misspelled `what_if` must not change the machine.
     fn end(self) -> Result<(), String> {
-        let is_caution = |key: &&String| {
-            let letters: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
-            ["whatif", "dryrun", "noop"].contains(&letters.to_lowercase().as_str())
-        };
-        match self.0.keys().find(is_caution) {
-            None => Ok(()),
-            Some(key) => Err(format!("there is no argument '{key}'")),
-        }
+        self.0.keys().next().map_or(Ok(()), |key| Err(format!("there is no argument '{key}'")))
     }
 }
 
@@ -228,8 +224,12 @@ mod tests {
         assert_eq!(call("set", "whatIf", json!(true)).unwrap_err(), "there is no argument 'whatIf'");
         assert_eq!(call("set", "what_if", json!("true")).unwrap_err(), "'what_if' must be true or false");
         assert_eq!(call("delete", "what_if", json!(true)).unwrap_err(), "there is no 'what_if' for 'delete'");
-        assert_eq!(call("set", "dry-run", json!(true)).unwrap_err(), "there is no argument 'dry-run'");
-        assert!(call("set", "type", json!("A/B")).unwrap().0, "others are passed over");
+        for key in ["what_iff", "simulate", "dry-run", "type"] {
+            for operation in ["set", "delete"] {
+                assert_eq!(call(operation, key, json!(true)).unwrap_err(), format!("there is no argument '{key}'"));
+            }
+            assert!(!call("test", key, json!(true)).unwrap().0, "what looks only passes over others");
+        }
         assert!(call("delete", "what_if", Value::Null).unwrap().0);
     }
 
