@@ -124,15 +124,11 @@ impl Provider for Repositories {
         let contradicted = desired.contradicted(&self.others, cx, &found)?;
         let presumed = match execution {
             Execution::WhatIf if !change.differing.is_empty() => {
-                Presumed::all([contradicted, desired.without_key(cx), change.presumed()?])
+                Presumed::all([contradicted, desired.without_key(cx, &change), change.presumed()?])
             }
             Execution::WhatIf => contradicted,
             Execution::Actual if let Some(contradicted) = contradicted => return Err(contradicted.failure),
-            Execution::Actual
-                if let Some(without) = desired.without_key(cx).filter(|_| !change.differing.is_empty()) =>
-            {
-                return Err(without.failure);
-            }
+            Execution::Actual if let Some(without) = desired.without_key(cx, &change) => return Err(without.failure),
             Execution::Actual => {
                 change.carry_out(cx)?;
                 None
@@ -415,9 +411,11 @@ impl Properties<'_> {
         Ok(None)
     }
 
-    /// That the keyring must be there first: without it apt refuses what the repository says.
-    fn without_key(&self, cx: &Context) -> Option<Presumed> {
-        let Some(SigningKey::Path(text)) = self.signed_by.filter(|_| self.exist) else { return None };
+    /// That the keyring must be there before a change that has apt read the repository: without it apt refuses what that says.
+    fn without_key(&self, cx: &Context, change: &Change) -> Option<Presumed> {
+        let is_read = |stanza: &Stanza| is_yes(stanza.get("Enabled").unwrap_or("yes"));
+        let is_needed = !change.differing.is_empty() && change.after.as_ref().is_some_and(is_read);
+        let Some(SigningKey::Path(text)) = self.signed_by.filter(|_| is_needed) else { return None };
         let path = cx.resolve(text);
         let failure = || {
             let hint = "Add a Stead/Download or a Stead/File for it to the document, or state the key itself";
