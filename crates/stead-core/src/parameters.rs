@@ -164,8 +164,8 @@ const MOST_NAMED: usize = 20;
 
 /// Parameters whose defaults need each other.
 pub fn circular(parameters: &[&Parameter]) -> Finding {
-    let (named, more) = parameters.split_at(parameters.len().min(MOST_NAMED));
-    let quoted: Vec<String> = named.iter().map(|parameter| format!("'{}'", parameter.name.value)).collect();
+    let (first, more) = parameters.split_at(parameters.len().min(MOST_NAMED));
+    let quoted: Vec<String> = first.iter().map(|parameter| format!("'{}'", parameter.name.value)).collect();
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
     let names = quoted.join(", ") + &more;
     let (message, help) = match parameters {

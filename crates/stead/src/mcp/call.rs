@@ -100,7 +100,7 @@ impl ToolCall {
         };
         // Those that look only pass over what nobody asked for, as dsc does.
         if request.changes() {
-            from.end()?
+            from.end()?;
         }
         Ok(request)
     }
