@@ -253,6 +253,18 @@ Describe 'The program' {
         $running.AsyncWaitHandle.WaitOne(20000) | Should -BeTrue
         $shell.EndInvoke($running) | Should -Be $Id
     }
+    It 'that is told to end while a call is prepared does not lose it' {
+        $null = Get-DscResource Sample
+        # Another runspace removes the module at this moment.
+        & (Get-Module Stead) {
+            function script:Get-Location {
+                Close-Server ([AppDomain]::CurrentDomain.GetData('Stead.Server'))
+                $null = [AppDomain]::CurrentDomain.GetData('Stead.Server').Process.WaitForExit(20000)
+                Microsoft.PowerShell.Management\Get-Location @args
+            }
+        }
+        try { (Get-DscResource Sample).Name | Should -Be 'Sample' } finally { Import-Module (Join-Path $PSScriptRoot '../Stead/Stead.psd1') -Force }
+    }
     It 'that is to end takes no more calls, and none is lost' {
         $module = Join-Path $PSScriptRoot '../Stead/Stead.psd1'
         $failed = 1..4 | ForEach-Object -ThrottleLimit 4 -Parallel {
