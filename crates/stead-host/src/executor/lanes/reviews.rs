@@ -67,11 +67,9 @@ pub(super) fn review(
         // The system gives no thread, or whoever started the run watches this one.
         reviews.work(&sender);
     }
-    let mut done = Watched { deadlines, received, under_way: BTreeMap::new(), done: BTreeMap::new() };
-    while done.done.len() < known.len() {
-        (0..done.wait()).for_each(|_| _ = start());
-    }
-    known.into_iter().zip(done.done.into_values()).collect()
+    let watched = Watched { deadlines, received, under_way: BTreeMap::new(), ended: BTreeMap::new() };
+    let ended = watched.end(threads, start, || reviews.work(&sender));
+    known.into_iter().zip(ended.into_values()).collect()
 }
 
 /// Reviews under way, and those that have ended, by their places.
@@ -79,10 +77,23 @@ struct Watched {
     deadlines: Vec<Option<Duration>>,
     received: Receiver<Notice>,
     under_way: BTreeMap<usize, Instant>,
-    done: BTreeMap<usize, Review>,
+    ended: BTreeMap<usize, Review>,
 }
 
 impl Watched {
+    /// Waits until all have ended. For each thread that is given up another is started; where all hang and the system gives no
+    /// other, what waits is done `here`.
+    fn end(mut self, mut threads: usize, start: impl Fn() -> bool, here: impl Fn()) -> BTreeMap<usize, Review> {
+        while self.ended.len() < self.deadlines.len() {
+            let lost = (0..self.wait()).filter(|_| !start()).count();
+            threads = threads.saturating_sub(lost);
+            if lost > 0 && threads == 0 {
+                here();
+            }
+        }
+        self.ended
+    }
+
     /// Waits for what is received, or for a deadline. Returns how many reviews have exceeded theirs.
     fn wait(&mut self) -> usize {
         let ends = self.under_way.iter().filter_map(|(at, began)| began.checked_add(self.deadline_of(*at)?));
@@ -91,7 +102,7 @@ impl Watched {
             Ok(Notice::Began(at)) => _ = self.under_way.insert(at, Instant::now()),
             Ok(Notice::Ended(at, review)) => {
                 self.under_way.remove(&at);
-                self.done.entry(at).or_insert(review);
+                self.ended.entry(at).or_insert(review);
             }
             Err(_) => return self.give_up(),
         }
@@ -106,12 +117,28 @@ impl Watched {
         let late: Vec<_> = self.under_way.iter().filter_map(late).collect();
         for (at, deadline) in &late {
             self.under_way.remove(at);
-            self.done.insert(*at, Review::Failed(Inline::failure(*deadline)));
+            self.ended.insert(*at, Review::Failed(Inline::failure(*deadline)));
         }
         late.len()
     }
 
     fn deadline_of(&self, at: usize) -> Option<Duration> {
         self.deadlines.get(at).copied().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_all_threads_hang_and_no_other_can_be_started_the_rest_is_reviewed_here() {
+        let (sender, received) = channel();
+        let deadlines = vec![Some(Duration::ZERO), None];
+        let watched = Watched { deadlines, received, under_way: BTreeMap::new(), ended: BTreeMap::new() };
+        sender.send(Notice::Began(0)).unwrap();
+        let here = || sender.send(Notice::Ended(1, Review::Lasted)).unwrap();
+        let ended: Vec<Review> = watched.end(1, || false, here).into_values().collect();
+        assert!(matches!(*ended, [Review::Failed(_), Review::Lasted]));
     }
 }
