@@ -230,14 +230,16 @@ impl SessionCalls {
     }
 }
 
-/// A response whose failure names a property of the built-in resource, or none.
-fn pointing_at_what_is_there(manifest: &Manifest, mut response: Response) -> Response {
+/// A response whose failure names no property that the built-in resource does not have.
+fn without_unknown_property(manifest: &Manifest, mut response: Response) -> Response {
     let failure = match &mut response.outcome {
         Outcome::Failed(failure) => Some(&mut **failure),
         Outcome::Changed(changed) => changed.presumed.as_mut().map(|presumed| &mut presumed.failure),
         _ => None,
     };
-    if let Some((failure, built_in)) = failure.zip(builtin_of(manifest)) {
+    if let Some(failure) = failure.filter(|failure| failure.property.is_some())
+        && let Some(built_in) = builtin_of(manifest)
+    {
         failure.property.take_if(|property| !built_in.has(property));
     }
     response
@@ -275,7 +277,7 @@ impl Calls for SessionCalls {
         // Whatever it changed, it changed before it was answered.
         drop(disturbance);
         self.note(call, &response.outcome, changes, was_loose);
-        pointing_at_what_is_there(&call.manifest, response)
+        without_unknown_property(&call.manifest, response)
     }
 
     fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {

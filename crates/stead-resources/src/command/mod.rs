@@ -174,8 +174,8 @@ impl Provider for Command {
     }
 
     fn way_out(&self) -> &'static str {
-        "Its guard was asked again: where others use up what it looks for, let 'set' leave a mark that lasts, and name it in \
-         'creates'. Else change the order, or what changes it"
+        "Its 'test' succeeded and no longer does: another instance removed what it checks. Have 'set' leave a file that stays, \
+         and name it in 'creates'"
     }
 
     fn ties(&self, input: &Plain) -> Ties {
