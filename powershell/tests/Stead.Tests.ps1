@@ -253,7 +253,7 @@ Describe 'The program' {
         $running.AsyncWaitHandle.WaitOne(20000) | Should -BeTrue
         $shell.EndInvoke($running) | Should -Be $Id
     }
-    It 'that is told to end while a call is prepared does not lose it' {
+    It 'that is to end while a call is prepared does not lose it' {
         $null = Get-DscResource Sample
         # Another runspace removes the module at this moment.
         & (Get-Module Stead) {
