@@ -45,8 +45,9 @@ pub(super) struct Content {
 /// A machine with a thousand manifests has about 5 MiB.
 const CACHE: CacheFile =
     CacheFile::new("manifests.index", concat!("stead manifests 3 ", env!("CARGO_PKG_VERSION"), " "));
-/// Directories of other searches that are kept, so that changing search paths take turns without work.
-const KEPT: usize = 256;
+/// Directories of other searches that are kept, so that searches with other paths, and those below the folders of modules, take
+/// turns without work.
+const KEPT: usize = 4096;
 
 impl Index {
     /// Reads the index in a cache directory; empty if there is none that can be relied on.
@@ -138,5 +139,17 @@ mod tests {
         fs::rename(&file, cache.join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", &file).unwrap();
         assert_eq!(Index::load(&cache, User::current()), Index::default());
+    }
+
+    /// Otherwise a search below the folders of modules and one of other directories have the file written in turn, by each run.
+    #[test]
+    fn a_search_keeps_what_one_of_a_thousand_modules_found() {
+        let home = tempfile::tempdir().unwrap();
+        let known = sample(home.path()).directories.into_values().next().unwrap();
+        let path = |number| format!("/modules/M{number:04}/1.0.0");
+        let older = Index { directories: (0..2000).map(|number| (path(number), known.clone())).collect() };
+        let mut newer = sample(home.path());
+        newer.keep_others(&older);
+        assert_eq!(newer.directories.len(), 2001);
     }
 }

@@ -47,7 +47,8 @@ pub(super) fn below(folders: &[PathBuf], search: &Search, now: SystemTime) -> Sc
         let (mut seen, mut left) = (BTreeSet::new(), MOST_FOLDERS);
         for folder in folders {
             tracing::debug!("Searching for manifests below {}", folder.display());
-            scanner.tree(folder, &mut seen, (DEEPEST, &mut left));
+            let opened = TrustedDirectory::open(folder, search.user.trust());
+            scanner.tree((folder, opened), &mut seen, (DEEPEST, &mut left));
         }
     })
 }
@@ -100,35 +101,65 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     fn directory(&mut self, path: &Path, seen: &mut BTreeSet<(u64, u64)>) {
-        let opened = match TrustedDirectory::open(path, self.search.user.trust()) {
-            Ok(directory) => self.manifests(path, &directory, seen),
+        self.opened(path, TrustedDirectory::open(path, self.search.user.trust()), seen);
+    }
+
+    /// Looks into a directory as it was opened, and returns it if it is trusted.
+    fn opened(
+        &mut self,
+        path: &Path,
+        opened: Result<TrustedDirectory, OpenError>,
+        seen: &mut BTreeSet<(u64, u64)>,
+    ) -> Option<TrustedDirectory> {
+        let looked = match opened {
+            Ok(directory) => self.manifests(path, &directory, seen).map(|()| Some(directory)),
             Err(OpenError::Untrusted(untrusted)) => {
                 // Only what it would have been searched for makes it a problem: others have reason to be as they are.
                 TrustedDirectory::open(path, Trust::Everyone).and_then(|directory| {
                     if seen.insert(Identity::of(directory.metadata()).inode()) && !list(&directory)?.is_empty() {
                         self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
                     }
-                    Ok(())
+                    Ok(None)
                 })
             }
             Err(error) => Err(error),
         };
-        match opened {
+        looked.unwrap_or_else(|error| {
             // Search paths name directories of software that is not installed.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => self.scan.problems.push(Problem::new(path, error.into())),
-            Ok(()) => {}
-        }
+            if !error.is_not_found() {
+                self.scan.problems.push(Problem::new(path, error.into()));
+            }
+            None
+        })
     }
 
-    fn tree(&mut self, path: &Path, seen: &mut BTreeSet<(u64, u64)>, (depth, left): (usize, &mut usize)) {
+    /// Looks into a directory and those below it. Each is opened by the one above: there may be thousands.
+    fn tree(
+        &mut self,
+        (path, opened): (&Path, Result<TrustedDirectory, OpenError>),
+        seen: &mut BTreeSet<(u64, u64)>,
+        (depth, left): (usize, &mut usize),
+    ) {
         let Some(rest) = left.checked_sub(1) else { return };
         *left = rest;
-        self.directory(path, seen);
-        // What is found there is judged by itself.
-        let opened = TrustedDirectory::open(path, Trust::Everyone).ok().filter(|_| depth > 0);
-        for name in opened.and_then(|folder| folder.folders().ok()).unwrap_or_default() {
-            self.tree(&path.join(name), seen, (depth - 1, left));
+        let trusted = self.opened(path, opened, seen);
+        if depth == 0 {
+            return;
+        }
+        // What is found in one of others is judged by itself.
+        let names = match &trusted {
+            Some(folder) => folder.folders(),
+            None => {
+                TrustedDirectory::open(path, Trust::Everyone).map_or_else(|_| Ok(BTreeSet::new()), |it| it.folders())
+            }
+        };
+        for name in names.unwrap_or_default() {
+            let below = path.join(&name);
+            let opened = match &trusted {
+                Some(folder) => folder.directory(&name),
+                None => TrustedDirectory::open(&below, self.search.user.trust()),
+            };
+            self.tree((&below, opened), seen, (depth - 1, left));
         }
     }
 
