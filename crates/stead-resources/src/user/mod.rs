@@ -61,7 +61,7 @@ struct Properties<'a> {
     comment: Option<Field<'a>>,
     /// The home directory. It is not moved when this changes.
     home: Option<HomePath<'a>>,
-    /// The login shell. It must be there, but for those that let nobody log in.
+    /// The login shell. The program must exist, except `nologin` and `false`.
     shell: Option<Field<'a>>,
     /// The hash of its password, as crypt(5) describes, or '*' for none. It is never shown. Give it as a
     /// parameter of type secureString, so that it is not in the document either.
