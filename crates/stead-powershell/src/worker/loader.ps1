@@ -1,9 +1,17 @@
 $ErrorActionPreference = 'Stop'
 $endpoint = [System.Net.Sockets.UnixDomainSocketEndPoint]::new($env:STEAD_POWERSHELL_ENDPOINT)
 [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_ENDPOINT', [NullString]::Value)
-# PowerShell has added the directories of the user and of all users to the path: here are those that may be used.
+# PowerShell has added the directories of the user and of all users to the path: here are those that may be used. Its own are
+# where it puts them itself, behind those two, unless somebody says otherwise: behind a thousand modules each command of its own
+# would have all of them read.
 if ($env:STEAD_POWERSHELL_MODULES) {
-    $env:PSModulePath = $env:STEAD_POWERSHELL_MODULES.TrimStart(':') + [System.IO.Path]::Combine($PSHOME, 'Modules')
+    $folders = $env:STEAD_POWERSHELL_MODULES.Split(':', [StringSplitOptions]::RemoveEmptyEntries)
+    $own = [System.IO.Path]::Combine($PSHOME, 'Modules')
+    if ($own -cnotin $folders) {
+        $usual, $others = $folders.Where({ $_.EndsWith('/.local/share/powershell/Modules') -or $_ -ceq '/usr/local/share/powershell/Modules' }, 'Split')
+        $folders = @($usual) + $own + @($others)
+    }
+    $env:PSModulePath = [string]::Join(':', $folders)
     [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_MODULES', [NullString]::Value)
 }
 # Where only trusted settings count, PowerShell has read them: programs that a resource starts read theirs where they always are.

@@ -89,7 +89,7 @@ $afterImport = {
     param([string[]] $names)
     $automatic = [System.Collections.Generic.HashSet[string]]::new($names, [StringComparer]::OrdinalIgnoreCase)
     $variables = @{}
-    foreach ($each in Get-Variable -Scope Global) {
+    foreach ($each in Microsoft.PowerShell.Utility\Get-Variable -Scope Global) {
         if (-not $automatic.Contains($each.Name) -and -not ([int]$each.Options -band 3)) { $variables[$each.Name] = $each.Value }
     }
     @{
@@ -119,7 +119,7 @@ $callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbos
     $after = $shared["AfterImport"]
     if ($after["Used"]) {
         # Looking at each variable takes longer than most calls: only where any is not as the last call found it.
-        $all = @(Get-Variable -Scope Global)
+        $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
         $values = [object[]]@($all.Count; $all.Value)
         if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
             foreach ($each in $all) {
@@ -129,7 +129,7 @@ $callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbos
                 if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
                 elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { try { $each.Value = $after.Variables[$name] } catch { } }
             }
-            $all = @(Get-Variable -Scope Global)
+            $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
             $after["Seen"] = [object[]]@($all.Count; $all.Value)
         }
         [cultureinfo]::CurrentCulture = $after.Culture
