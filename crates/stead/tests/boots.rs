@@ -7,8 +7,12 @@
 
 #[path = "boots/debian.rs"]
 mod debian;
+#[path = "support/forms.rs"]
+mod forms;
 #[path = "boots/installed.rs"]
 mod installed;
+#[path = "boots/powershell.rs"]
+mod powershell;
 #[path = "support/restart.rs"]
 mod restart;
 #[path = "boots/server.rs"]

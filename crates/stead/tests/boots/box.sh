@@ -112,9 +112,10 @@ install) install_packages "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.
 boot) boot ;;
 enter) enter ;;
 run)
-  # nsenter would stop with what it waits for when the machine is shut down; a shell does not.
+  # nsenter would stop with what it waits for when the machine is shut down; a shell does not. That one is outside: its own kill
+  # would reach processes of the host.
   exec nsenter --target "$(cat "$dir/init")" --mount --uts --ipc --net --pid --cgroup --root --wd=/ --no-fork \
     setpriv --bounding-set="$dropped" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-    /bin/sh -c 'cd / && "$@"; exit $?' sh "$@"
+    /bin/sh -c 'cd / && env "$@"; exit $?' sh "$@"
   ;;
 esac

@@ -7,6 +7,8 @@ mod check;
 mod completions;
 mod escapes;
 mod extensions;
+#[path = "../support/forms.rs"]
+mod forms;
 mod guide;
 mod lsp;
 mod manual;
