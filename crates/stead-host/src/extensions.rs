@@ -90,10 +90,15 @@ impl Extensions {
             method.file_extensions.iter().any(|own| own.trim_start_matches('.').eq_ignore_ascii_case(ending))
         };
         let each = self.discovery.extensions().values().find(|each| each.import.as_ref().is_some_and(reads))?;
-        let printed = extension::import(each, file, &self.settings, &self.context(each));
-        Some(printed.and_then(|printed| document(each, printed)).map_err(|failure| Failure {
-            message: format!("the extension '{}' cannot read it: {}", each.type_name, failure.message.trim_end()),
-            ..failure
+        let cx = self.context(each);
+        let printed = extension::import(each, file, &self.settings, &cx);
+        Some(printed.and_then(|printed| document(each, printed)).map_err(|failure| {
+            // Who reads it says so, too, and does not come to it.
+            if let Some(advice) = &each.deprecation {
+                (cx.trace)(TraceLevel::Warn, &format!("Extension '{}' is deprecated: {advice}", each.type_name));
+            }
+            let message = format!("the extension '{}' cannot read it: {}", each.type_name, failure.message.trim_end());
+            Failure { message, ..failure }
         }))
     }
 
@@ -116,6 +121,9 @@ fn not_found(name: &str, from: Option<&str>) -> String {
 
 /// Returns the document that `output` makes of the text that was printed.
 fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
+    if printed.trim().is_empty() {
+        return Err(Failure::new(FailureKind::Protocol, "it printed nothing"));
+    }
     let Some(output) = extension.import.as_ref().and_then(|method| method.output.as_ref()) else { return Ok(printed) };
     let wrong = |message: String| Failure::new(FailureKind::Protocol, format!("'output' of its manifest {message}"));
     match output.evaluate(&Printed(printed)) {

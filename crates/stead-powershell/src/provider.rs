@@ -99,8 +99,8 @@ impl PowerShellProvider {
         self.name_withheld(cx, pool, &code.words, &properties);
         let origin = self.origin_of(code.origin, input, &secrets);
         let lease = pool.lease(module, origin, &limits).map_err(|failed| failure(&failed, &secrets))?;
-        let directory = cx.directory().to_path_buf();
-        Ok(Opened { provider: self, cx, limits, lease, properties, stamp, directory, secrets })
+        let (directory, root) = (cx.directory().to_path_buf(), cx.program_root());
+        Ok(Opened { provider: self, cx, limits, lease, properties, stamp, directory, root, secrets })
     }
 
     /// Whose code a call runs. What one instance left in the memory of a process, the scripts of another one could read.
@@ -168,6 +168,7 @@ struct Opened<'a> {
     properties: Vec<(String, Wire)>,
     stamp: String,
     directory: PathBuf,
+    root: PathBuf,
     secrets: Secrets,
 }
 
@@ -181,6 +182,7 @@ impl Opened<'_> {
             properties: &self.properties,
             records: records(self.cx.shown),
             directory: &self.directory,
+            root: &self.root,
         };
         let (trace, secrets) = (&self.cx.trace, &self.secrets);
         let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));

@@ -89,6 +89,7 @@ fn judge(case: &Case) -> Result<Computed, String> {
         properties: &lines,
         records: Records::Debug,
         directory: Path::new("/"),
+        root: Path::new("/"),
     };
     let cancel = Cancel::default();
     let limits =

@@ -96,6 +96,7 @@ impl Bench {
             properties: &properties,
             records,
             directory: Path::new("/"),
+            root: Path::new("/"),
         };
         let mut written = Vec::new();
         let reply = self.pool.call(&call, &limits, &mut |record| written.push(record));
@@ -310,6 +311,7 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
         properties: &properties,
         records: Records::None,
         directory: Path::new("/"),
+        root: Path::new("/"),
     };
     let refused = error(bench.pool.call(&call, &limits, &mut |_| {})).message;
     assert!(refused.contains("New-CimInstance here, which is not on this system"), "{refused}");

@@ -48,6 +48,7 @@ impl Waiting {
             properties: &properties,
             records: Records::None,
             directory: Path::new("/"),
+            root: Path::new("/"),
         };
         let cancel = Cancel::default();
         let limits = Limits { deadline: Deadline::after(deadline), output: 1 << 20, cancel: &cancel, inherited: &[] };

@@ -156,6 +156,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             properties: &properties,
             records: Records::None,
             directory: std::path::Path::new("/"),
+            root: std::path::Path::new("/"),
         };
         let cancel = Cancel::default();
         let limits = Limits {

@@ -108,6 +108,7 @@ fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
         properties,
         records: Records::Debug,
         directory: Path::new("/"),
+        root: Path::new("/"),
     }
 }
 

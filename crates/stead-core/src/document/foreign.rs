@@ -191,6 +191,12 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
             HERE,
         ),
     ),
+    row(
+        &["psmodulepath"],
+        Advice(
+            "modules are looked for once, for all of the document: set the environment variable PSModulePath where stead is called",
+        ),
+    ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),
     row(&["title", "description"], Example(&["metadata: {description: text}"], HERE)),
 ];

@@ -55,6 +55,8 @@ pub struct Call<'a> {
     pub records: Records,
     /// Where it stands: what its relative paths start from. A module is loaded at the root, whoever wants it first.
     pub directory: &'a Path,
+    /// The folder of the document as programs know it, `DSC_CONFIG_ROOT`.
+    pub root: &'a Path,
 }
 
 /// When a call must be over: whatever it waits for shares this.
@@ -291,6 +293,7 @@ fn request(call: &Call<'_>, id: &str, path: &str) -> String {
         properties: Properties::new(call.properties),
         records: call.records,
         directory: call.directory.to_string_lossy(),
+        root: call.root.to_string_lossy(),
     };
     // Maps with text keys and texts: nothing of it can fail.
     serde_json::to_string(&request).unwrap_or_default() + "\n"

@@ -55,6 +55,7 @@ pub(super) struct Request<'a> {
     pub(super) properties: Properties<'a>,
     pub(super) records: Records,
     pub(super) directory: Cow<'a, str>,
+    pub(super) root: Cow<'a, str>,
 }
 
 /// An ordered table: the worker assigns in the order of the document.

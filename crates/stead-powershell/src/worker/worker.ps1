@@ -3,7 +3,7 @@ A warm worker: reads one request a line and answers with lines, until the socket
 started it ends it when a call takes too long. Standard output and error are not part of the protocol.
 
 Request   {"id":"7","kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","properties":{"ordered":{..}},
-           "records":"verbose","directory":"/home/you"}                        "none": warnings and errors alone
+           "records":"verbose","directory":"/home/you","root":"/home/you"}     "none": warnings and errors alone
 Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
@@ -43,8 +43,19 @@ function Restore-Process($environment) {
     $environment['Text'] = (Get-Environment)['Text']
 }
 
+# Where the document is belongs to what each module finds: it changes with the document alone, and is put back by no call.
+function Set-Root([string] $root) {
+    $process['Root'] = $root
+    # A module that is being loaded may have set others.
+    [Environment]::SetEnvironmentVariable('DSC_CONFIG_ROOT', $root)
+    foreach ($environment in @($atStart; $runspaces.get_Values() | ForEach-Object { $_['Environment'] })) {
+        $environment['Variables']['DSC_CONFIG_ROOT'] = $root
+        $environment['Text'] = ''
+    }
+}
+
 $atStart = Get-Environment $variablesAtStart
-$process = @{ Environment = $atStart; Classes = $null }
+$process = @{ Environment = $atStart; Classes = $null; Root = $null }
 
 # ---- values -----------------------------------------------------------------------------------------------------------
 
@@ -228,6 +239,7 @@ function Invoke-Request($request) {
     $id = $request['id']
     $during['Step'] = 'load'
     $during['Load'].Clear()
+    if ($request['root'] -cne $process['Root']) { Set-Root $request['root'] }
     $moduleRunspace = Open-ModuleRunspace $request
     # What a module reports when it is loaded is shown, and fails nothing.
     foreach ($record in $during['Load']) { [void](Send-Record $id $record $levels[$request['records']]) }

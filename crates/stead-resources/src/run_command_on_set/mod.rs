@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Failure};
+use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
@@ -81,6 +81,9 @@ impl JsonSchema for Argument {
     }
 }
 
+/// The words of the system, which scripts look for behind those of dsc.
+const MISSING: &str = "No such file or directory (os error 2)";
+
 struct RunCommandOnSet;
 
 impl Provider for RunCommandOnSet {
@@ -112,7 +115,14 @@ impl Provider for RunCommandOnSet {
             let what_if = vec![format!("run {what}")];
             return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done(input, expected, None) });
         }
-        let ended = program::run(cx, &invocation, &what)?;
+        let ended = program::run(cx, &invocation, &what).map_err(|failure| match failure.kind {
+            FailureKind::Start => {
+                let is_missing = failure.message.starts_with("there is no program");
+                let why = if is_missing { MISSING } else { &failure.message };
+                Failure { message: format!("Failed to execute {what}: {why}"), ..failure }
+            }
+            _ => failure,
+        })?;
         if i64::from(ended.code) == expected {
             Ok(done(input, expected, Some(ended.output).filter(|output| !output.is_empty())))
         } else {

@@ -36,7 +36,8 @@ fn session_here(env: &ProcessEnv) -> Session {
 
 fn unreadable(error: &Unreadable) -> Exit {
     tracing::error!("{error}");
-    Exit::DscInput
+    // It is not what the file says that is wrong.
+    if matches!(error, Unreadable::Import { .. }) { Exit::DscError } else { Exit::DscInput }
 }
 
 fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {

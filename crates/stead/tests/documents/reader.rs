@@ -2,7 +2,8 @@
 //!
 //! - `console`: commands behind `$ `, which are run one after the other, and what they print; with another word, as in
 //!   `console puppet`, only where there is that program, or with `root`, only for root. Where a question with an answer is
-//!   shown, somebody sits at a terminal and types it;
+//!   shown, somebody sits at a terminal and types it. With `pwsh` they are commands of PowerShell behind `PS> `, in one session
+//!   that ends with the first that fails;
 //! - a file, if its first line is a comment with a name (`# first.yaml`) or its second one of a program (`# NAME: ..`):
 //!   it is written, and a command of the page must use it;
 //! - a part of a file of the repository, as it stands there, where other tests use it;
@@ -21,6 +22,8 @@ use stead_testkit::repository;
 use tempfile::TempDir;
 
 use crate::terminal::AtTerminal;
+
+const TEST: &str = "a block of a page";
 
 /// Commands that build, test or install are left to the reader.
 const NOT_RUN: [&str; 5] = ["cargo build", "cargo test", "cargo install", "git ", "stead completer"];
@@ -55,7 +58,8 @@ impl Reader {
     pub(crate) fn new() -> Self {
         let reader = Self { folder: tempfile::tempdir().unwrap(), kept: RefCell::default() };
         fs::create_dir(reader.home()).unwrap();
-        for folder in ["examples", "puppet"] {
+        fs::create_dir(reader.home().join("powershell")).unwrap();
+        for folder in ["examples", "powershell/Stead", "puppet"] {
             std::os::unix::fs::symlink(repository().join(folder), reader.home().join(folder)).unwrap();
         }
         reader
@@ -93,6 +97,7 @@ impl Reader {
         while let Some((before, language, body, after)) = next_block(rest) {
             let block = match block(language, body) {
                 Block::Console if lacks(language) => body.to_owned(),
+                Block::Console if is_powershell(language) => self.run_in_powershell(body),
                 Block::Console => self.run_all(body),
                 Block::File(name) => self.write(name, body, 0o644),
                 Block::Program(name) => self.write(name, body, 0o755),
@@ -140,6 +145,25 @@ impl Reader {
             while !self.shell("stead agent history").output().unwrap().status.success() {}
         }
         self.shown(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// Runs commands of PowerShell one after the other, in one session.
+    fn run_in_powershell(&self, body: &str) -> String {
+        let commands: Vec<String> = commands_of_powershell(body).map(|each| each.replace('\'', "''")).collect();
+        let script = format!(
+            "$ErrorActionPreference = 'Stop'; $PSStyle.OutputRendering = 'PlainText'\nforeach ($each in '{}') {{\n\
+             \"PS> $each\"; $printed = (Invoke-Expression $each | Out-String -Width 120).Trim(); if ($printed) {{ $printed }} }}\n",
+            commands.join("', '")
+        );
+        fs::write(self.home().join("session.ps1"), script).unwrap();
+        let pwsh = stead_testkit::powershell(TEST).unwrap();
+        let folder = pwsh.parent().unwrap().display();
+        let session =
+            format!("PATH=$PATH:{folder} POWERSHELL_TELEMETRY_OPTOUT=1 pwsh -NoProfile -NonInteractive session.ps1");
+        let output = self.shell(&session).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let printed = if output.status.success() { printed } else { format!("{printed}(it failed)\n").into() };
+        self.shown(&printed)
     }
 
     /// What a command prints in colours.
@@ -190,11 +214,19 @@ fn next_block(text: &str) -> Option<(&str, &str, &str, &str)> {
     Some((before, language, body, after))
 }
 
+fn is_powershell(language: &str) -> bool {
+    language.split(' ').any(|word| word == "pwsh")
+}
+
+fn commands_of_powershell(body: &str) -> impl Iterator<Item = &str> {
+    body.lines().filter_map(|line| line.strip_prefix("PS> "))
+}
+
 /// Returns whether a block needs a program that is not installed.
 fn lacks(language: &str) -> bool {
-    const TEST: &str = "a block of a page";
     let is_there = |program: &str| match program {
         "root" => stead_testkit::is_root(TEST),
+        "pwsh" => stead_testkit::powershell(TEST).is_some(),
         _ if Path::new("/usr/bin").join(program).exists() => true,
         _ => {
             stead_testkit::skip(TEST, &format!("there is no {program}"));
@@ -249,7 +281,8 @@ fn not_run(text: &str) -> Vec<String> {
     while let Some((_, language, body, after)) = next_block(rest) {
         blocks.push((language, body));
         if language.starts_with("console") {
-            commands.extend(body.lines().filter(|line| line.starts_with("$ ")).flat_map(|line| [line, "\n"]));
+            let run = |line: &&str| line.starts_with("$ ") || line.starts_with("PS> ");
+            commands.extend(body.lines().filter(run).flat_map(|line| [line, "\n"]));
         }
         rest = after;
     }
