@@ -1,13 +1,13 @@
-//! Diagnostic codes: each is declared once, says something, and is shown by at least one case.
+//! Diagnostic codes: each is declared once, says something, is shown by at least one case, and has its place in the book.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use crate::repository::{Finding, Repository};
 
-/// Codes that are declared twice, say nothing, or that no file below `corpus/` mentions.
+/// Codes that are declared twice, say nothing, that no file below `corpus/` mentions, or that no page below `docs/codes/` has.
 pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     let mut declared = Vec::new();
     for (path, text) in repository.sources() {
@@ -18,7 +18,19 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     }
     let cases = repository.files.iter().filter(|(path, _)| path.starts_with("corpus/"));
     let cases: Vec<&str> = cases.map(|(_, text)| text.as_str()).collect();
-    Ok(judge(&declared, &cases))
+    let mut findings = judge(&declared, &cases);
+    let pages = repository.files.iter().filter(|(path, _)| path.starts_with("docs/codes/"));
+    findings.extend(unexplained(&declared, &pages.map(|(_, text)| text.as_str()).collect::<String>()));
+    Ok(findings)
+}
+
+/// Codes that the pages of the book lack, which are printed from those that the program knows.
+fn unexplained(declared: &[Declared], pages: &str) -> Vec<Finding> {
+    let headings: BTreeSet<&str> = pages.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let missing = declared.iter().filter(|code| !headings.contains(code.id.as_str()));
+    let message =
+        |id: &str| format!("{id} is not in docs/codes: the program does not know it (crates/stead/src/codes.rs)");
+    missing.map(|code| Finding::at(&code.path, code.line, message(&code.id))).collect()
 }
 
 /// One entry of a `codes!`.
@@ -132,6 +144,16 @@ mod tests {
     fn good_codes_pass() {
         let text = "codes! {\n/// A.\nA = \"E0001\", \"a\", \"why a\";\nB = \"W0002\", \"b\", r#\"why b\"#;\n}";
         assert!(messages(text, &["error[E0001]: a", "W0002"]).is_empty());
+    }
+
+    #[test]
+    fn a_code_that_the_program_does_not_know_is_found() {
+        let declared = declared_in("x.rs", "codes! { A = \"E0001\", \"a\", \"why\"; B = \"E0002\", \"b\", \"why\"; }");
+        let found = unexplained(&declared.expect("it is Rust"), "# Codes\n\n## E0001\n\nSee also E0002.\n");
+        assert_eq!(
+            found.iter().map(|each| each.message.as_str().split(' ').next()).collect::<Vec<_>>(),
+            [Some("E0002")]
+        );
     }
 
     #[test]

@@ -31,6 +31,7 @@ use stead_system::Cancel;
 use stead_system::process::own_unit;
 use stead_system::watch::Watched;
 
+use crate::control::MachineStatus;
 use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
@@ -118,6 +119,16 @@ pub(crate) struct Ended {
     pub(crate) claims: Option<Vec<Claims>>,
 }
 
+impl Ended {
+    /// Adds to the report whose it is.
+    fn by_this_machine(mut self, settings: &Settings) -> Self {
+        if let Some(members) = self.report.as_object_mut() {
+            members.insert("machine".to_owned(), json!(MachineStatus::now(&settings.labels)));
+        }
+        self
+    }
+}
+
 /// The mistake in a journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalProblem {
@@ -138,7 +149,7 @@ pub(crate) fn carry_out(
 ) -> Result<Ended, JournalProblem> {
     let ready = match job_host.make_ready(spec, source) {
         Ok(ready) => ready,
-        Err(lines) => return Ok(unusable(spec, &lines)),
+        Err(lines) => return Ok(unusable(spec, &lines).by_this_machine(&spec.settings)),
     };
     let ready = ready.with(|options| {
         (options.cancel, options.suspend) = (cancel, spec.suspension.cancel.clone());
@@ -147,7 +158,7 @@ pub(crate) fn carry_out(
     });
     let ended = spec.run(&ready, journal, observer);
     job_host.put_back(ready);
-    ended
+    ended.map(|ended| ended.by_this_machine(&spec.settings))
 }
 
 enum ApplyError {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
+use stead_host::facts::Labels;
 
 use crate::window::Window;
 pub use file::{InvalidSetting, codes};
@@ -80,6 +81,8 @@ pub struct Settings {
     pub source_folder: Option<PathBuf>,
     /// How often it is looked at.
     pub refresh_every: Duration,
+    /// The labels of the machine in jobs of the agent, besides those of its file.
+    pub labels: Labels,
 }
 
 /// The action after a restart that a resource asked for.
@@ -156,6 +159,7 @@ impl Default for Settings {
             width: 0,
             source_folder: None,
             refresh_every: Duration::from_mins(1),
+            labels: Labels::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Laws of settings as text.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,14 @@ use proptest::prelude::*;
 use stead_agent::{ActionAfterReboot, Backoff, NewDocument, Purpose, SETTINGS, Settings, Window};
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
+use stead_host::facts::Labels;
+
+/// These labels, as a file states them.
+fn labels_of(texts: &BTreeMap<String, String>) -> Labels {
+    let (labels, findings) = Labels::read(SourceId::default(), &serde_json::json!(texts).to_string());
+    assert!(findings.is_empty(), "{texts:?}{findings:?}");
+    labels
+}
 
 /// A time in whole milliseconds.
 fn time(least: u64, most: u64) -> impl Strategy<Value = Duration> {
@@ -43,6 +52,7 @@ prop_compose! {
         arguments in proptest::collection::vec("[^\0]{0,20}", 0..3),
         folder in proptest::option::of("/[^\0/.]{1,20}/[a-z]"),
         refresh_every in time(1_000, 2_678_400_000),
+        labels in proptest::collection::btree_map("[a-zA-Z][a-zA-Z0-9_-]{0,8}", "[^\\pC\\s]([^\\pC]{0,8}[^\\pC\\s])?", 0..4),
     ) -> Settings {
         Settings {
             configuration_mode: ConfigurationMode::ALL[mode].1,
@@ -65,6 +75,7 @@ prop_compose! {
             width,
             source_folder: folder.map(PathBuf::from),
             refresh_every,
+            labels: labels_of(&labels),
         }
     }
 }

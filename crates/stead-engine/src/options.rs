@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::graph::{Names, Values};
+use stead_host::facts::Labels;
 use stead_host::provider::{Trace, TraceLevel};
 use stead_system::Cancel;
 
@@ -24,6 +25,8 @@ pub struct SessionOptions {
     /// The root of the operating system that is managed: the paths of built-in resources start there. `None` for the one
     /// that runs.
     pub system_root: Option<PathBuf>,
+    /// Labels of the machine that are known otherwise than by the file of its system, and count more than those.
+    pub labels: Labels,
     /// Takes the messages of resources.
     pub trace: Trace,
     /// How much of them it passes on: resources need not make the rest.
@@ -44,6 +47,7 @@ impl Default for SessionOptions {
             implicit_order: true,
             deadline: None,
             system_root: None,
+            labels: Labels::default(),
             trace: Arc::new(forward),
             shown: shown(),
             cancel: Cancel::default(),

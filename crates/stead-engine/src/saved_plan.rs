@@ -18,8 +18,9 @@ use stead_core::manifest::Implementation;
 use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_host::facts::machine_identity;
+use stead_host::facts::machine_id;
 use stead_host::store::{self, Purpose, StoreError};
+use stead_system::fs::SystemRoot;
 
 use crate::difference::words;
 use crate::json;
@@ -159,7 +160,7 @@ impl SavedPlan {
         let (parameters, secrets) = parameters(prepared);
         Self {
             engine: VERSION.to_owned(),
-            machine: machine_identity(),
+            machine: own_id(),
             name: prepared.origin.to_string(),
             identity: prepared.memory.as_ref().map(|memory| memory.identity().clone()),
             document: main_text(prepared, &prepared.sources),
@@ -224,7 +225,7 @@ impl SavedPlan {
     /// # Errors
     /// When it was not.
     pub fn check_machine(&self) -> Result<(), PlanError> {
-        if self.machine == machine_identity() { Ok(()) } else { Err(PlanError::Machine) }
+        if self.machine == own_id() { Ok(()) } else { Err(PlanError::Machine) }
     }
 
     /// Returns the text of the plan for a file. Its digest is not a signature: it detects damage; the comparisons made when the
@@ -328,6 +329,11 @@ enum End {
 }
 
 /// How an instance of a plan ends, and what is done to it.
+/// The id of this machine, whatever root it works below.
+fn own_id() -> Option<String> {
+    machine_id(&SystemRoot::running())
+}
+
 fn end_of(instance: &Json) -> Result<(End, Option<Effect>), serde_json::Error> {
     Ok((End::deserialize(&instance["status"])?, Option::deserialize(&instance["action"])?))
 }

@@ -104,9 +104,9 @@ impl Session {
     /// Goes on with this piece of work under other options.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut SessionOptions)) -> Self {
-        let former = self.options.system_root.clone();
+        let former = (self.options.system_root.clone(), self.options.labels.clone());
         change(&mut self.options);
-        if self.options.system_root != former {
+        if (&self.options.system_root, &self.options.labels) != (&former.0, &former.1) {
             self.change_machine(|_| {});
         }
         self
@@ -220,6 +220,7 @@ impl Session {
 
 /// Has a machine be the one that options say, and returns the root of its operating system if it is not the one that runs.
 fn managed(machine: &mut Machine, options: &SessionOptions) -> Option<Arc<Path>> {
+    machine.labels = options.labels.clone();
     machine.system_root = options.system_root.clone().unwrap_or_else(|| PathBuf::from("/"));
     // `resolve` only adds to it.
     let root = options.system_root.as_ref()?;

@@ -1,8 +1,10 @@
 //! Facts: what expressions ask of the machine.
 
+mod labels;
 mod system;
 
-pub use system::machine_identity;
+pub use labels::{Label, Labels, Provenance, UnusableLabels, codes};
+pub use system::{MachineIdentity, machine_id};
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +17,7 @@ use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
 use crate::bundle::Files;
-use stead_system::fs::{Status, SystemRoot, open_followed};
+use stead_system::fs::{Status, SystemRoot, User, open_followed};
 use stead_system::user;
 
 /// The largest document that can be included. A document is written by users; what is larger is something else.
@@ -35,12 +37,14 @@ pub struct Machine {
     pub files: Option<Arc<Files>>,
     /// The root of the system that is managed, `/` as a rule.
     pub system_root: PathBuf,
+    /// The labels that its administrator gave it elsewhere than in the file of the system; they count more than those.
+    pub labels: Labels,
     /// True if the program may do everything.
     pub elevated: bool,
     /// Where secrets come from.
     pub find_secret: Arc<FindSecret>,
     now: OnceLock<String>,
-    facts: OnceLock<Value>,
+    facts: OnceLock<Result<Value, UnusableLabels>>,
 }
 
 fn no_secrets() -> Arc<FindSecret> {
@@ -64,6 +68,7 @@ impl Machine {
             root,
             files: None,
             system_root: PathBuf::from("/"),
+            labels: Labels::default(),
             elevated: user::is_root(),
             find_secret: no_secrets(),
             now: OnceLock::new(),
@@ -79,6 +84,7 @@ impl Machine {
             root: self.root.clone(),
             files: self.files.clone(),
             system_root: self.system_root.clone(),
+            labels: self.labels.clone(),
             elevated: self.elevated,
             find_secret: no_secrets(),
             now: OnceLock::new(),
@@ -95,7 +101,7 @@ impl Machine {
             FactKey::EnvironmentVariable(name) => Ok(text_or_null(self.environment.get(name).cloned())),
             FactKey::Executable(name) => Ok(text_or_null(self.executable(name))),
             FactKey::Context => Ok(self.context()),
-            FactKey::Machine => Ok(self.facts().clone()),
+            FactKey::Machine => self.facts().cloned().map_err(ToString::to_string),
             FactKey::SystemRoot => path_text(&self.system_root).map(Value::from),
             FactKey::Secret(name, vault) => (self.find_secret)(name, vault.as_deref()).map(Value::from),
             FactKey::Document(path) => self.document(path).map(Value::from),
@@ -103,8 +109,16 @@ impl Machine {
     }
 
     /// Returns the value of `facts()`: an object, the same as long as this lives.
-    pub fn facts(&self) -> &Value {
-        self.facts.get_or_init(|| system::facts(&self.system_root))
+    ///
+    /// # Errors
+    /// When the labels of the machine cannot be used.
+    pub fn facts(&self) -> Result<&Value, &UnusableLabels> {
+        let facts = self.facts.get_or_init(|| {
+            let root = SystemRoot::below(&self.system_root);
+            let labels = Labels::of_system(&root, User::current())?.with(&self.labels);
+            Ok(system::facts(&root, &labels))
+        });
+        facts.as_ref()
     }
 
     /// The path of a program: itself when it is a path, else the first of that name on `PATH`.

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
 use stead_core::expr::FactKey;
+use stead_core::text::SourceId;
 use stead_core::value::Value;
-use stead_host::facts::Machine;
+use stead_host::facts::{Labels, Machine, machine_id};
+use stead_system::fs::{SystemRoot, User};
 
 fn machine(root: &Path, environment: &[(&str, &str)]) -> Machine {
     let environment: BTreeMap<_, _> =
@@ -126,6 +129,8 @@ fn facts_are_those_of_the_system_root() {
     write("etc/hostname", "web1\n");
     write("etc/hosts", "127.0.0.1 localhost\n192.0.2.7 web1.example.com web1 # the server\n");
     write("usr/bin/apt-get", "");
+    write("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+    write("etc/stead/labels.yaml", "role: web\n");
     std::os::unix::fs::symlink("/usr/share/zoneinfo/Europe/Berlin", folder.path().join("etc/localtime")).unwrap();
     let mut machine = machine(folder.path(), &[]);
     machine.system_root = folder.path().to_path_buf();
@@ -137,6 +142,8 @@ fn facts_are_those_of_the_system_root() {
     assert_eq!(facts["networking"], json!({"hostname": "web1", "domain": "example.com", "fqdn": "web1.example.com"}));
     assert_eq!(facts["timezone"], json!("Europe/Berlin"));
     assert_eq!(facts["package_provider"], json!("apt"));
+    assert_eq!(facts["machine"], json!({"id": "91dfa12b-40e2-45bf-b753-060376d97fda", "name": "web1.example.com"}));
+    assert_eq!(facts["labels"], json!({"role": "web"}));
 }
 
 /// A distribution that is not listed is recognized by what it says it is like.
@@ -148,10 +155,83 @@ fn families_are_found_by_likeness() {
         fs::write(folder.path().join("etc/os-release"), release).unwrap();
         let mut machine = machine(folder.path(), &[]);
         machine.system_root = folder.path().to_path_buf();
-        machine.facts().to_redacted_json()["os"]["family"].clone()
+        machine.facts().unwrap().to_redacted_json()["os"]["family"].clone()
     };
     assert_eq!(family("ID=pop\nNAME=Pop!_OS\nID_LIKE=\"ubuntu debian\"\n"), json!("Debian"));
     assert_eq!(family("ID=rocky\nID_LIKE=\"rhel centos fedora\"\n"), json!("RedHat"));
     assert_eq!(family("ID=sled\nID_LIKE='suse'\n"), json!("Suse"));
     assert_eq!(family("ID=own\nNAME=Own\n"), json!("Own"));
+}
+
+/// systemd makes the same id of the machine, for the application that its id is for.
+#[test]
+fn the_id_of_this_machine_is_that_of_systemd() {
+    let application = "5e2b9c1f8d7a4f0e9b3c6a1d2e4f8071";
+    let systemd = Command::new("systemd-id128").args(["machine-id", "-u", "-a", application]).output();
+    let Some(expected) = systemd.ok().filter(|output| output.status.success()) else {
+        return stead_testkit::skip("the_id_of_this_machine_is_that_of_systemd", "no systemd-id128, or no machine-id");
+    };
+    let id = machine_id(&SystemRoot::running()).unwrap();
+    assert_eq!(String::from_utf8_lossy(&expected.stdout).trim(), id);
+    let own = fs::read_to_string("/etc/machine-id").unwrap();
+    assert!(!id.replace('-', "").contains(own.trim()), "it is confidential");
+}
+
+#[test]
+fn an_id_that_is_none_yet_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("etc")).unwrap();
+    for text in ["", "uninitialized\n", "0123", "00000000000000000000000000000000", "0123456789abcdef0123456789abcdeg"]
+    {
+        fs::write(folder.path().join("etc/machine-id"), text).unwrap();
+        assert_eq!(machine_id(&SystemRoot::below(folder.path())), None, "{text}");
+    }
+}
+
+/// What machines without the label are meant for is not done where the label cannot be read.
+#[test]
+fn labels_that_are_there_count_or_there_are_no_facts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("etc/stead/labels.yaml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let labels = || {
+        let mut machine = machine(folder.path(), &[]);
+        machine.system_root = folder.path().to_path_buf();
+        machine.labels = Labels::read(SourceId::default(), "site: berlin").0;
+        machine.fact(&FactKey::Machine).map(|facts| facts.to_redacted_json()["labels"].clone())
+    };
+    assert_eq!(labels(), Ok(json!({"site": "berlin"})), "there is no file");
+    fs::write(&file, "# none yet\n").unwrap();
+    assert_eq!(labels(), Ok(json!({"site": "berlin"})));
+    fs::write(&file, "role: web\nsite: paris\n").unwrap();
+    assert_eq!(labels(), Ok(json!({"role": "web", "site": "berlin"})), "what the caller knows counts more");
+    for (content, reason) in [
+        (&b"role"[..], "labels are names with texts"),
+        (b"role: 12", "write it in quotes: role: \"12\""),
+        (b"{", "never closed"),
+        (b"\xff\xfe", "not UTF-8"),
+        (&vec![b'#'; 70_000], "more than"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let error = labels().unwrap_err();
+        assert!(error.contains("labels.yaml") && error.contains(reason), "{error}");
+    }
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(labels().is_err());
+}
+
+#[test]
+fn no_link_to_labels_leads_out_of_the_system_root() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("secret.yaml"), "stolen: yes it is\n").unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir_all(root.join("etc/stead")).unwrap();
+    for target in ["../../../secret.yaml", folder.path().join("secret.yaml").to_str().unwrap()] {
+        let link = root.join("etc/stead/labels.yaml");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(target, link).unwrap();
+        let labels = Labels::of_system(&SystemRoot::below(&root), User::current());
+        assert!(labels.is_ok_and(|labels| labels.iter().count() == 0), "{target}");
+    }
 }

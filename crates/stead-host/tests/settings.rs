@@ -2,7 +2,9 @@
 
 use std::process::{Command, ExitCode};
 
+use stead_core::diag::Diagnostic;
 use stead_core::text::{Source, Sources};
+use stead_host::facts::Labels;
 use stead_host::settings::{Layers, Place, Stated, UnusableFile, read_file, read_layer, resolve};
 use stead_system::fs::Trust;
 use stead_testkit::{Case, Computed, Suite};
@@ -16,17 +18,32 @@ fn run(case: &Case) -> Result<Computed, String> {
         let tried = case.section("policies").lines().filter(|line| !line.starts_with("  ")).map(policy);
         return Ok(vec![("policies", tried.collect::<Result<String, String>>()?)]);
     }
+    if case.has("labels.yaml") {
+        return Ok(labels(case.section("labels.yaml")));
+    }
     let text = case.section("settings.json");
     let mut sources = Sources::default();
     let id = sources.add(Source::new("settings.json", text));
     let (layer, findings) = read_layer(id, text, Place::Settings);
-    let lines = findings.iter().map(|finding| {
-        let help = finding.help.as_ref().map(|help| format!("  help: {help}\n")).unwrap_or_default();
-        format!("{}\n{help}", finding.brief(&sources))
-    });
     let layers = Layers { settings: layer, ..Layers::default() };
     let counts = format!("{:#?}\n", resolve(&layers, &Stated::default()));
-    Ok(vec![("findings", lines.collect()), ("settings", counts)])
+    Ok(vec![("findings", shown(&findings, &sources)), ("settings", counts)])
+}
+
+fn labels(text: &str) -> Computed {
+    let mut sources = Sources::default();
+    let id = sources.add(Source::new("labels.yaml", text));
+    let (labels, findings) = Labels::read(id, text);
+    let taken = labels.iter().map(|(name, label)| format!("{name} {:?} {:?}\n", label.value, label.provenance));
+    vec![("findings", shown(&findings, &sources)), ("labels", taken.collect())]
+}
+
+fn shown(findings: &[Diagnostic], sources: &Sources) -> String {
+    let lines = findings.iter().map(|finding| {
+        let help = finding.help.as_ref().map(|help| format!("  help: {help}\n")).unwrap_or_default();
+        format!("{}\n{help}", finding.brief(sources))
+    });
+    lines.collect()
 }
 
 /// Returns the policy that a file made by a shell results in. Who owns it is left out: that depends on who runs this.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
@@ -278,10 +278,16 @@ impl Case {
         self.sections.iter().any(|(each, _)| each == name)
     }
 
-    /// The sections that are files, which have a `.` in their names.
+    /// The sections that are files, which have a `.` in their names. None leads out of the folder that a harness writes it to.
+    ///
+    /// # Panics
+    /// When the name of one does.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.sections.iter().filter(|(name, _)| name.contains('.'));
         files.map(|(name, text)| {
+            let is_within =
+                Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+            assert!(is_within, "the section '{name}' leads out of the folder of its case");
             self.asked.borrow_mut().insert(name.clone());
             (name.as_str(), text.as_str())
         })

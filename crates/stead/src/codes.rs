@@ -6,6 +6,7 @@ use stead_core::diag::{self, Code};
 pub(crate) fn all() -> Vec<Code> {
     let mut codes = diag::all();
     codes.extend(stead_host::settings::codes::CODES);
+    codes.extend(stead_host::facts::codes::CODES);
     codes.extend(stead_host::check::codes::CODES);
     codes.extend(stead_agent::settings_codes::CODES);
     codes

@@ -31,6 +31,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 const FILES: &[(&str, &str)] = &[
     ("/etc/dsc/dsc.settings.json", "The policy of the administrator. It overrides all other settings and options."),
+    ("/etc/stead/labels.yaml", "The labels of the machine, names with texts, which facts('labels') has."),
     ("dsc.settings.json, dsc_default.settings.json", "Settings and default settings, in the directory of the program."),
     (
         "/var/lib/stead, ~/.local/state/stead",

@@ -64,7 +64,8 @@ impl JobHost {
             Source::Stored(content) => self.documents.get(&content).map_err(|error| vec![error_chain(&error)])?,
         };
         let generation = spec.job.generation;
-        let mut session = self.host.session(&delivered.root);
+        let options = SessionOptions { labels: spec.settings.labels.clone(), ..SessionOptions::default() };
+        let mut session = self.host.session_with(&delivered.root, options);
         match prepare(&mut session, &delivered) {
             Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
             Err(NotReady::Bundle(message)) => Err(vec![message]),

@@ -17,9 +17,9 @@ use super::{Agent, Inner};
 use crate::control::{
     Acknowledge, Acknowledged, Affected, AgentStatus, Ask, ChangeSettings, Check, Compare, Compared, Comparison,
     Document, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration, ListReports,
-    ListedReport, Listing, LoadSettings, LogLines, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused,
-    Remove, Request, Response, Restore, RunReport, SettingsNow, Staged, Stop, Stopping, Submit, UseExisting, Wait,
-    WaitOutcome, Waited, WatchedCounts,
+    ListedReport, Listing, LoadSettings, LogLines, MachineStatus, ReadHistory, ReadLog, ReadReport, ReadSettings,
+    ReadStatus, Refused, Remove, Request, Response, Restore, RunReport, SettingsNow, Staged, Stop, Stopping, Submit,
+    UseExisting, Wait, WaitOutcome, Waited, WatchedCounts,
 };
 use crate::decide::{Next, Waiting};
 use crate::job::SuspendReason;
@@ -96,13 +96,13 @@ impl Agent {
             return Err(Refused::new(nothing));
         }
         let most = if mode == Mode::GET { 1 } else { documents.len() };
-        let deadline = self.lock().state.settings.resource_timeout;
+        let Settings { resource_timeout: deadline, labels, .. } = self.lock().state.settings.clone();
         let _inspection = Inspection::new(&self.inspecting);
         let mut inspected = Vec::new();
         for (stage, generation, content) in documents.into_iter().take(most) {
             let delivered = self.document(&content)?;
             let (cancel, deadline) = (self.inspections.clone(), Some(deadline));
-            let options = SessionOptions { cancel, deadline, ..SessionOptions::default() };
+            let options = SessionOptions { cancel, deadline, labels: labels.clone(), ..SessionOptions::default() };
             let mut session = self.job_host.host.session_with(&delivered.root, options);
             let report = report_of(&mut session, &delivered, mode)?;
             inspected.push(InspectedDocument { stage, generation, report });
@@ -120,12 +120,17 @@ impl Agent {
         } else if !postponed.is_empty() {
             status.health = status.health.max(Health::Drifted);
         }
+        let machine = MachineStatus::now(&inner.state.settings.labels);
+        if machine.failure.is_some() {
+            status.health = status.health.max(Health::Failing);
+        }
         let source = self.source_status(&inner);
         if source.as_ref().is_some_and(|source| source.failure.is_some()) {
             status.health = status.health.max(Health::Failing);
         }
         AgentStatus {
             status,
+            machine,
             progress: activity.map(|it| JobProgress { settled: it.settled, instances: it.instances }),
             troubles: activity.map(|activity| activity.troubles.clone()),
             postponed,

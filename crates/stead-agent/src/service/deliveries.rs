@@ -9,7 +9,7 @@ use serde_json::json;
 use stead_core::diag::{Diagnostic, count_errors, counted, render_all};
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
-use stead_engine::{Prepared, Session, error_chain};
+use stead_engine::{Prepared, Session, SessionOptions, error_chain};
 use stead_system::fs::User;
 
 use super::{Agent, Inner};
@@ -189,7 +189,8 @@ impl Agent {
 
     /// Validates a document as `apply` does. What is not valid changes nothing.
     pub(super) fn validate(&self, delivered: Delivered, user: u32) -> Result<Valid, Refused> {
-        let mut session = self.job_host.host.session(&delivered.root);
+        let options = SessionOptions { labels: self.lock().state.settings.labels.clone(), ..SessionOptions::default() };
+        let mut session = self.job_host.host.session_with(&delivered.root, options);
         let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
             .map_err(|(count, findings)| invalid(count, findings))?;
         let mut wrong = session.check_properties(&prepared, Mode::PLAN);

@@ -8,6 +8,7 @@ use jiff::civil::Time;
 use stead_core::diag::{Diagnostic, did_you_mean, nearest};
 use stead_core::source::{SourceId, Span};
 use stead_core::text::{Entry, Kind, Limits, Node, read};
+use stead_host::facts::Labels;
 
 use super::table::{DAYS, FOREIGN, PURPOSES, SETTINGS, Setting, SettingForm, meant, names, word};
 use super::{Backoff, Settings};
@@ -73,6 +74,17 @@ impl Wrong {
     fn finding(self) -> Diagnostic {
         Diagnostic { help: self.help, ..Diagnostic::error(&codes::VALUE, self.span, self.message) }
     }
+}
+
+/// The labels of an object, or the first mistake in them.
+fn labels(node: &Node) -> Result<Labels, Wrong> {
+    let (labels, wrong) = Labels::stated(node);
+    let first = wrong.into_iter().next().map(|finding| Wrong {
+        span: finding.span.unwrap_or(node.span),
+        message: finding.message,
+        help: finding.help,
+    });
+    first.map_or(Ok(labels), Err)
 }
 
 impl Settings {
@@ -189,6 +201,7 @@ impl Settings {
             (SettingForm::Windows(of), Kind::Array(items)) => {
                 *of(self) = items.iter().map(window).collect::<Result<_, _>>()?;
             }
+            (SettingForm::Labels(of), Kind::Object(_)) => *of(self) = labels(node)?,
             (SettingForm::Folder(of), Kind::Null) => *of(self) = None,
             (SettingForm::Folder(of), Kind::String(text)) => {
                 let path = PathBuf::from(&**text);

@@ -8,6 +8,7 @@ use jiff::civil::Time;
 use serde_json::{Value as Json, json};
 use stead_core::diag::nearest;
 use stead_core::document::ConfigurationMode;
+use stead_host::facts::Labels;
 
 use super::{ActionAfterReboot, NewDocument, Settings};
 use crate::window::{Purpose, Window};
@@ -42,6 +43,7 @@ pub(super) enum SettingForm {
     Command(fn(&mut Settings) -> &mut Vec<String>),
     Windows(fn(&mut Settings) -> &mut Vec<Window>),
     Folder(fn(&mut Settings) -> &mut Option<PathBuf>),
+    Labels(fn(&mut Settings) -> &mut Labels),
 }
 
 /// The unit that a number of a setting counts.
@@ -211,6 +213,12 @@ pub static SETTINGS: &[Setting] = &[
         meaning: "How often the folder that is followed is looked at.",
         form: SettingForm::Time(Unit::Minutes, SECOND..=MONTH, |settings| &mut settings.refresh_every),
     },
+    Setting {
+        name: "Labels",
+        meaning: "The labels of the machine in documents of the agent, as `facts('labels')` has them, and in its reports. They \
+            count more than those of `/etc/stead/labels.yaml`, which other runs have as well.",
+        form: SettingForm::Labels(|settings| &mut settings.labels),
+    },
 ];
 
 /// Settings of the Local Configuration Manager that have no meaning here, and why.
@@ -265,6 +273,11 @@ impl Setting {
                 format!("[{}]", windows.join(", "))
             }
             SettingForm::Folder(of) => quoted(&folder(of(&mut settings).as_ref())),
+            SettingForm::Labels(of) => {
+                let labels: Vec<String> =
+                    of(&mut settings).iter().map(|(name, label)| format!("{name}: {}", quoted(&label.value))).collect();
+                format!("{{{}}}", labels.join(", "))
+            }
         }
     }
 
@@ -279,6 +292,7 @@ impl Setting {
             SettingForm::Command(of) => json!(of(&mut settings)),
             SettingForm::Windows(of) => of(&mut settings).iter().map(as_json).collect(),
             SettingForm::Folder(of) => json!(folder(of(&mut settings).as_ref())),
+            SettingForm::Labels(of) => of(&mut settings).to_value().to_redacted_json(),
         }
     }
 
@@ -296,6 +310,7 @@ impl Setting {
             SettingForm::Windows(_) => {
                 "an array of windows such as {Days: [Sat, Sun], From: \"22:00\", To: \"04:00\", For: Any}".to_owned()
             }
+            SettingForm::Labels(_) => "an object of names with texts such as {role: web}".to_owned(),
             SettingForm::Folder(_) => "the absolute path of a folder, without '..', or \"\" for none".to_owned(),
         }
     }

@@ -8,6 +8,10 @@ use std::path::Path;
 
 use stead_core::value::{Object, Value};
 
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use super::labels::Labels;
 use super::{release_field, text_of};
 use stead_system::fs::SystemRoot;
 use stead_system::machine::{self, Processors};
@@ -15,10 +19,41 @@ use stead_system::network::{self, Address, Interface};
 use stead_system::user::{Names, Subject};
 use stead_system::{kernel, user};
 
-/// Returns what distinguishes this machine from others: a digest of its id, which is itself confidential (machine-id(5)). `None`
-/// if it has no id.
-pub fn machine_identity() -> Option<String> {
-    machine::id().map(|id| stead_core::digest::sha256(format!("stead: machine {id}")))
+/// The application that ids of machines are for, as systemd has such: `systemd-id128 machine-id --app-specific=` prints the same id.
+const APPLICATION: [u8; 16] = 0x5e2b_9c1f_8d7a_4f0e_9b3c_6a1d_2e4f_8071_u128.to_be_bytes();
+
+/// The id of the system below a root, which distinguishes it from others and stays through changes of its name and hardware;
+/// `None` if it has none yet.
+///
+/// Guarantees: `/etc/machine-id`, which is confidential (machine-id(5)), cannot be computed from it.
+pub fn machine_id(root: &SystemRoot) -> Option<String> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &machine::id(root)?);
+    let digest = hmac::sign(&key, &APPLICATION);
+    let bytes = digest.as_ref().first_chunk::<16>()?;
+    // As a random UUID (RFC 9562).
+    let id = u128::from_be_bytes(*bytes) & !0xf000_c000_0000_0000_0000 | 0x4000_8000_0000_0000_0000;
+    let text = format!("{id:032x}");
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| text.get(part).unwrap_or_default());
+    Some(parts.join("-"))
+}
+
+/// A machine as others know it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineIdentity {
+    /// The id of its system, see [`machine_id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its name, with the domain where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl MachineIdentity {
+    /// The identity of the machine whose system is below a root.
+    pub fn of(root: &SystemRoot) -> Self {
+        Self { id: machine_id(root), name: System { root }.names().map(|names| names.full()) }
+    }
 }
 
 /// The names of distributions that are written otherwise than in `ID` of os-release.
@@ -68,8 +103,7 @@ const PACKAGE_PROVIDERS: &[(&str, &str)] = &[
 ];
 
 /// The facts of the running machine, and of the system below a root.
-pub(super) fn facts(root: &Path) -> Value {
-    let root = &SystemRoot::below(root);
+pub(super) fn facts(root: &SystemRoot, labels: &Labels) -> Value {
     let system = System { root };
     let release = system.text("etc/os-release").or_else(|| system.text("usr/lib/os-release")).unwrap_or_default();
     let kernel_release = kernel::release();
@@ -83,12 +117,14 @@ pub(super) fn facts(root: &Path) -> Value {
         ("kernelrelease", Some(kernel_release.into())),
         ("processors", processors()),
         ("memory", memory()),
-        ("networking", system.networking(&kernel::host_name())),
+        ("networking", system.networking()),
         ("timezone", system.timezone().map(Value::from)),
         ("dmi", dmi()),
         ("is_virtual", Some((virtualization != "physical").into())),
         ("virtual", Some(virtualization.into())),
         ("identity", identity()),
+        ("machine", machine_facts(root)),
+        ("labels", Some(labels.to_value())),
         ("service_provider", system.service_provider().map(Value::from)),
         ("package_provider", system.package_provider().map(Value::from)),
     ])
@@ -104,6 +140,18 @@ fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> 
 
 fn listed<'t>(table: &[(&str, &'t str)], wanted: &str) -> Option<&'t str> {
     table.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value)
+}
+
+/// The names of a machine in the network.
+struct HostNames {
+    host: String,
+    domain: Option<String>,
+}
+
+impl HostNames {
+    fn full(&self) -> String {
+        self.domain.as_ref().map_or_else(|| self.host.clone(), |domain| format!("{}.{domain}", self.host))
+    }
 }
 
 /// A system whose files are below a root.
@@ -157,21 +205,26 @@ impl System<'_> {
         ])
     }
 
-    fn networking(&self, node: &str) -> Option<Value> {
+    fn names(&self) -> Option<HostNames> {
         let stated = self.text("etc/hostname").map(|text| text.trim().to_owned()).filter(|name| !name.is_empty());
-        let name = if self.is_running() { node.to_owned() } else { stated? };
-        let (hostname, domain) = match name.split_once('.') {
-            Some((hostname, domain)) => (hostname.to_owned(), Some(domain.to_owned())),
+        let name = if self.is_running() { kernel::host_name() } else { stated? };
+        let (host, domain) = match name.split_once('.') {
+            Some((host, domain)) => (host.to_owned(), Some(domain.to_owned())),
             None => (name.clone(), self.domain(&name)),
         };
-        let fqdn = domain.as_ref().map_or_else(|| hostname.clone(), |domain| format!("{hostname}.{domain}"));
+        Some(HostNames { host, domain })
+    }
+
+    fn networking(&self) -> Option<Value> {
+        let names = self.names()?;
+        let fqdn = names.full();
         let interfaces = if self.is_running() { interfaces() } else { BTreeMap::new() };
         let primary = network::primary().filter(|name| interfaces.contains_key(name));
         let own = |member: &str| interfaces.get(primary.as_ref()?)?.get(member).cloned();
         let (ip, ip6, mac) = (own("ip"), own("ip6"), own("mac"));
         object([
-            ("hostname", Some(hostname.into())),
-            ("domain", domain.map(Value::from)),
+            ("hostname", Some(names.host.into())),
+            ("domain", names.domain.map(Value::from)),
             ("fqdn", Some(fqdn.into())),
             ("primary", primary.map(Value::from)),
             ("ip", ip),
@@ -258,6 +311,11 @@ fn interfaces() -> BTreeMap<String, Value> {
 fn dmi() -> Option<Value> {
     let product = object([("name", machine::product().map(Value::from))]);
     object([("manufacturer", machine::vendor().map(Value::from)), ("product", product)])
+}
+
+fn machine_facts(root: &SystemRoot) -> Option<Value> {
+    let MachineIdentity { id, name } = MachineIdentity::of(root);
+    object([("id", id.map(Value::from)), ("name", name.map(Value::from))])
 }
 
 fn identity() -> Option<Value> {

@@ -4,11 +4,14 @@ use std::path::Path;
 
 use super::fs::SystemRoot;
 
-/// The id of this installation, which is confidential (machine-id(5)); `None` where it has none.
-pub fn id() -> Option<String> {
-    let id = std::fs::read_to_string("/etc/machine-id").ok()?;
-    let is_set = id.trim().bytes().all(|digit| digit.is_ascii_hexdigit()) && !id.trim().is_empty();
-    is_set.then(|| id.trim().to_owned())
+/// The id of the installation below a root, which is confidential (machine-id(5)); `None` where it has none.
+pub fn id(root: &SystemRoot) -> Option<[u8; 16]> {
+    const MAX_SIZE: u64 = 4096;
+    let text = root.text("etc/machine-id", MAX_SIZE)?;
+    let id = text.trim();
+    let is_set = id.len() == 32 && id.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let id = u128::from_str_radix(id, 16).ok().filter(|id| is_set && *id != 0)?;
+    Some(id.to_be_bytes())
 }
 
 /// The processors.

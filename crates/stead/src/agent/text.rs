@@ -7,8 +7,8 @@ use serde::Serialize;
 use similar::TextDiff;
 use stead_agent::control::{
     Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison, Happened,
-    History, Inspected, InstanceReport, JobReport, Listing, LogLines, SettingsNow, Staged, Stopping, WaitOutcome,
-    Waited,
+    History, Inspected, InstanceReport, JobReport, Listing, LogLines, MachineStatus, SettingsNow, Staged, Stopping,
+    WaitOutcome, Waited,
 };
 use stead_agent::{JobResult, JobStatus, Stage, StageStatus, Trouble};
 use stead_core::report::Totals;
@@ -236,6 +236,9 @@ pub(super) fn report(report: &JobReport) -> String {
     line("Job", &job.id);
     line("Generation", &format!("{} ({}, {})", job.generation, word(&job.kind), word(&job.work)));
     line("Began", &second(job.began));
+    if let Some(labels) = labels(&report.machine) {
+        line("Labels", &labels);
+    }
     line("Result", &word(&report.result));
     line("Instances", &all_counts(&report.totals));
     report.errors.iter().for_each(|error| line("Error", error));
@@ -246,11 +249,19 @@ pub(super) fn report(report: &JobReport) -> String {
     out
 }
 
+/// The labels of a machine, or why they cannot be used; `None` where it has none.
+fn labels(machine: &MachineStatus) -> Option<String> {
+    let labels = machine.labels.iter().map(|(name, label)| format!("{name}={}", label.value));
+    let all: Vec<_> = labels.chain(machine.failure.clone()).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 /// The one screen that says where things stand. What does not apply has no line.
 pub(super) fn status(answer: &AgentStatus) -> String {
     let status = &answer.status;
     let mut lines = vec![("State", format!("{}: {}", word(&status.lcm_state), status.lcm_state_detail))];
     let mut line = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    line("Labels", labels(&answer.machine));
     let names = |names: &[String]| (!names.is_empty()).then(|| names.join(", "));
     line("Next", status.next_attempt.map(second));
     let known = answer.progress.filter(|progress| progress.instances > 0);

@@ -3,6 +3,7 @@
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::expr::fact_at;
 use stead_core::value::Value;
+use stead_host::facts::codes;
 
 use crate::exit::Exit;
 use crate::input;
@@ -12,7 +13,13 @@ use crate::terminal::{Output, complain, data_as, print_exactly};
 /// Prints all facts, or the one at a path such as `os.family`.
 pub(crate) fn facts(path: Option<&str>, output: Output, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
-    let all = session.machine().facts();
+    let all = match session.machine().facts() {
+        Ok(all) => all,
+        Err(unusable) => {
+            complain(&format!("error[{}]: {unusable}", codes::FILE.id));
+            return Exit::Unusable;
+        }
+    };
     let found = path.map_or(Ok(all), |path| {
         fact_at(all, path).map_err(|unknown| {
             complain(&format!("error: there is no fact '{path}'"));

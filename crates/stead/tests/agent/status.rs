@@ -308,3 +308,31 @@ fn a_state_that_cannot_be_saved_is_shown_until_it_can_be() {
     assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(1), None), "it was saved");
     machine.stop();
 }
+
+/// What a document of the agent asks for is what its settings say; whoever reads a report or the status sees whose it is.
+#[test]
+fn labels_of_the_settings_are_facts_and_in_reports() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "Labels={role: web, site: berlin}"]);
+    let content = "[concat(facts('labels.role'), ' in ', facts('labels.site'))]";
+    let path = machine.path("who");
+    let who = json!({"name": "who", "type": "Stead/File", "properties": {"path": path, "content": content}});
+    machine.deliver("one", &json!([who]));
+    machine.wait(0);
+    assert_eq!(std::fs::read_to_string(machine.path("who")).unwrap(), "web in berlin");
+    let label = |value: &str| json!({"value": value, "provenance": "own"});
+    let status = machine.json(&["status"]);
+    let report = &machine.json(&["report", "-n", "1"])["reports"][0]["report"];
+    for shown in [&status["Machine"], &report["machine"]] {
+        assert_eq!(shown["labels"]["role"], label("web"), "{shown}");
+        assert_eq!(shown["id"], status["Machine"]["id"]);
+        assert!(shown["name"].is_string(), "{shown}");
+    }
+    let (shown, _) = text(&machine);
+    assert!(shown.contains("Labels       role=web, site=berlin\n"), "{shown}");
+    machine.ok(&["settings", "set", "Labels={}"]);
+    let (shown, _) = text(&machine);
+    assert!(!shown.contains("Labels"), "{shown}");
+    machine.stop();
+}

@@ -14,7 +14,7 @@
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -110,6 +110,7 @@ impl Reader {
     }
 
     fn write(&self, name: &str, body: &str, mode: u32) -> String {
+        assert!(is_within(name), "the file '{name}' of an example is outside of the reader's folder");
         let path = self.home().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, format!("{body}\n")).unwrap();
@@ -273,6 +274,11 @@ fn is_shown(body: &str) -> bool {
     FILES.iter().any(|file| file.contains(&lines))
 }
 
+/// Returns whether a file of that name lies in the folder that names start from: examples are followed as root, too.
+fn is_within(name: &str) -> bool {
+    Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// The examples of a page that nothing runs.
 fn not_run(text: &str) -> Vec<String> {
     let mut commands = String::new();
@@ -289,6 +295,9 @@ fn not_run(text: &str) -> Vec<String> {
     let reason = |(language, body): &(&str, &str)| {
         let first = body.lines().next().unwrap_or_default();
         match block(language, body) {
+            Block::File(name) | Block::Program(name) if !is_within(name) => {
+                Some(format!("'{name}' is outside of the reader's folder"))
+            }
             Block::File(name) | Block::Program(name) => {
                 let used = name.split(['/', '-']).any(|part| commands.contains(part.split('.').next().unwrap_or(part)));
                 (!used).then(|| format!("no command uses '{name}'"))
@@ -342,9 +351,10 @@ fn sorted(text: &str) -> Vec<&str> {
 #[test]
 fn an_example_that_nothing_runs_is_found() {
     let page = "\n```yaml\n# a.yaml\nresources: []\n```\n```console\n$ stead lint a.yaml\n```\n```yaml ansible\n- hosts: all\n```\
-                \n```sh\npuppet apply\n```\n```yaml\n# b.yaml\n```\n```json\n{\"made\": \"up\"}\n```\n```sh\nstead plan a.yaml\n```\n  ```sh\n";
+                \n```sh\npuppet apply\n```\n```yaml\n# b.yaml\n```\n```yaml\n# /etc/a.yaml\n```\n```json\n{\"made\": \"up\"}\n```\n```sh\nstead plan a.yaml\n```\n  ```sh\n";
     let expected = [
         "no command uses 'b.yaml'",
+        "'/etc/a.yaml' is outside of the reader's folder",
         "no test runs the example in 'json' that begins with '{\"made\": \"up\"}'",
         "no test runs the example in 'sh' that begins with 'stead plan a.yaml'",
         "a block is indented: '  ```sh'",

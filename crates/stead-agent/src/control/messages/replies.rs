@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stead_core::report::Totals;
+use stead_host::facts::{Labels, MachineIdentity};
+use stead_system::fs::{SystemRoot, User};
 
 use super::Document;
 
@@ -78,6 +80,9 @@ pub struct InstanceReport {
 pub struct JobReport {
     /// The job.
     pub job: Job,
+    /// The machine.
+    #[serde(default)]
+    pub machine: MachineStatus,
     /// How it ended.
     pub result: JobResult,
     /// How many instances ended how; none where it came over no instance.
@@ -98,6 +103,9 @@ pub struct AgentStatus {
     /// The status of the record.
     #[serde(flatten)]
     pub status: Status,
+    /// The machine.
+    #[serde(default)]
+    pub machine: MachineStatus,
     /// How far the job under way has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<JobProgress>,
@@ -122,6 +130,33 @@ pub struct AgentStatus {
     pub version: String,
     /// True if its file was replaced since it was started.
     pub program_replaced: bool,
+}
+
+/// The machine that the agent keeps, as its status and each of its reports name it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineStatus {
+    /// Its id and name.
+    #[serde(flatten)]
+    pub identity: MachineIdentity,
+    /// Its labels, and who gave them.
+    #[serde(default)]
+    pub labels: Labels,
+    /// Why the file with its labels cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl MachineStatus {
+    /// This machine as it is now, with these labels besides those of its file.
+    pub(crate) fn now(labels: &Labels) -> Self {
+        let root = SystemRoot::running();
+        let (of_file, failure) = match Labels::of_system(&root, User::current()) {
+            Ok(labels) => (labels, None),
+            Err(unusable) => (Labels::default(), Some(unusable.to_string())),
+        };
+        Self { identity: MachineIdentity::of(&root), labels: of_file.with(labels), failure }
+    }
 }
 
 /// The source that is followed, and how that goes.
