@@ -115,13 +115,13 @@ impl Provider for RunCommandOnSet {
             let what_if = vec![format!("run {what}")];
             return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done(input, expected, None) });
         }
-        let ended = program::run(cx, &invocation, &what).map_err(|failure| match failure.kind {
-            FailureKind::Start => {
-                let is_missing = failure.message.starts_with("there is no program");
-                let why = if is_missing { MISSING } else { &failure.message };
-                Failure { message: format!("Failed to execute {what}: {why}"), ..failure }
+        let ended = program::run(cx, &invocation, &what).map_err(|failure| {
+            let is_missing = failure.kind == FailureKind::Start && failure.message.starts_with("there is no program");
+            if is_missing {
+                Failure { message: format!("Failed to execute {what}: {MISSING}"), ..failure }
+            } else {
+                failure
             }
-            _ => failure,
         })?;
         if i64::from(ended.code) == expected {
             Ok(done(input, expected, Some(ended.output).filter(|output| !output.is_empty())))
