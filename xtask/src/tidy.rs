@@ -16,6 +16,7 @@ const LAYERS: &[&str] = &[
     "stead-declare",
     "stead-core",
     "stead-sls",
+    "stead-hosts",
     "stead-system",
     "stead-host",
     "stead-resources",

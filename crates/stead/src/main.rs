@@ -7,6 +7,7 @@ mod commands;
 mod completion;
 mod dsc;
 mod exit;
+mod hosts;
 mod input;
 mod interrupt;
 mod manual;
@@ -155,6 +156,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Explain(explain) => commands::explain(explain.subject.as_deref(), &env),
         Command::Eval(eval) => commands::eval(&eval.into_inner().into(), &env),
         Command::History(history) => commands::history(&history.into_inner().into()),
+        Command::Hosts(hosts) => hosts::list(&hosts.into_inner().into(), &env),
         Command::Get(get) => commands::get(&get.into_inner().into(), &env),
         Command::Set(set) => commands::set(&set.into_inner().into(), &env),
         Command::Export(export) => commands::export(&export.into_inner().into(), &env),

@@ -70,6 +70,7 @@ pub fn all() -> Vec<Code> {
         codes::powershell::script::CODES,
         codes::powershell::module::CODES,
         codes::powershell::call::CODES,
+        codes::hosts::CODES,
     ]
     .concat()
 }

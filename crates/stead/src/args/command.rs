@@ -10,6 +10,7 @@ use super::document::{Apply, Document, Graph, Lint, Plan};
 use super::dsc::{Config, Extension, Function, Resource, Schema};
 use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand};
 use super::history::History;
+use super::hosts::Hosts;
 use super::machine::{Doctor, Explain, Facts, Puppetize};
 use super::resource::{Export, Get, Invoke, Serve, Set};
 use super::values::seconds;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     },
     /// List the runs that 'apply --record' recorded, or show one of them
     History(Deferred<History>),
+    /// List the machines of an inventory
+    Hosts(Deferred<Hosts>),
     /// Work with a configuration document, as dsc does
     Config(Deferred<Config>),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift

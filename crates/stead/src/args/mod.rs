@@ -10,6 +10,7 @@ mod dsc;
 mod files;
 mod hints;
 mod history;
+mod hosts;
 mod machine;
 mod resource;
 mod values;
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
 
 pub(crate) const AFTER_HELP: &str = "\
 Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history, get,
-set, export, facts, invoke, puppetize and serve:
+set, hosts, export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);

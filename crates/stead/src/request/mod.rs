@@ -4,6 +4,7 @@
 mod agent;
 mod document;
 mod dsc;
+mod hosts;
 mod resource;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
+pub(crate) use hosts::HostsRequest;
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

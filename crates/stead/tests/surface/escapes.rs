@@ -51,6 +51,8 @@ const COMMANDS: &[&str] = &[
     "history show -o json last",
     "history show -o yaml last",
     "history show noE",
+    "hosts noE",
+    "hosts --where E -",
     "apply -y d.yaml",
     "fmt d.yaml",
     "fmt noE",

@@ -5,6 +5,7 @@ pub mod call;
 pub mod document;
 pub mod expr;
 pub mod graph;
+pub mod hosts;
 pub mod manifest;
 pub mod parameters;
 pub mod powershell;

@@ -1,0 +1,21 @@
+//! Many machines, without any effect: an [`Inventory`] says which there are, a [`Filter`] which of them are meant.
+//!
+//! ```text
+//! text ──read──▶ Inventory ──select(Filter)──▶ machines
+//! ```
+//!
+//! An inventory is one of stead or one of Ansible; both become the same. A name or an address that a program could take for an
+//! option, or a terminal for a command, is not one: see [`MachineName`].
+
+mod ansible;
+mod filter;
+mod finding;
+mod inventory;
+mod name;
+mod read;
+
+pub use filter::{Filter, FilterError};
+pub use inventory::{Destination, Inventory, Machine};
+pub use name::{Address, BadName, MachineName, UserName};
+pub use read::read;
+pub use stead_core::diag::codes::hosts as codes;

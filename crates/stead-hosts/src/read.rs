@@ -1,0 +1,204 @@
+//! Inventories as they are written.
+
+use std::collections::BTreeMap;
+
+use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
+use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, locate};
+use stead_core::value::Object;
+
+use crate::ansible;
+use crate::codes;
+use crate::filter::{Filter, is_label};
+use crate::finding::Findings;
+use crate::inventory::{Destination, Inventory, MOST_MACHINES, Machine, NAME, port_of};
+use crate::name::{Address, MachineName, UserName};
+
+/// Reads an inventory of stead or of Ansible, whichever the text is. `None` where there is an error among the findings.
+pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diagnostic>) {
+    let Some(found) = sources.get(source) else { return (None, Vec::new()) };
+    let mut findings = Findings::default();
+    let inventory = if ansible::is_ini(&found.name, &found.text) {
+        ansible::of_ini(source, &found.text, &mut findings)
+    } else {
+        let (root, faults) = text::read(source, &found.text, &Limits::default());
+        findings.list = faults;
+        root.filter(|_| !any_error(&findings.list)).map(|root| of_tree(&root, sources, &mut findings)).unwrap_or_default()
+    };
+    if inventory.machines.len() > MOST_MACHINES {
+        findings.wrong(Span::new(source, 0, 0), "the inventory has more than 20000 machines", "use several inventories");
+    }
+    (Some(inventory).filter(|_| !any_error(&findings.list)), findings.list)
+}
+
+fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory {
+    let is_ours = root.entries().is_some_and(|entries| entries.iter().any(|entry| &*entry.key == MACHINES));
+    if is_ours {
+        return Reader { sources, findings, layers: Vec::new() }.inventory(root);
+    }
+    if let Some(groups) = root.entries().filter(|groups| ansible::is_tree(groups)) {
+        return ansible::of_tree(groups, findings);
+    }
+    findings.wrong(root.span, "an inventory must have 'machines'", "write machines as 'machines: {NAME: {labels: {}}}'");
+    Inventory::default()
+}
+
+const MACHINES: &str = "machines";
+const OF_INVENTORY: &[&str] = &[MACHINES, "layers", "parameters", "port", "user"];
+const OF_LAYER: &[&str] = &["where", "parameters"];
+const OF_MACHINE: &[&str] = &["address", "labels", "parameters", "port", "user"];
+
+/// Reads an inventory of stead.
+struct Reader<'a> {
+    sources: &'a Sources,
+    findings: &'a mut Findings,
+    layers: Vec<Layer>,
+}
+
+/// Parameters of the machines that match a filter.
+struct Layer {
+    filter: Filter,
+    parameters: Object,
+}
+
+impl Reader<'_> {
+    fn inventory(mut self, root: &Node) -> Inventory {
+        self.check_members(root, OF_INVENTORY, "an inventory");
+        let usual = (self.user(root), self.port(root));
+        let shared = self.parameters(root);
+        self.read_layers(root);
+        let entries = root.get(MACHINES).map(|machines| self.entries(machines, "'machines'")).unwrap_or_default();
+        let machines = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared));
+        Inventory { machines: machines.collect() }
+    }
+
+    fn read_layers(&mut self, root: &Node) {
+        let Some(node) = root.get("layers") else { return };
+        let Some(items) = node.items() else {
+            return self.findings.wrong(node.span, "'layers' must be an array", "write each layer behind a '-'");
+        };
+        for item in items {
+            self.check_members(item, OF_LAYER, "a layer");
+            let parameters = self.parameters(item);
+            let filter = item.get("where").and_then(|node| self.filter(node));
+            if let Some(filter) = filter {
+                self.layers.push(Layer { filter, parameters });
+            } else if item.get("where").is_none() {
+                self.findings.wrong(item.span, "'where' is missing in a layer", "state which machines it is for");
+            }
+        }
+    }
+
+    fn filter(&mut self, node: &Node) -> Option<Filter> {
+        let Some(text) = node.as_str() else {
+            self.findings.wrong(node.span, format!("'where' must be a string, found {}", node.kind_name()), FILTER);
+            return None;
+        };
+        let parsed = Filter::parse(text).map_err(|error| {
+            let span = locate(self.sources, node.span, error.range);
+            self.findings.list.push(Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help));
+        });
+        parsed.ok()
+    }
+
+    fn machine(&mut self, entry: &Entry, usual: &(Option<UserName>, Option<u16>), shared: &Object) -> Option<Machine> {
+        let (node, span) = (&entry.value, entry.key_span);
+        let name = self.findings.named(span, ("a machine", &entry.key), MachineName::parse(&entry.key));
+        if !matches!(node.kind, Kind::Null) {
+            self.check_members(node, OF_MACHINE, "a machine");
+        }
+        let stated = node.get("address").and_then(|node| self.text(node, "address"));
+        let stated = stated.map(|(text, span)| self.findings.named(span, ("an address", &text), Address::parse(&text)));
+        let address = stated.unwrap_or_else(|| Address::parse(&entry.key).ok());
+        let (user, port) = (self.user(node), self.port(node));
+        let labels = self.labels(node);
+        let own = self.parameters(node);
+        let destination = Destination { address: address?, user: user.or(usual.0.clone()), port: port.or(usual.1) };
+        let mut machine = Machine { labels, parameters: shared.clone(), ..Machine::at(name?, destination) };
+        let layers = self.layers.iter().filter(|layer| machine.matches(&layer.filter));
+        let layered: Vec<&Object> = layers.map(|layer| &layer.parameters).chain([&own]).collect();
+        let merged = layered.into_iter().flat_map(|layer| layer.iter().map(|(name, value)| (name.clone(), value.clone())));
+        machine.parameters.extend(merged.collect::<Vec<_>>());
+        Some(machine)
+    }
+
+    fn user(&mut self, node: &Node) -> Option<UserName> {
+        let (text, span) = node.get("user").and_then(|node| self.text(node, "user"))?;
+        self.findings.named(span, ("a user", &text), UserName::parse(&text))
+    }
+
+    fn port(&mut self, node: &Node) -> Option<u16> {
+        let node = node.get("port")?;
+        let port = node.literal().as_i64().and_then(port_of);
+        if port.is_none() {
+            self.findings.wrong(node.span, "'port' must be a number from 1 to 65535", "the usual port of SSH is 22");
+        }
+        port
+    }
+
+    fn labels(&mut self, node: &Node) -> BTreeMap<String, String> {
+        let Some(labels) = node.get("labels") else { return BTreeMap::new() };
+        let entries = self.entries(labels, "'labels'");
+        entries.iter().filter_map(|entry| self.label(entry)).collect()
+    }
+
+    fn label(&mut self, entry: &Entry) -> Option<(String, String)> {
+        let Entry { key, key_span, value } = entry;
+        if &**key == NAME || !is_label(key) {
+            let help = "labels begin with a letter, and have letters, digits, '_', '-', '.' and '/'";
+            let help = if &**key == NAME { "'name' stands for the name of the machine" } else { help };
+            self.findings.wrong(*key_span, format!("'{}' cannot be a label", key.escape_debug()), help);
+            return None;
+        }
+        let (text, span) = self.text(value, key)?;
+        if text.chars().any(char::is_control) || text.contains('"') && text.contains('\'') {
+            self.findings.wrong(span, format!("the label '{key}' has a value that no filter can name"), "use plain text");
+            return None;
+        }
+        Some((key.to_string(), text))
+    }
+
+    /// A text, or a number or boolean as it was written.
+    fn text(&mut self, node: &Node, what: &str) -> Option<(String, Span)> {
+        let text = match &node.kind {
+            Kind::String(text) => text.to_string(),
+            Kind::Number(_) | Kind::Bool(_) => self.sources.text(node.span)?.to_owned(),
+            _ => {
+                let message = format!("'{what}' must be a string, found {}", node.kind_name());
+                self.findings.wrong(node.span, message, "write a word, or text in quotes");
+                return None;
+            }
+        };
+        Some((text, node.span))
+    }
+
+    fn parameters(&mut self, node: &Node) -> Object {
+        let Some(parameters) = node.get("parameters") else { return Object::new() };
+        let entries = self.entries(parameters, "'parameters'");
+        entries.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect()
+    }
+
+    /// The members of what must be an object.
+    fn entries<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Entry] {
+        match (&node.kind, node.entries()) {
+            (Kind::Null, _) => &[],
+            (_, Some(entries)) => entries,
+            (_, None) => {
+                let message = format!("{what} must be an object, found {}", node.kind_name());
+                self.findings.wrong(node.span, message, "write members as 'NAME: VALUE'");
+                &[]
+            }
+        }
+    }
+
+    fn check_members(&mut self, node: &Node, known: &[&str], what: &str) {
+        for entry in self.entries(node, what) {
+            if !known.contains(&&*entry.key) {
+                let near = nearest(&entry.key, known.iter().copied()).map(did_you_mean);
+                let help = near.unwrap_or_else(|| format!("{what} has {}", known.join(", ")));
+                self.findings.wrong(entry.key_span, format!("{what} has no '{}'", entry.key.escape_debug()), &help);
+            }
+        }
+    }
+}
+
+const FILTER: &str = "write a comparison such as role=web";

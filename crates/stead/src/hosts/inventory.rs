@@ -1,0 +1,117 @@
+//! The machines that a command is for: an inventory is read, or printed by a program, and a filter chooses among them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
+use stead_core::text::{Source, Sources, Span};
+use stead_hosts::{Filter, Inventory, Machine, codes};
+use stead_system::Cancel;
+use stead_system::process::{self, Environment, Executable, Limits, Program, is_program};
+
+use crate::exit::Exit;
+use crate::input::{self, Text};
+use crate::interrupt;
+use crate::process_env::ProcessEnv;
+use crate::terminal::{complain, complain_text, show_findings};
+
+/// The machines of an inventory that match a filter. What is wrong has been said.
+pub(super) fn selected(path: &Path, filter: Option<&str>, env: &ProcessEnv) -> Result<Vec<Machine>, Exit> {
+    let mut sources = Sources::default();
+    let filter = filter.map(|text| parsed(text, &mut sources)).transpose()?;
+    let inventory = load(path, env, &mut sources)?;
+    warn_of_unknown_labels(filter.as_ref(), &inventory);
+    Ok(inventory.select(filter.as_ref()).cloned().collect())
+}
+
+fn parsed(text: &str, sources: &mut Sources) -> Result<Filter, Exit> {
+    Filter::parse(text).map_err(|error| {
+        let source = sources.add(Source::new("<--where>", text));
+        let byte = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let span = Span::new(source, byte(error.range.start), byte(error.range.end));
+        let finding = Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help);
+        show_findings(&[finding], sources);
+        Exit::Unusable
+    })
+}
+
+/// A label that no machine has is probably one that was mistyped: with `!=` it would be true of all of them.
+fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
+    let known: BTreeSet<&str> = inventory.machines.iter().flat_map(|each| each.labels.keys().map(String::as_str)).collect();
+    let mut named = BTreeSet::new();
+    if let Some(filter) = filter {
+        filter.labels(&mut |label| named.extend([label]));
+    }
+    for label in named.into_iter().filter(|label| *label != "name" && !known.contains(label)) {
+        complain(&format!("warning: no machine has the label '{label}'"));
+        if let Some(near) = nearest(label, known.iter().copied()) {
+            complain(&format!("help: {}", did_you_mean(near)));
+        }
+    }
+}
+
+fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources) -> Result<Inventory, Exit> {
+    let Text { name, text } = if prints(path) {
+        printed(path, env)?
+    } else {
+        input::read(path).map_err(|error| {
+            complain(&format!("error: {error}"));
+            Exit::Unusable
+        })?
+    };
+    let source = sources.add(Source::new(name, text));
+    let (inventory, findings) = stead_hosts::read(source, sources);
+    show_findings(&findings, sources);
+    warn_of_folders(path);
+    inventory.filter(|_| !any_error(&findings)).ok_or(Exit::Unusable)
+}
+
+/// Returns whether a file is a program that prints an inventory. Where every file may be run, as on disks of other systems,
+/// its name says that it is not.
+fn prints(path: &Path) -> bool {
+    let is_data = |extension| matches!(extension, "yaml" | "yml" | "json" | "ini");
+    !input::is_standard(path) && !path.extension().and_then(|name| name.to_str()).is_some_and(is_data) && is_program(path)
+}
+
+/// What a program prints when it is called as Ansible does.
+fn printed(path: &Path, env: &ProcessEnv) -> Result<Text, Exit> {
+    let name = path.display().to_string();
+    let failed = |why: &dyn std::fmt::Display| {
+        complain(&format!("error: cannot read the inventory that '{name}' prints: {why}"));
+        Exit::Failed
+    };
+    let mut environment = Environment::of_this_process(&[]);
+    environment.add_of_this_process(&env.settings.environment);
+    let absolute = std::path::absolute(path).map_err(|error| failed(&error))?;
+    let executable = Executable::open(absolute, &environment).map_err(|refused| failed(&refused.reason()))?;
+    let folder = input::current_folder();
+    let program = Program {
+        executable: &executable,
+        arguments: &[OsString::from("--list")],
+        directory: &folder,
+        environment: &environment,
+        variables: &[],
+        input: None,
+    };
+    let cancel = Cancel::default();
+    interrupt::catch_with(&cancel);
+    let limits = Limits { deadline: Duration::from_mins(1), changes: false, ..Limits::default() };
+    let finished = process::run(&program, &limits, &cancel, &mut |bytes| complain_text(&String::from_utf8_lossy(bytes)));
+    let finished = finished.map_err(|error| failed(&error))?;
+    if finished.exit != process::Exit::Code(0) {
+        return Err(failed(&format!("it ended with {}", finished.exit)));
+    }
+    let text = String::from_utf8(finished.stdout).map_err(|_| failed(&"it is not UTF-8 text"))?;
+    Ok(Text { name: format!("<{name} --list>"), text })
+}
+
+/// Ansible reads variables from folders beside an inventory.
+fn warn_of_folders(path: &Path) {
+    for name in ["group_vars", "host_vars"] {
+        if !input::is_standard(path) && input::folder(path).join(name).is_dir() {
+            complain(&format!("warning: the folder '{name}' beside the inventory is not read"));
+        }
+    }
+}
