@@ -101,7 +101,8 @@ mod tests {
             assert_eq!(MachineName::parse(text).map(|name| name.to_string()), Ok(text.to_owned()));
         }
         let long = "a".repeat(254);
-        let hostile = ["", "-oProxyCommand=id", "-", ".ssh", "a b", "a\nb", "a\u{1b}[2J", "a;id", "$(id)", "a/b", "ä", &long];
+        let hostile =
+            ["", "-oProxyCommand=id", "-", ".ssh", "a b", "a\nb", "a\u{1b}[2J", "a;id", "$(id)", "a/b", "ä", &long];
         for text in hostile {
             assert!(MachineName::parse(text).is_err(), "{text:?}");
             assert!(Address::parse(text).is_err(), "{text:?}");

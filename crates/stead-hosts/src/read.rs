@@ -22,10 +22,16 @@ pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diag
     } else {
         let (root, faults) = text::read(source, &found.text, &Limits::default());
         findings.list = faults;
-        root.filter(|_| !any_error(&findings.list)).map(|root| of_tree(&root, sources, &mut findings)).unwrap_or_default()
+        root.filter(|_| !any_error(&findings.list))
+            .map(|root| of_tree(&root, sources, &mut findings))
+            .unwrap_or_default()
     };
     if inventory.machines.len() > MOST_MACHINES {
-        findings.wrong(Span::new(source, 0, 0), "the inventory has more than 20000 machines", "use several inventories");
+        findings.wrong(
+            Span::new(source, 0, 0),
+            "the inventory has more than 20000 machines",
+            "use several inventories",
+        );
     }
     (Some(inventory).filter(|_| !any_error(&findings.list)), findings.list)
 }
@@ -38,7 +44,11 @@ fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory
     if let Some(groups) = root.entries().filter(|groups| ansible::is_tree(groups)) {
         return ansible::of_tree(groups, findings);
     }
-    findings.wrong(root.span, "an inventory must have 'machines'", "write machines as 'machines: {NAME: {labels: {}}}'");
+    findings.wrong(
+        root.span,
+        "an inventory must have 'machines'",
+        "write machines as 'machines: {NAME: {labels: {}}}'",
+    );
     Inventory::default()
 }
 
@@ -116,7 +126,8 @@ impl Reader<'_> {
         let mut machine = Machine { labels, parameters: shared.clone(), ..Machine::at(name?, destination) };
         let layers = self.layers.iter().filter(|layer| machine.matches(&layer.filter));
         let layered: Vec<&Object> = layers.map(|layer| &layer.parameters).chain([&own]).collect();
-        let merged = layered.into_iter().flat_map(|layer| layer.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let merged =
+            layered.into_iter().flat_map(|layer| layer.iter().map(|(name, value)| (name.clone(), value.clone())));
         machine.parameters.extend(merged.collect::<Vec<_>>());
         Some(machine)
     }
@@ -151,7 +162,11 @@ impl Reader<'_> {
         }
         let (text, span) = self.text(value, key)?;
         if text.chars().any(char::is_control) || text.contains('"') && text.contains('\'') {
-            self.findings.wrong(span, format!("the label '{key}' has a value that no filter can name"), "use plain text");
+            self.findings.wrong(
+                span,
+                format!("the label '{key}' has a value that no filter can name"),
+                "use plain text",
+            );
             return None;
         }
         Some((key.to_string(), text))

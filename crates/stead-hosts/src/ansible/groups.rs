@@ -73,7 +73,8 @@ impl Groups {
             let mut member: Vec<&str> = self.member_of(name, &parents).into_iter().collect();
             member.sort_by_key(|group| (depths.get(group).copied().unwrap_or_default(), *group));
             let own = self.known.get(name).map(Vec::as_slice).unwrap_or_default();
-            let layers = member.iter().filter_map(|group| self.groups.get(*group)).map(|group| group.variables.as_slice());
+            let layers =
+                member.iter().filter_map(|group| self.groups.get(*group)).map(|group| group.variables.as_slice());
             let variables = layers.chain([own]).flatten();
             machines.extend(machine((name, *span), &member, variables, &mut Said { findings, said: &mut said }));
         }
@@ -124,12 +125,20 @@ impl Groups {
                 }
             }
         }
-        let (_, circular) = self.groups.iter().find(|(name, group)| {
-            waiting.get(name.as_str()).is_some_and(|left| *left > 0) && !group.children.is_empty()
-        }).map_or((None, None), |(name, group)| (Some(name), group.children.iter().next()));
+        let (_, circular) = self
+            .groups
+            .iter()
+            .find(|(name, group)| {
+                waiting.get(name.as_str()).is_some_and(|left| *left > 0) && !group.children.is_empty()
+            })
+            .map_or((None, None), |(name, group)| (Some(name), group.children.iter().next()));
         match circular {
             Some((child, span)) => {
-                findings.wrong(*span, format!("the group '{}' is within itself", child.escape_debug()), "remove it here");
+                findings.wrong(
+                    *span,
+                    format!("the group '{}' is within itself", child.escape_debug()),
+                    "remove it here",
+                );
                 None
             }
             None => Some(depths),

@@ -98,10 +98,7 @@ fn children(groups: &mut Groups, parent: &str, node: &Node, findings: &mut Findi
 
 fn variables(node: &Node) -> Vec<Variable> {
     let entries = node.entries().unwrap_or_default();
-    let variable = |entry: &Entry| Variable {
-        name: entry.key.to_string(),
-        value: entry.value.literal(),
-        span: entry.key_span,
-    };
+    let variable =
+        |entry: &Entry| Variable { name: entry.key.to_string(), value: entry.value.literal(), span: entry.key_span };
     entries.iter().map(variable).collect()
 }

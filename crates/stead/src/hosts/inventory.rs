@@ -39,7 +39,8 @@ fn parsed(text: &str, sources: &mut Sources) -> Result<Filter, Exit> {
 
 /// A label that no machine has is probably one that was mistyped: with `!=` it would be true of all of them.
 fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
-    let known: BTreeSet<&str> = inventory.machines.iter().flat_map(|each| each.labels.keys().map(String::as_str)).collect();
+    let known: BTreeSet<&str> =
+        inventory.machines.iter().flat_map(|each| each.labels.keys().map(String::as_str)).collect();
     let mut named = BTreeSet::new();
     if let Some(filter) = filter {
         filter.labels(&mut |label| named.extend([label]));
@@ -72,7 +73,9 @@ fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources) -> Result<Inventor
 /// its name says that it is not.
 fn prints(path: &Path) -> bool {
     let is_data = |extension| matches!(extension, "yaml" | "yml" | "json" | "ini");
-    !input::is_standard(path) && !path.extension().and_then(|name| name.to_str()).is_some_and(is_data) && is_program(path)
+    !input::is_standard(path)
+        && !path.extension().and_then(|name| name.to_str()).is_some_and(is_data)
+        && is_program(path)
 }
 
 /// What a program prints when it is called as Ansible does.
@@ -98,7 +101,8 @@ fn printed(path: &Path, env: &ProcessEnv) -> Result<Text, Exit> {
     let cancel = Cancel::default();
     interrupt::catch_with(&cancel);
     let limits = Limits { deadline: Duration::from_mins(1), changes: false, ..Limits::default() };
-    let finished = process::run(&program, &limits, &cancel, &mut |bytes| complain_text(&String::from_utf8_lossy(bytes)));
+    let finished =
+        process::run(&program, &limits, &cancel, &mut |bytes| complain_text(&String::from_utf8_lossy(bytes)));
     let finished = finished.map_err(|error| failed(&error))?;
     if finished.exit != process::Exit::Code(0) {
         return Err(failed(&format!("it ended with {}", finished.exit)));
