@@ -31,7 +31,7 @@ fn shown(machine: &Machine) -> String {
     let Machine { name, destination, labels, parameters } = machine;
     let user = destination.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
     let port = destination.port.map(|port| format!(" port {port}")).unwrap_or_default();
-    let labels: String = labels.iter().map(|(label, value)| format!("  {label}={value}\n")).collect();
+    let labels: String = labels.iter().map(|(label, value)| ["  ", label, "=", value, "\n"].concat()).collect();
     let parameters = parameters.iter().map(|(name, value)| format!("  {name}: {}\n", value.to_redacted_json()));
     format!("{name} at {user}{}{port}\n{labels}{}", destination.address, parameters.collect::<String>())
 }

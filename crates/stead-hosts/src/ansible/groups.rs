@@ -31,7 +31,7 @@ pub(super) struct Groups {
     /// Machines in the order in which they were first named, with where that is and their own variables.
     machines: Vec<(String, Span)>,
     known: BTreeMap<String, Vec<Variable>>,
-    pub(super) groups: BTreeMap<String, Group>,
+    by_name: BTreeMap<String, Group>,
 }
 
 /// The group that holds all machines.
@@ -42,7 +42,7 @@ const UNGROUPED: &str = "ungrouped";
 
 impl Groups {
     pub(super) fn group(&mut self, name: &str) -> &mut Group {
-        self.groups.entry(name.to_owned()).or_default()
+        self.by_name.entry(name.to_owned()).or_default()
     }
 
     /// Notes a machine of a group.
@@ -74,7 +74,7 @@ impl Groups {
             member.sort_by_key(|group| (depths.get(group).copied().unwrap_or_default(), *group));
             let own = self.known.get(name).map(Vec::as_slice).unwrap_or_default();
             let layers =
-                member.iter().filter_map(|group| self.groups.get(*group)).map(|group| group.variables.as_slice());
+                member.iter().filter_map(|group| self.by_name.get(*group)).map(|group| group.variables.as_slice());
             let variables = layers.chain([own]).flatten();
             machines.extend(machine((name, *span), &member, variables, &mut Said { findings, said: &mut said }));
         }
@@ -84,7 +84,7 @@ impl Groups {
     /// The groups that hold each group.
     fn parents(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut parents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (name, group) in &self.groups {
+        for (name, group) in &self.by_name {
             for child in group.children.keys() {
                 parents.entry(child).or_default().insert(name);
             }
@@ -94,7 +94,7 @@ impl Groups {
 
     /// Every group that holds a machine, by itself or by way of others.
     fn member_of<'a>(&'a self, machine: &str, parents: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
-        let direct = self.groups.iter().filter(|(_, group)| group.machines.contains(machine));
+        let direct = self.by_name.iter().filter(|(_, group)| group.machines.contains(machine));
         let mut open: Vec<&str> = direct.map(|(name, _)| name.as_str()).chain([ALL]).collect();
         let mut found = BTreeSet::new();
         while let Some(group) = open.pop() {
@@ -108,14 +108,14 @@ impl Groups {
     /// How deep each group lies below the outermost ones; `None` where a group holds itself.
     fn depths(&self, findings: &mut Findings) -> Option<BTreeMap<&str, usize>> {
         let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut waiting: BTreeMap<&str, usize> = self.groups.keys().map(|name| (name.as_str(), 0)).collect();
-        for child in self.groups.values().flat_map(|group| group.children.keys()) {
+        let mut waiting: BTreeMap<&str, usize> = self.by_name.keys().map(|name| (name.as_str(), 0)).collect();
+        for child in self.by_name.values().flat_map(|group| group.children.keys()) {
             *waiting.entry(child).or_default() += 1;
         }
         let mut open: Vec<&str> = waiting.iter().filter(|(_, count)| **count == 0).map(|(name, _)| *name).collect();
         while let Some(name) = open.pop() {
             let depth = *depths.entry(name).or_insert(usize::from(name != ALL));
-            for child in self.groups.get(name).into_iter().flat_map(|group| group.children.keys()) {
+            for child in self.by_name.get(name).into_iter().flat_map(|group| group.children.keys()) {
                 let deepest = depths.entry(child).or_default();
                 *deepest = (*deepest).max(depth + 1);
                 let left = waiting.entry(child).or_default();
@@ -125,13 +125,8 @@ impl Groups {
                 }
             }
         }
-        let (_, circular) = self
-            .groups
-            .iter()
-            .find(|(name, group)| {
-                waiting.get(name.as_str()).is_some_and(|left| *left > 0) && !group.children.is_empty()
-            })
-            .map_or((None, None), |(name, group)| (Some(name), group.children.iter().next()));
+        let left = |name: &str| waiting.get(name).is_some_and(|left| *left > 0);
+        let circular = self.by_name.iter().filter(|(name, _)| left(name)).find_map(|(_, group)| group.children.iter().next());
         match circular {
             Some((child, span)) => {
                 findings.wrong(

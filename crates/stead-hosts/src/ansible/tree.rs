@@ -31,7 +31,9 @@ pub(crate) fn of_tree(entries: &[Entry], findings: &mut Findings) -> Inventory {
     for entry in entries {
         if &*entry.key == META {
             let machines = entry.value.get("hostvars").and_then(Node::entries).unwrap_or_default();
-            machines.iter().for_each(|machine| groups.set(&machine.key, machine.key_span, variables(&machine.value)));
+            for machine in machines {
+                groups.set(&machine.key, machine.key_span, variables(&machine.value));
+            }
         } else {
             group(&mut groups, entry, findings);
         }
