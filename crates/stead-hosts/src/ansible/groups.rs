@@ -126,7 +126,8 @@ impl Groups {
             }
         }
         let left = |name: &str| waiting.get(name).is_some_and(|left| *left > 0);
-        let circular = self.by_name.iter().filter(|(name, _)| left(name)).find_map(|(_, group)| group.children.iter().next());
+        let circular =
+            self.by_name.iter().filter(|(name, _)| left(name)).find_map(|(_, group)| group.children.iter().next());
         match circular {
             Some((child, span)) => {
                 findings.wrong(
