@@ -6,10 +6,13 @@
 
 mod arrays;
 mod changes;
+mod powershell;
+mod respelled;
 mod rules;
 mod scalar;
 
 pub use changes::{Alteration, Change, changes};
+pub use respelled::respelled;
 pub use rules::{Case, Rules};
 
 use crate::value::{Object, Value};
@@ -191,12 +194,21 @@ fn member_matches(wanted: &Value, actual: Option<&Value>, shape: Shape<'_>, rule
     }
     match actual {
         Some(actual) => matches(wanted, actual, shape, rules),
+        None if rules.case == Case::PowerShell && powershell::is_nothing(wanted) => true,
         None => shape.default().is_some_and(|default| matches(wanted, &Value::from(default.clone()), shape, rules)),
     }
 }
 
 fn matches(wanted: &Value, actual: &Value, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
+    let powershell = rules.case == Case::PowerShell;
     match (wanted, actual) {
+        _ if powershell && scalar::equal(wanted, actual, rules.case) => true,
+        (Value::Array(one), Value::Object(_)) if powershell => {
+            matches!(one.as_slice(), [only] if matches(only, actual, shape, rules))
+        }
+        (Value::Object(_), Value::Array(one)) if powershell => {
+            matches!(one.as_slice(), [only] if matches(wanted, only, shape, rules))
+        }
         (Value::Object(wanted), Value::Object(actual)) => wanted
             .iter()
             .all(|(name, value)| member_matches(value, rules.member(actual, name), shape.property(name), rules)),

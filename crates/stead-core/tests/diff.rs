@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::Value as Json;
-use stead_core::diff::{Alteration, Case as Letters, Rules, changes, differing, overlaid};
+use stead_core::diff::{Alteration, Case as Letters, Rules, changes, differing, overlaid, respelled};
 use stead_core::id::SecretName;
 use stead_core::value::{Seal, Value};
 use stead_testkit::{Case, Computed, Suite};
@@ -23,7 +23,11 @@ fn run(case: &Case) -> Result<Computed, String> {
     let desired = value(read("desired")?);
     let actual = value(read("actual")?);
     let schema = if case.has("schema") { Some(read("schema")?) } else { None };
-    let letters = if case.has("case ignored") { Letters::Ignored } else { Letters::Exact };
+    let letters = match () {
+        () if case.has("case ignored") => Letters::Ignored,
+        () if case.has("as powershell") => Letters::PowerShell,
+        () => Letters::Exact,
+    };
     let rules = Rules { case: letters, schema: schema.as_ref() };
     let names: String = differing(&desired, &actual, &rules).into_iter().map(|name| name + "\n").collect();
     let after = overlaid(&actual, &desired, &rules);
@@ -32,7 +36,11 @@ fn run(case: &Case) -> Result<Computed, String> {
         return Err(format!("the predicted state still differs in {left:?}"));
     }
     let changes: String = changes(&actual, &after).iter().map(|change| shown(&change.path, &change.what)).collect();
-    Ok(vec![("differing", names), ("to be changed", changes)])
+    let mut computed = vec![("differing", names), ("to be changed", changes)];
+    if letters == Letters::PowerShell {
+        computed.push(("respelled", respelled(&desired, &actual, &rules).to_redacted_json().to_string() + "\n"));
+    }
+    Ok(computed)
 }
 
 fn shown(path: &str, what: &Alteration) -> String {

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 
 use proptest::prelude::*;
-use stead_core::diff::{Alteration, Case, Rules, changes, contains, differing, overlaid};
+use stead_core::diff::{Alteration, Case, Rules, changes, contains, differing, overlaid, respelled};
 use stead_core::value::{Number, Object, Value};
+
+const POWERSHELL: Rules<'static> = Rules { case: Case::PowerShell, schema: None };
 
 /// Few different values, so that equal ones meet.
 fn value() -> impl Strategy<Value = Value> {
@@ -56,7 +58,8 @@ proptest! {
     fn nothing_differs_from_itself(state in state()) {
         let none: Vec<String> = Vec::new();
         prop_assert_eq!(differing(&state, &state, &Rules::default()), none.clone());
-        prop_assert_eq!(differing(&state, &state, &Rules { case: Case::Ignored, schema: None }), none);
+        prop_assert_eq!(differing(&state, &state, &Rules { case: Case::Ignored, schema: None }), none.clone());
+        prop_assert_eq!(differing(&state.clone(), &state, &POWERSHELL), none);
         prop_assert_eq!(changes(&state, &state), Vec::new());
     }
 
@@ -90,6 +93,15 @@ proptest! {
         let exact = differing(&desired, &actual, &Rules::default());
         let ignored = differing(&desired, &actual, &Rules { case: Case::Ignored, schema: None });
         prop_assert!(ignored.iter().all(|name| exact.contains(name)), "{exact:?} {ignored:?}");
+        let powershell = differing(&desired, &actual, &POWERSHELL);
+        prop_assert!(powershell.iter().all(|name| ignored.contains(name)), "{ignored:?} {powershell:?}");
+    }
+
+    #[test]
+    fn spelling_changes_nothing_that_is_compared(desired in state(), actual in state()) {
+        let spelled = respelled(&desired, &actual, &POWERSHELL);
+        prop_assert_eq!(differing(&spelled, &actual, &POWERSHELL), differing(&desired, &actual, &POWERSHELL));
+        prop_assert_eq!(differing(&desired, &spelled, &POWERSHELL), Vec::<String>::new());
     }
 
     #[test]
@@ -111,6 +123,8 @@ proptest! {
     fn a_predicted_state_is_the_desired_one(desired in state(), actual in state()) {
         let after = overlaid(&actual, &desired, &Rules::default());
         prop_assert_eq!(differing(&desired, &after, &Rules::default()), Vec::<String>::new());
+        let after = overlaid(&actual, &desired, &POWERSHELL);
+        prop_assert_eq!(differing(&desired, &after, &POWERSHELL), Vec::<String>::new());
     }
 
     #[test]

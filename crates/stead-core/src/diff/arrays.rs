@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Rules, Shape, matches as element_matches, scalar};
+use super::{Case, Rules, Shape, matches as element_matches, scalar};
 use crate::value::Value;
 
 /// Returns whether the arrays are equally long and the elements can be paired so that each actual one is as desired.
@@ -144,6 +144,7 @@ fn signature(value: &Value, names: &[&str], rules: &Rules<'_>) -> Option<String>
         return Some(String::new());
     }
     let members = value.as_object()?;
-    let keys = names.iter().map(|name| scalar::key(rules.member(members, name)?, rules.case));
+    let missing = (rules.case == Case::PowerShell).then_some(&Value::Null);
+    let keys = names.iter().map(|name| scalar::key(rules.member(members, name).or(missing)?, rules.case));
     keys.collect::<Option<Vec<_>>>().map(|keys| keys.join(","))
 }

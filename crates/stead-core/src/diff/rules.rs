@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::value::{Object, Value};
 
-/// The meaning of upper and lower case in a comparison.
+/// How names of properties and values are compared, above all the meaning of upper and lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Case {
     /// They differ.
@@ -14,6 +14,9 @@ pub enum Case {
     IgnoredInNames,
     /// They are the same, in values and in names of properties.
     Ignored,
+    /// They are the same, and values are equal as PowerShell has it: nothing and what is empty, a number and its text, one
+    /// value and a list of it, text with spaces around it and without, a point in time in whatever offset.
+    PowerShell,
 }
 
 /// The rules of a comparison, besides the two states.
@@ -60,7 +63,7 @@ impl<'a> Rules<'a> {
     pub(super) fn entry<'v>(&self, members: &'v Object, name: &str) -> Option<(&'v String, &'v Value)> {
         members.get_key_value(name).or_else(|| match self.case {
             Case::Exact => None,
-            Case::IgnoredInNames | Case::Ignored => {
+            Case::IgnoredInNames | Case::Ignored | Case::PowerShell => {
                 let name = name.to_lowercase();
                 members.iter().find(|(key, _)| key.to_lowercase() == name)
             }

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::Case;
+use super::{Case, powershell};
 use crate::value::{Number, Value};
 
 /// Returns whether two values are equal, when not both are objects or both arrays.
 pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
     match (one, other) {
+        (Value::Sealed(_), _) | (_, Value::Sealed(_)) => one == other,
+        _ if case == Case::PowerShell => powershell::key(one).is_some_and(|key| powershell::key(other) == Some(key)),
         (Value::Number(one), Value::Number(other)) => Exactly::of(one) == Exactly::of(other),
         (Value::String(one), Value::String(other)) => match case {
             Case::Exact | Case::IgnoredInNames => one == other,
-            Case::Ignored => one == other || one.to_lowercase() == other.to_lowercase(),
+            Case::Ignored | Case::PowerShell => one == other || one.to_lowercase() == other.to_lowercase(),
         },
         _ => one == other,
     }
@@ -19,13 +21,13 @@ pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
 
 /// A number such that equal numbers are equal, however they are written: `1`, `1.0`, `-0.0` and `0`.
 #[derive(PartialEq, Eq)]
-enum Exactly {
+pub(super) enum Exactly {
     Integer(i128),
     Fraction(u64),
 }
 
 impl Exactly {
-    fn of(number: &Number) -> Self {
+    pub(super) fn of(number: &Number) -> Self {
         if let Some(integer) = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)) {
             return Self::Integer(integer);
         }
@@ -41,6 +43,9 @@ impl Exactly {
 
 /// Text that is the same for two values exactly if they are equal; `None` when a part is sealed.
 pub(super) fn key(value: &Value, case: Case) -> Option<String> {
+    if case == Case::PowerShell {
+        return powershell::key(value);
+    }
     Some(match value {
         Value::Null => "n".to_owned(),
         Value::Bool(truth) => truth.to_string(),
@@ -67,10 +72,10 @@ pub(super) fn key(value: &Value, case: Case) -> Option<String> {
 }
 
 /// The length in front keeps text from looking like anything else.
-fn string_key(text: &str, case: Case) -> String {
+pub(super) fn string_key(text: &str, case: Case) -> String {
     let text = match case {
         Case::Exact | Case::IgnoredInNames => std::borrow::Cow::Borrowed(text),
-        Case::Ignored => std::borrow::Cow::Owned(text.to_lowercase()),
+        Case::Ignored | Case::PowerShell => std::borrow::Cow::Owned(text.to_lowercase()),
     };
     let mut key = String::with_capacity(text.len() + 4);
     // Writing to a string cannot fail.
