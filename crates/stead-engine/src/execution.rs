@@ -10,6 +10,7 @@ use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
+use stead_host::provider::TraceLevel;
 use stead_host::store::StoreError;
 use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
@@ -264,7 +265,7 @@ impl Session {
             waits(Some(&describe(owner)));
             // Calls of one process wait for each other in their turn, which is nothing to tell.
             if owner.is_none_or(|owner| owner.pid != std::process::id()) {
-                tracing::warn!("waiting for {}", describe(owner));
+                (self.options.trace)(TraceLevel::Warn, &format!("waiting for {}", describe(owner)));
             }
             ControlFlow::Continue(())
         };

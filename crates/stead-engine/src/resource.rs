@@ -16,6 +16,7 @@ use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{Setting, document, exported_document, stated, tested};
+use stead_host::provider::Plain;
 use stead_resources::builtin_of;
 
 use crate::execution::{Execution as Plan, RunError};
@@ -220,6 +221,13 @@ impl ResourceCall {
         let Implementation::Adapted { resource, .. } = &self.manifest.implementation else { return Vec::new() };
         let keys = resource.content.as_ref().and_then(|content| content.get("keys")?.as_array());
         keys.into_iter().flatten().filter_map(|key| Some(key.as_str()?.to_owned())).collect()
+    }
+
+    /// A script of PowerShell that does the same as an operation with this desired state, of which secrets are covered; `None` for
+    /// what is no resource of PowerShell.
+    pub fn script(&self, desired: &Arc<Value>, operation: Operation) -> Option<String> {
+        let cx = self.session.context(self.manifest.type_name.as_str());
+        self.session.provider(&self.manifest).script(&cx, &Plain::covered(desired), operation)
     }
 
     /// The schema of its properties.

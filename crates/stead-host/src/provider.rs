@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Changed, Execution, Exported, Failure, FailureKind, Pending, Presumed};
+use stead_core::call::{Changed, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
@@ -43,6 +43,12 @@ pub trait Provider: Send + Sync {
     /// Checks properties, for a resource that has its own way to do so; the others check them when called.
     fn validate(&self, _cx: &Context, _input: &Plain) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// A script of PowerShell that does the same as an operation with this input, of which secrets are covered; `None` where there is
+    /// none.
+    fn script(&self, _cx: &Context, _input: &Plain, _operation: Operation) -> Option<String> {
+        None
     }
 
     /// Reads the actual state. The input is null when the instance has no properties.

@@ -86,7 +86,8 @@ fn type_schema(ty: &Type) -> Map<String, Json> {
         Type::Object | Type::PsObject | Type::Other(_) => json!({}),
         Type::String | Type::ScriptBlock | Type::Uri => json!({ "type": "string" }),
         Type::SecureString => json!({ "type": "string", "format": "password" }),
-        Type::DateTime | Type::DateTimeOffset | Type::TimeSpan | Type::Guid | Type::Version => {
+        Type::DateTime | Type::DateTimeOffset => json!({ "type": "string", "format": "date-time" }),
+        Type::TimeSpan | Type::Guid | Type::Version => {
             json!({ "type": "string" })
         }
         Type::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),

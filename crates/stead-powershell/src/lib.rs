@@ -14,6 +14,7 @@ mod expansion;
 pub mod index;
 mod loaded;
 pub mod provider;
+mod script;
 pub mod transitional;
 mod words;
 pub mod worker;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
-use stead_core::call::{Execution, Exported, Failure, FailureKind, Restart};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Operation, Restart};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::command::secrets::Secrets;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -17,6 +17,7 @@ use stead_powershell_reader::types::Type;
 use stead_system::fs::OpenError;
 
 use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
+use crate::script;
 use crate::words::{Variables, Words};
 use crate::worker::{
     Call, Deadline, Failed, Lease, Limits, Method, Module, Origin, Pool, Record, Records, Reply, StatedScripts, Stream,
@@ -228,6 +229,12 @@ impl Provider for PowerShellProvider {
         }
         let checked = self.properties(input, Purpose::Instance);
         checked.map(drop).map_err(|refusals| invalid(&refusals, &Secrets::of(input)))
+    }
+
+    fn script(&self, cx: &Context, input: &Plain, operation: Operation) -> Option<String> {
+        let properties = self.properties(input, Purpose::Instance).ok()?;
+        let paths = self.pool.as_ref().map_or(&[][..], Pool::module_path);
+        script::of(&self.resource, &self.source.module, operation, &properties, &script::Place { directory: &cx.directory(), paths })
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use crate::data_type::{Bounds, Case, DataType, quoted};
+use crate::data_type::{Bounds, Case, DataType, Member, Presence, quoted};
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
 use crate::members::{MemberNames, rename_members};
 use crate::name::{self, AttributeNames};
@@ -120,7 +120,6 @@ impl<'r> ResourceType<'r> {
             let is_text = attribute.data_type.alternatives().iter().any(|each| matches!(each, DataType::String(_)));
             let is_given = attribute.behaviour != Behaviour::ReadOnly;
             let of = match property.to_ascii_lowercase().as_str() {
-                "path" if attribute.behaviour == Behaviour::Namevar => "file",
                 "group" => "group",
                 "owner" | "user" => "user",
                 _ => return None,
@@ -204,7 +203,7 @@ impl<'r> Builder<'r> {
             // Beside other keys it stays reserved: the Resource API takes an attribute of this name for the title.
             names.release("name");
         }
-        namevars.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, names)));
+        namevars.extend(keys.iter().map(|key| self.attribute(key, Some(Behaviour::Namevar), names)));
         namevars
     }
 
@@ -218,7 +217,27 @@ impl<'r> Builder<'r> {
     fn others(&self, existence: Option<&Existence<'_>>, names: &mut AttributeNames) -> Vec<Attribute> {
         let is_ensure = |name: &str| existence.is_some_and(|existence| existence.property == name);
         let others = self.properties.keys().filter(|name| !is_ensure(name) && !self.keys().any(|key| key == **name));
-        others.map(|name| self.attribute(name, self.behaviour(name), names)).collect()
+        let is_run_as = |name: &str| name.eq_ignore_ascii_case(RUN_AS);
+        let mut attributes: Vec<Attribute> = others.map(|name| self.attribute(name, None, names)).collect();
+        // Types of Puppet.Dsc have it, whatever the resource is.
+        let lacks_it = !self.properties.keys().any(|name| is_run_as(name)) && self.resource.case == Case::Insensitive;
+        if lacks_it && self.options.dialect == Dialect::DscCompatible {
+            attributes.push(self.run_as());
+        }
+        attributes
+    }
+
+    fn run_as(&self) -> Attribute {
+        let name = attribute_name(RUN_AS, self.options.dialect);
+        let member = |name: &str, data_type| Member { name: name.to_owned(), data_type, presence: Presence::Required };
+        let text = DataType::String(Bounds::NONE);
+        let password = self.translator.protected(text.clone());
+        let of = DataType::Struct(vec![member("user", text), member("password", password)]).optional();
+        let mut attribute = Attribute::new(&name, of, RUN_AS_DESC, Behaviour::Parameter);
+        attribute.property = Some(RUN_AS.to_owned());
+        attribute.keys = BTreeMap::from([("user".to_owned(), "username".to_owned())]);
+        attribute.secret = true;
+        attribute
     }
 
     /// A keyword of the schema of a property, or of the one that it refers to.
@@ -227,18 +246,26 @@ impl<'r> Builder<'r> {
         schema.get(keyword).or_else(|| self.translator.referred(schema)?.get(keyword))
     }
 
-    fn behaviour(&self, property: &str) -> Behaviour {
+    /// Returns what Puppet does with a property. Of a secret that is only written the engine knows whether it is the one that was
+    /// set last.
+    fn behaviour(&self, property: &str, is_secret: bool) -> Behaviour {
         let has = |keyword| self.keyword(property, keyword) == Some(&Json::Bool(true));
+        let is_parameter = PARAMETERS_OF_DSC.iter().any(|name| name.eq_ignore_ascii_case(property));
         match () {
             () if has("readOnly") => Behaviour::ReadOnly,
+            () if property.eq_ignore_ascii_case(RUN_AS) => Behaviour::Parameter,
+            () if is_parameter && self.options.dialect == Dialect::DscCompatible => Behaviour::Parameter,
+            () if is_secret && self.resource.case == Case::Insensitive => Behaviour::Property,
             () if has("writeOnly") => Behaviour::Parameter,
             () => Behaviour::Property,
         }
     }
 
-    fn attribute(&self, property: &str, behaviour: Behaviour, names: &mut AttributeNames) -> Attribute {
+    /// The attribute of a property; without a behaviour that which follows from its schema.
+    fn attribute(&self, property: &str, behaviour: Option<Behaviour>, names: &mut AttributeNames) -> Attribute {
         let data_type = self.translator.property(property, self.properties.get(property).unwrap_or(&&Json::Null));
         let secret = data_type.has_sensitive();
+        let behaviour = behaviour.unwrap_or_else(|| self.behaviour(property, secret));
         let data_type = self.in_place(data_type, property, behaviour);
         let renamed = match self.options.dialect {
             Dialect::Native => MemberNames::default(),
@@ -311,19 +338,43 @@ impl<'r> Builder<'r> {
         let seconds = DataType::Integer(Bounds::new(Some(1), None)).optional();
         let timeout = Attribute::new(name, seconds, TIMEOUT, Behaviour::Parameter);
         let mut verify = Attribute::new("stead_verify", DataType::Boolean, VERIFY, Behaviour::Parameter);
-        verify.default = Some(Literal::Boolean(true));
+        // Each call of a resource of PowerShell counts.
+        verify.default = Some(Literal::Boolean(self.resource.case == Case::Sensitive));
         [mode, timeout, verify]
     }
 }
 
-/// Text of any kind may be secret to who writes the manifest, although the schema does not say so.
+/// A value of any kind may be secret to who writes the manifest, and so may any part of it, although the schema does not say so.
 fn or_sensitive(data_type: DataType) -> DataType {
+    let inner = |data_type: Box<DataType>| Box::new(or_sensitive(*data_type));
+    let either = |data_type: DataType| match data_type {
+        DataType::Variant(mut types) => {
+            types.extend(types.clone().into_iter().map(DataType::sensitive));
+            DataType::Variant(types)
+        }
+        data_type => DataType::Variant(vec![data_type.clone(), data_type.sensitive()]),
+    };
     match data_type {
-        DataType::String(_) => DataType::Variant(vec![data_type.clone(), data_type.sensitive()]),
+        DataType::Any | DataType::Undef | DataType::Sensitive(_) => data_type,
+        _ if data_type.has_sensitive() => data_type,
         DataType::Optional(of) => or_sensitive(*of).optional(),
-        other => other,
+        DataType::Array(of, bounds) => either(DataType::Array(inner(of), bounds)),
+        DataType::Hash(of, bounds) => either(DataType::Hash(inner(of), bounds)),
+        DataType::Struct(members) => {
+            let member = |member: Member| Member { data_type: or_sensitive(member.data_type), ..member };
+            either(DataType::Struct(members.into_iter().map(member).collect()))
+        }
+        other => either(other),
     }
 }
+
+/// The property that names the user as whom a resource is called.
+const RUN_AS: &str = "PsDscRunAsCredential";
+const RUN_AS_DESC: &str = "The user as whom the resource would be called. stead calls it as the user who runs Puppet, and refuses \
+                           resources with this attribute.";
+
+/// The properties that types of Puppet.Dsc have as parameters.
+const PARAMETERS_OF_DSC: [&str; 6] = ["Force", "JoinOU", "KeyUsage", "OID", "Purge", "Validate"];
 
 const VALIDATION_MODE: &str = "Whether the properties that differ decide whether the resource is in its desired state, or \
                                its own test alone.";

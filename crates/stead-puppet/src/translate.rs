@@ -125,7 +125,7 @@ impl<'s> Translator<'s> {
         if self.is_secret(members, at) { self.protected(data_type) } else { data_type }
     }
 
-    fn protected(&self, data_type: DataType) -> DataType {
+    pub(crate) fn protected(&self, data_type: DataType) -> DataType {
         match self.plain_secrets {
             PlainSecrets::Refused => data_type.sensitive(),
             PlainSecrets::Accepted => DataType::one_of([data_type.clone().sensitive(), data_type]),
@@ -225,7 +225,8 @@ impl<'s> Translator<'s> {
     fn string(&self, schema: &Map<String, Json>) -> DataType {
         let text = |keyword| schema.get(keyword).and_then(Json::as_str);
         if text("format") == Some("date-time") && self.timestamps == Timestamps::Timestamp {
-            return DataType::Timestamp;
+            // Text in the form of documents is taken as well.
+            return DataType::one_of([DataType::Timestamp, DataType::String(Bounds::NONE)]);
         }
         let pattern = text("pattern").and_then(pattern::to_ruby);
         pattern.map_or_else(|| DataType::String(sizes(schema, "minLength", "maxLength")), DataType::Pattern)

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::data_type::Case;
 use crate::resource_type::{Attribute, Behaviour, ResourceType};
 use crate::ruby::{self, Literal};
 
@@ -26,6 +27,9 @@ fn definition(of: &ResourceType<'_>) -> Vec<(String, Literal)> {
         stead.push(("version", Literal::text(format!("={}", of.resource.version))));
     }
     stead.push(("digest", Literal::text(&of.digest)));
+    if of.resource.case == Case::Insensitive {
+        stead.push(("powershell", Literal::Boolean(true)));
+    }
     let mut definition = vec![
         ("name".to_owned(), Literal::text(&of.name)),
         ("docs".to_owned(), Literal::text(&of.docs)),

@@ -75,6 +75,11 @@ impl SecretPlaces {
         }
     }
 
+    /// Returns whether a property is secret, or something in it.
+    pub fn has(&self, property: &str) -> bool {
+        self.member(property).is_some()
+    }
+
     /// PowerShell compares names without regard to case; other readers do not accept another case at all.
     fn member(&self, name: &str) -> Option<&Self> {
         let in_any_case =

@@ -260,7 +260,9 @@ impl Attempt<'_> {
             (Some(wrapped), None) if self.provider.wants_wrapped_secrets() => self.input = wrapped,
             (Some(wrapped), Some(schema)) if schema.validate(&wrapped.to_json()).is_empty() => self.input = wrapped,
             (_, None) => {}
-            (_, Some(schema)) => {
+            (wrapped, Some(schema)) => {
+                let mixed = wrapped.and_then(|wrapped| mixed(schema, &self.input, &wrapped));
+                self.input = mixed.unwrap_or_else(|| self.input.clone());
                 let checked = failed(schema, &self.input, FailureKind::Invalid, "");
                 return checked.map_err(|failure| self.scrubbed(failure));
             }
@@ -303,6 +305,15 @@ fn covered_at(value: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The secrets as they are, but those whose places have another schema in their wrapping; `None` where that does not fit either.
+fn mixed(schema: &Schema, bare: &Plain, wrapped: &Plain) -> Option<Plain> {
+    let (mut mixed, wrapped) = (bare.to_json(), wrapped.to_json());
+    for Mismatch { pointer, .. } in schema.validate(&mixed) {
+        mixed.pointer_mut(&pointer)?.clone_from(wrapped.pointer(&pointer)?);
+    }
+    schema.validate(&mixed).is_empty().then(|| Plain::secret(mixed))
 }
 
 fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Result<(), Failure> {

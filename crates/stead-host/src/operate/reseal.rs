@@ -93,7 +93,7 @@ impl Resealer<'_> {
     fn members(&self, wanted: Wanted<'_>, members: Object) -> Object {
         let of = |name: &str| {
             let (desired, plain) = wanted?;
-            desired.as_object()?.get(name).zip(plain.as_object()?.get(name))
+            entry(desired.as_object()?, name).zip(entry(plain.as_object()?, name))
         };
         let member = |(name, value): (String, Value)| match of(&name) {
             Some(wanted) => (name, self.value(Some(wanted), value)),
@@ -125,6 +125,12 @@ impl Resealer<'_> {
         };
         items.into_iter().enumerate().map(element).collect()
     }
+}
+
+/// A member, in whatever case its name is: one that was covered too much shows nothing.
+fn entry<'v>(members: &'v Object, name: &str) -> Option<&'v Value> {
+    let in_any_case = || members.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    members.get(name).or_else(in_any_case)
 }
 
 /// The desired element that an actual one has everything of, taken out of those that are free.

@@ -4,6 +4,7 @@
 //! STATE/key                what secrets in it are sealed with, unless a systemd credential is
 //! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
 //! STATE/runs/              recorded runs
+//! STATE/applied/NAME       digests of the secrets that were set last of an instance that keeps them to itself
 //! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances
 //! STATE/key.lock           held while the key is made
 //! STATE/locks/             locks, where STEAD_STATE names the folder
@@ -15,6 +16,7 @@
 //! - Directories are 0700 and files 0600 from their creation, opened below directories that nobody else can exchange.
 //! - Damage is found, and an error of the system is never taken for damage.
 
+pub mod applied;
 pub mod kept;
 pub mod record;
 mod sealing;

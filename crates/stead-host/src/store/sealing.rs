@@ -61,7 +61,7 @@ pub struct LostKey {
 
 /// The keys of a store: the first one seals, each may have sealed what is there.
 pub struct Keys {
-    first: Key,
+    pub(super) first: Key,
     other: Option<Key>,
 }
 
@@ -120,7 +120,7 @@ impl Keys {
     }
 }
 
-struct Key {
+pub(super) struct Key {
     naming: hmac::Key,
     sealing: hkdf::Prk,
 }
@@ -133,7 +133,7 @@ impl Key {
     }
 
     /// The name of a value, and how long its JSON is.
-    fn name(&self, value: &impl Serialize) -> Result<(String, usize), StoreError> {
+    pub(super) fn name(&self, value: &impl Serialize) -> Result<(String, usize), StoreError> {
         let mut naming = Naming { context: hmac::Context::with_key(&self.naming), length: 0 };
         serde_json::to_writer(&mut naming, value).map_err(StoreError::Encode)?;
         Ok((hex(naming.context.sign().as_ref()), naming.length))

@@ -269,6 +269,11 @@ impl Pool {
         Self(Arc::new(Owner { shared: Arc::new(shared) }))
     }
 
+    /// The directories of modules that workers are given.
+    pub fn module_path(&self) -> &[PathBuf] {
+        &self.0.shared.settings.module_path
+    }
+
     /// A single call.
     pub fn call(&self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
         self.lease(call.module, Origin::of_file(call.module.path), limits)?.call(call, limits, forward)

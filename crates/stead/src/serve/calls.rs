@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, code};
-use stead_core::diff::{Alteration, Change, Existence};
+use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Tested, code};
+use stead_core::diff::{Alteration, Change, Existence, respelled};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
-use stead_core::value::{Object, Value, pointer};
+use stead_core::value::{Object, Value};
 use stead_core::wire::results::restarts;
-use stead_engine::{
-    Difference, Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line,
-};
+use stead_engine::{Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
 use stead_host::provider::{Trace, TraceLevel};
+use stead_host::store::StoreError;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
+use super::compared::{differences, rules, stated_secrets, unapplied, undetailed};
 use super::places::{Look, Places};
-use super::protocol::{Initialize, Log, Manner, ResourceParams, VERSION};
+use super::protocol::{Initialize, Judge, Log, Manner, ResourceParams, VERSION};
 use crate::rpc::{self, Problem, Request, Work, object};
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
@@ -53,27 +53,119 @@ pub(super) fn carry_out(places: &Places, work: &Work<Request>) -> Result<Json, P
         other => return Err(Problem::new(Problem::METHOD, format!("there is no method '{other}'"))),
     };
     let params: ResourceParams = request.params()?;
-    let began = Instant::now();
     let base = places.of(&params.manner.caller, Look::Once)?;
-    let mut called = called(prepared(&base, &params.manner, work)?, &params)?;
-    if request.method == "schema" {
-        return schema(&called);
+    let called = called(prepared(&base, &params.manner, work)?, &params)?;
+    match operation {
+        _ if request.method == "schema" => schema(&called),
+        Operation::Test => test(&called, params, watch),
+        Operation::Set => set(called, params, watch),
+        _ => Asked::new(&called, &params, Mode::direct(operation, Execution::Actual)).answer(params.properties, watch),
     }
+}
+
+/// A method that is called for a request.
+struct Asked<'a> {
+    called: &'a ResourceCall,
+    mode: Mode,
+    /// True if the caller wants a script that does the same.
+    script: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(called: &'a ResourceCall, params: &ResourceParams, mode: Mode) -> Self {
+        Self { called, mode, script: params.script }
+    }
+
+    /// Has it carried out, and returns the result.
+    fn answer(&self, properties: Object, watch: &Arc<RunWatch>) -> Result<Json, Problem> {
+        let record = self.record(properties, watch)?;
+        Ok(self.scripted(&record, result(self.called, &record)))
+    }
+
+    fn record(&self, properties: Object, watch: &Arc<RunWatch>) -> Result<Record, Problem> {
+        // Without properties there is nothing that must fit a schema.
+        let lists_all = self.mode.operation == Operation::Export && properties.is_empty();
+        let properties = if lists_all { Value::Null } else { Value::Object(properties) };
+        record(self.called, self.mode, properties, watch, self.script)
+    }
+
+    /// An answer with the script.
+    fn scripted(&self, record: &Record, mut answer: Json) -> Json {
+        if let Some(script) = self.script.then(|| script(self.called, record, self.mode.operation)).flatten() {
+            answer["script"] = script.into();
+        }
+        answer
+    }
+}
+
+/// A script that does the same as an operation that was carried out.
+fn script(called: &ResourceCall, record: &Record, operation: Operation) -> Option<String> {
+    called.script(record.desired.as_ref()?, operation)
+}
+
+/// Tests an instance. Where its properties are to decide, the state of a resource of PowerShell is read and compared: its own test
+/// is not asked, which tells no property.
+fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) -> Result<Json, Problem> {
+    let by_properties = params.by == Judge::Properties && called.manifest.is_powershell();
+    let operation = if by_properties { Operation::Get } else { Operation::Test };
+    let asked = Asked::new(called, &params, Mode::direct(operation, Execution::Actual));
+    let secrets = stated_secrets(called, &params.properties).map_err(|error| stored(called, &error))?;
+    let record = asked.record(params.properties, watch)?;
+    let response = record.response.as_deref().map(|response| &response.outcome);
+    let tested = match response {
+        Some(Outcome::Tested(tested)) => Arc::clone(tested),
+        Some(Outcome::Got(actual)) => {
+            let actual = Arc::clone(actual);
+            Arc::new(Tested { actual, in_desired_state: true, differing: Vec::new(), predicted: None, metadata: None })
+        }
+        _ => return Ok(Json::Null),
+    };
+    let mut found = differences(called, &record, &tested);
+    let unapplied = secrets.map(|secrets| unapplied(called, &record, &tested.actual, &secrets)).unwrap_or_default();
+    found.extend(unapplied.iter().map(|name| undetailed(name, &record, &tested.actual)));
+    let in_desired_state = if by_properties { found.is_empty() } else { tested.in_desired_state };
+    let answer = object([
+        ("inDesiredState", in_desired_state.into()),
+        ("exists", is_there(&tested.actual, called.manifest.existence).into()),
+        ("actual", plain(&tested.actual)),
+        ("differing", found.into()),
+    ]);
+    Ok(asked.scripted(&record, answer))
+}
+
+/// Sets an instance, and tests it afterwards where that is asked for. Of a caller that knows the state no state is read before.
+fn set(mut called: ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) -> Result<Json, Problem> {
+    let began = Instant::now();
     let execution = if params.what_if { Execution::WhatIf } else { Execution::Actual };
-    let is_change = operation == Operation::Set && execution == Execution::Actual;
-    let verified = (params.verify && is_change).then(|| params.properties.clone());
-    let first = record(&called, Mode::direct(operation, execution), params.properties, watch)?;
-    let mut answer = result(&called, &first);
-    if let Some(desired) = verified.filter(|_| !needs_restart(&first)) {
+    let is_known = params.found.is_some() && !params.what_if && builtin_of(&called.manifest).is_none();
+    let mode = if is_known { Mode::alone(Operation::Set) } else { Mode::direct(Operation::Set, execution) };
+    let secrets = stated_secrets(&called, &params.properties).map_err(|error| stored(&called, &error))?;
+    let spelled = match &params.found {
+        Some(found) => respelled(&params.properties.clone().into(), &Value::from(found.clone()), &rules(&called)),
+        None => params.properties.clone().into(),
+    };
+    let Value::Object(spelled) = spelled else { return Ok(Json::Null) };
+    let asked = Asked::new(&called, &params, mode);
+    let first = asked.record(spelled, watch)?;
+    if let Some(Err(error)) = secrets.filter(|_| !params.what_if).map(|secrets| secrets.record()) {
+        tracing::warn!("it cannot be recorded which secrets were set: {error}");
+    }
+    let mut answer = asked.scripted(&first, result(&called, &first));
+    if params.verify && !params.what_if && !needs_restart(&first) {
         let left = called.session.deadline().saturating_sub(began.elapsed());
         called = ResourceCall { session: called.session.with(|options| options.deadline = Some(left)), ..called };
         // The change was made: that its test fails does not take its answer away.
-        answer["verification"] = match record(&called, Mode::direct(Operation::Test, execution), desired, watch) {
-            Ok(second) => result(&called, &second),
+        answer["verification"] = match test(&called, params, watch) {
+            Ok(verification) => verification,
             Err(problem) => json!({ "error": problem.to_json() }),
         };
     }
     Ok(answer)
+}
+
+/// Why nothing is known of secrets.
+fn stored(called: &ResourceCall, error: &StoreError) -> Problem {
+    Problem::new(Problem::FAILED, error_chain(error)).with("type", called.manifest.type_name.as_str())
 }
 
 /// Whether what was changed takes effect after a restart: until then nothing can be said of it.
@@ -140,14 +232,21 @@ fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     }))
 }
 
-fn record(called: &ResourceCall, mode: Mode, properties: Object, watch: &Arc<RunWatch>) -> Result<Record, Problem> {
+fn record(
+    called: &ResourceCall,
+    mode: Mode,
+    properties: Value,
+    watch: &Arc<RunWatch>,
+    scripted: bool,
+) -> Result<Record, Problem> {
     let type_name = called.manifest.type_name.as_str();
     let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
     let plan = Plan { watch: Some(Arc::clone(watch)), ..Plan::new(mode, NonZeroUsize::MIN) };
-    let attempted = called.attempt(Value::Object(properties), plan);
+    let attempted = called.attempt(properties, plan);
     let (record, sources) = attempted.map_err(|error| failed(Problem::FAILED, error_chain(&error)))?;
     if let Some(failure) = record.failure() {
-        return Err(problem(type_name, failure));
+        let script = scripted.then(|| script(called, &record, mode.operation)).flatten();
+        return Err(script.into_iter().fold(problem(type_name, failure), |problem, it| problem.with("script", it)));
     }
     match (record.finding(), &record.response) {
         (Some(finding), _) => {
@@ -186,21 +285,6 @@ pub(super) fn result(called: &ResourceCall, record: &Record) -> Json {
     let existence = called.manifest.existence;
     match &response.outcome {
         Outcome::Got(actual) => object([("exists", is_there(actual, existence).into()), ("actual", plain(actual))]),
-        Outcome::Tested(tested) => {
-            let built_in = builtin_of(&called.manifest);
-            let differs = Difference::of_record(record, built_in).filter(|_| !tested.in_desired_state);
-            let found = differs.iter().flat_map(|difference| &difference.properties).map(differing);
-            let mut found: Vec<Json> = found.collect();
-            let unexplained = tested.differing.iter().filter(|name| !is_within(&found, name));
-            let unexplained: Vec<Json> = unexplained.map(|name| undetailed(name, record, &tested.actual)).collect();
-            found.extend(unexplained);
-            object([
-                ("inDesiredState", tested.in_desired_state.into()),
-                ("exists", is_there(&tested.actual, existence).into()),
-                ("actual", plain(&tested.actual)),
-                ("differing", found.into()),
-            ])
-        }
         Outcome::Changed(changed) => object([
             ("before", plain(&changed.before)),
             ("after", plain(&changed.after)),
@@ -218,13 +302,13 @@ pub(super) fn result(called: &ResourceCall, record: &Record) -> Json {
             });
             object([("instances", each.collect())])
         }
-        // A set deletes by itself where that is desired; pending and failed ones are errors.
-        Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
+        // A test compares besides. A set deletes by itself where that is desired; pending and failed ones are errors.
+        Outcome::Tested(_) | Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
     }
 }
 
 /// A difference: what is desired is what is there after, or nothing.
-fn differing(change: &Change) -> Json {
+pub(super) fn change(change: &Change) -> Json {
     let property = change.path.as_str();
     match &change.what {
         Alteration::Added(new) => object([("property", property.into()), ("desired", plain(new))]),
@@ -235,27 +319,11 @@ fn differing(change: &Change) -> Json {
     }
 }
 
-/// That a property differs, with what is stated and found of it.
-fn undetailed(name: &str, record: &Record, actual: &Value) -> Json {
-    let mut found = Map::from_iter([("property".to_owned(), pointer::within("", name).into())]);
-    let desired = record.desired.as_ref().and_then(|desired| desired.get(name));
-    for (word, value) in [("actual", actual.get(name)), ("desired", desired)] {
-        found.extend(value.map(|value| (word.to_owned(), plain(value))));
-    }
-    found.into()
-}
-
-/// Whether a difference is within a property.
-fn is_within(found: &[Json], name: &str) -> bool {
-    let property = |one: &Json| pointer::steps(one["property"].as_str()?).next().map(|first| first == name);
-    found.iter().any(|one| property(one) == Some(true))
-}
-
 fn is_there(state: &Value, existence: Existence) -> bool {
     state.as_object().is_none_or(|state| existence.holds(state))
 }
 
 /// A value as the protocol has it: where a secret is, only that there is one.
-fn plain(value: &Value) -> Json {
+pub(super) fn plain(value: &Value) -> Json {
     value.to_json_with(&|| json!({ "$secret": true }))
 }

@@ -3,6 +3,7 @@
 //! Requests are carried out by runs of a single instance, as everywhere.
 
 mod calls;
+mod compared;
 mod invoke;
 mod places;
 mod protocol;

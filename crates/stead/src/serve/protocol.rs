@@ -51,6 +51,17 @@ pub(super) struct Manner {
     pub(super) deadline: Option<f64>,
 }
 
+/// Who decides whether an instance is in its desired state.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Judge {
+    /// The resource, by its own test.
+    #[default]
+    Resource,
+    /// The properties that are stated. Resources whose test compares them decide themselves.
+    Properties,
+}
+
 /// A call by the name that a resource has in PowerShell.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -123,6 +134,15 @@ pub(super) struct ResourceParams {
     /// Set alone: test the desired state again once it is set.
     #[serde(default)]
     pub(super) verify: bool,
+    /// Test alone: who decides.
+    #[serde(default)]
+    pub(super) by: Judge,
+    /// Set alone: the state as a test answered it.
+    #[serde(default)]
+    pub(super) found: Option<Json>,
+    /// Whether a script that does the same is part of the answer.
+    #[serde(default)]
+    pub(super) script: bool,
     #[serde(flatten)]
     pub(super) manner: Manner,
 }

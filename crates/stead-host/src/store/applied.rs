@@ -1,0 +1,79 @@
+//! Digests of secrets that were set: a resource that keeps them to itself can be compared with nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use stead_system::folder::Folder;
+use stead_system::places;
+
+use super::record::{self, Found};
+use super::{Keys, StoreError, keys};
+
+/// The form of the record.
+const FORM: u32 = 1;
+
+/// The folder of the records in the store.
+const FOLDER: &str = "applied";
+
+/// The digests of the secrets of one instance, by property. A digest can be made with the key of the store alone.
+#[derive(Serialize, Deserialize, Default)]
+struct Applied {
+    digests: BTreeMap<String, String>,
+}
+
+/// The secrets that are stated of one instance, each as a digest, and where those that were set last are recorded.
+pub struct StatedSecrets {
+    name: String,
+    stated: Applied,
+}
+
+impl StatedSecrets {
+    /// The secrets of an instance, by property; `identity` is what tells it from others. `None` for a user without a store.
+    ///
+    /// # Errors
+    /// When the key of the store cannot be used.
+    pub fn new<S: Serialize>(
+        identity: &impl Serialize,
+        secrets: impl IntoIterator<Item = (String, S)>,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(keys) = keys()? else { return Ok(None) };
+        let name = keys.digest(&("instance", identity))?;
+        let digest = |(property, secret): (String, S)| {
+            let digest = keys.digest(&("secret", &name, &property, secret))?;
+            Ok((property, digest))
+        };
+        let digests = secrets.into_iter().map(digest).collect::<Result<_, StoreError>>()?;
+        Ok(Some(Self { stated: Applied { digests }, name }))
+    }
+
+    /// Returns the properties whose secrets are not those that were set last.
+    ///
+    /// # Errors
+    /// When the system fails. A record that is damaged or newer tells nothing.
+    pub fn changed(&self) -> Result<BTreeSet<String>, StoreError> {
+        let folder = places::store().map(|store| Folder::existing(&store.join(FOLDER))).transpose()?.flatten();
+        let recorded = match folder.map(|folder| record::read(&folder, &self.name)).transpose()? {
+            Some(Found::Intact(json)) => record::decode(FORM, &json).unwrap_or_default(),
+            Some(Found::Damaged | Found::Absent) | None => Applied::default(),
+        };
+        let is_new = |(property, digest): &(&String, &String)| recorded.digests.get(*property) != Some(*digest);
+        Ok(self.stated.digests.iter().filter(is_new).map(|(property, _)| property.clone()).collect())
+    }
+
+    /// Records that these secrets were set.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn record(&self) -> Result<(), StoreError> {
+        let Some(store) = places::store() else { return Ok(()) };
+        let folder = Folder::create(&store)?.within(FOLDER)?;
+        Ok(folder.replace(&self.name, &record::encode(FORM, &self.stated)?)?)
+    }
+}
+
+impl Keys {
+    /// A digest that nobody can make without the key.
+    fn digest(&self, value: &impl Serialize) -> Result<String, StoreError> {
+        self.first.name(value).map(|(digest, _)| digest)
+    }
+}
