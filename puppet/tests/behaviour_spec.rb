@@ -26,17 +26,11 @@ RSpec.describe 'puppet' do
       expect(run.instances('Test/Note').first).to eq(
         'path' => 'n', '_exist' => true, 'anything' => { 'a' => [1, nil, { 'b' => 1.5 }] }, 'count' => 3, 'flag' => false,
         'labels' => %w[b A], 'level' => 'Low', 'login' => { 'userName' => 'u', 'password' => { 'secureString' => 'CANARY' } },
-        'pin' => { 'secureObject' => 1234 }, 'ratio' => 1, 'since' => '2030-01-02T03:04:05.000000000Z', 'text' => '',
+        'pin' => { 'secureObject' => 1234 }, 'ratio' => 1, 'since' => '2030-01-02T03:04:05Z', 'text' => '',
         'token' => { 'secureString' => 'CANARY' }
       )
       expect(run.apply(manifest).lines).to eq([])
       expect(run.apply(manifest, '--strict', 'error').lines).to eq([])
-    end
-
-    it 'in another case and order are not a change' do
-      run.apply(manifest)
-      other = manifest.sub("['b', 'A']", "['a', 'B']").sub("'LOW'", "'low'").sub('count => 3, flag => false', 'count => 3')
-      expect(run.apply(other).lines).to eq([])
     end
 
     it 'that were changed are reported one by one' do

@@ -125,6 +125,6 @@ class PuppetRun
   end
 
   def environment
-    { 'STEAD_ENGINE' => @engine, 'FAKE_ENGINE_STORE' => store, 'FAKE_ENGINE_LOG' => log }
+    { 'STEAD_ENGINE' => @engine, 'STEAD_STATE' => File.join(@directory, 'store'), 'FAKE_ENGINE_STORE' => store, 'FAKE_ENGINE_LOG' => log }
   end
 end

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod changes;
+mod exact;
 mod powershell;
 mod respelled;
 mod rules;
@@ -189,7 +190,12 @@ fn put_over(actual: &Object, desired: &Object, shape: Shape<'_>, rules: &Rules<'
 
 /// Returns whether a member is as desired, when the state may leave it out.
 fn member_matches(wanted: &Value, actual: Option<&Value>, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
-    if shape.is_write_only() || (matches!(wanted, Value::Sealed(_)) && matches!(actual, None | Some(Value::Null))) {
+    let is_kept_back = match wanted {
+        Value::Sealed(_) => true,
+        // A credential is not reported in part.
+        _ => rules.case == Case::PowerShell && wanted.has_sealed(),
+    };
+    if shape.is_write_only() || (is_kept_back && matches!(actual, None | Some(Value::Null))) {
         return true;
     }
     match actual {

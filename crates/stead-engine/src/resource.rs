@@ -224,7 +224,7 @@ impl ResourceCall {
     }
 
     /// A script of PowerShell that does the same as an operation with this desired state, of which secrets are covered; `None` for
-    /// what is no resource of PowerShell.
+    /// what is not a resource of PowerShell.
     pub fn script(&self, desired: &Arc<Value>, operation: Operation) -> Option<String> {
         let cx = self.session.context(self.manifest.type_name.as_str());
         self.session.provider(&self.manifest).script(&cx, &Plain::covered(desired), operation)

@@ -26,6 +26,11 @@ fn succeed(command: &mut Command) {
 
 /// Runs specs below `puppet/` against the fake engine, and against this program where they ask for an engine.
 fn specs(folder: &str, spec: &str) {
+    specs_with(folder, spec, None);
+}
+
+/// The same with a PowerShell.
+fn specs_with(folder: &str, spec: &str, pwsh: Option<&Path>) {
     if !has(spec, &["puppet", "rspec", "puppet-lint", "metadata-json-lint"]) {
         return;
     }
@@ -36,7 +41,11 @@ fn specs(folder: &str, spec: &str) {
     let folder = repository().join("puppet").join(folder);
     assert!(folder.join(spec).exists(), "{spec} is there");
     let mut rspec = Command::new("rspec");
-    succeed(rspec.arg(Path::new(".").join(spec)).env("STEAD_TEST_ENGINE", engine).current_dir(folder));
+    rspec.arg(Path::new(".").join(spec)).env("STEAD_TEST_ENGINE", engine).current_dir(folder);
+    if let Some(pwsh) = pwsh {
+        rspec.env("STEAD_TEST_PWSH", pwsh);
+    }
+    succeed(&mut rspec);
 }
 
 #[test]
@@ -64,6 +73,13 @@ fn puppet_manages_all_built_in_resources() {
 #[test]
 fn puppet_shows_what_happens() {
     specs("tests", "behaviour_spec.rb");
+}
+
+#[test]
+fn puppet_manages_resources_of_powershell() {
+    if let Some(pwsh) = stead_testkit::powershell("puppet_manages_resources_of_powershell") {
+        specs_with("tests", "powershell_spec.rb", Some(&pwsh));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::Case;
-use super::scalar::{Exactly, string_key};
+use super::exact::{Exactly, string_key};
 use crate::value::Value;
 
 /// The key of null and of what is empty.
@@ -65,6 +65,7 @@ fn instant(text: &str) -> Option<Timestamp> {
     if !is_dated {
         return None;
     }
+    let text = text.strip_suffix(" UTC").unwrap_or(text);
     let local = || Some(text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
     text.parse().ok().or_else(local)
 }

@@ -1,9 +1,8 @@
 //! Values that are not put together from others, and keys that are equal when values are.
 
-use std::fmt::Write as _;
-
+use super::exact::{Exactly, string_key};
 use super::{Case, powershell};
-use crate::value::{Number, Value};
+use crate::value::Value;
 
 /// Returns whether two values are equal, when not both are objects or both arrays.
 pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
@@ -16,28 +15,6 @@ pub(super) fn equal(one: &Value, other: &Value, case: Case) -> bool {
             Case::Ignored | Case::PowerShell => one == other || one.to_lowercase() == other.to_lowercase(),
         },
         _ => one == other,
-    }
-}
-
-/// A number such that equal numbers are equal, however they are written: `1`, `1.0`, `-0.0` and `0`.
-#[derive(PartialEq, Eq)]
-pub(super) enum Exactly {
-    Integer(i128),
-    Fraction(u64),
-}
-
-impl Exactly {
-    pub(super) fn of(number: &Number) -> Self {
-        if let Some(integer) = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)) {
-            return Self::Integer(integer);
-        }
-        let float = number.as_f64().unwrap_or(f64::NAN);
-        // Below 2^126 a float without a fraction is an integer that `i128` holds exactly.
-        if float.fract() == 0.0 && float.abs() < 8.5e37 {
-            #[expect(clippy::cast_possible_truncation, reason = "it is integral and in range")]
-            return Self::Integer(float as i128);
-        }
-        Self::Fraction(float.to_bits())
     }
 }
 
@@ -69,17 +46,4 @@ pub(super) fn key(value: &Value, case: Case) -> Option<String> {
         }
         Value::Sealed(_) => return None,
     })
-}
-
-/// The length in front keeps text from looking like anything else.
-pub(super) fn string_key(text: &str, case: Case) -> String {
-    let text = match case {
-        Case::Exact | Case::IgnoredInNames => std::borrow::Cow::Borrowed(text),
-        Case::Ignored | Case::PowerShell => std::borrow::Cow::Owned(text.to_lowercase()),
-    };
-    let mut key = String::with_capacity(text.len() + 4);
-    // Writing to a string cannot fail.
-    let _ = write!(key, "\"{}\"", text.len());
-    key.push_str(&text);
-    key
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Wanted};
+use stead_core::diff::Case;
 use stead_core::planner::{Method, Planner, PlannerStep, Reply, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
@@ -145,7 +146,8 @@ fn prepare<'a>(
     let Opened { parted: desired, bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
     let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
-    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets };
+    let case = if call.manifest.is_powershell() { Case::PowerShell } else { Case::Exact };
+    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets, case };
     let cx = with_scrubbed_trace(call, cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;

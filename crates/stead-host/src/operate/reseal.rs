@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_core::diff::{Rules, contains};
+use stead_core::diff::{Case, Rules, contains};
 use stead_core::value::{Object, REDACTED, Seal, Sealed, Sensitive, Value};
 
 use super::cover::Cover;
@@ -26,6 +26,8 @@ pub(super) struct Resealer<'v> {
     pub(super) plain: Option<Arc<Sensitive<Value>>>,
     /// All secrets that there are.
     pub(super) secrets: Arc<Cover>,
+    /// How values of the resource are compared.
+    pub(super) case: Case,
 }
 
 /// The desired value at a place: as the document has it, and in the clear.
@@ -57,6 +59,10 @@ impl Resealer<'_> {
         self.secrets.scrub(text).into_owned()
     }
 
+    fn rules(&self) -> Rules<'static> {
+        Rules { case: self.case, schema: None }
+    }
+
     fn value(&self, wanted: Wanted<'_>, actual: Value) -> Value {
         if let Some((Value::Sealed(sealed), plain)) = wanted {
             return self.seal_like(sealed, plain, unwrapped(actual));
@@ -85,7 +91,7 @@ impl Resealer<'_> {
     fn seal_like(&self, sealed: &Sealed, plain: &Value, actual: Value) -> Value {
         match actual {
             Value::Null => Value::Null,
-            actual if agrees(&actual, plain) => Value::Sealed(sealed.clone()),
+            actual if agrees(&actual, plain, self.rules()) => Value::Sealed(sealed.clone()),
             actual => Value::secret(self.seal.seal(actual)),
         }
     }
@@ -116,7 +122,7 @@ impl Resealer<'_> {
         let element = |(at, item): (usize, Value)| {
             let own = pairs.get(at).copied();
             let counterpart = match secret {
-                Some(secret) => take_equal(&pairs, &mut free, at, &item)
+                Some(secret) => take_equal(&pairs, &mut free, at, &item, self.rules())
                     .or(own.filter(|(desired, _)| desired.has_sealed()))
                     .or(Some(secret)),
                 None => own,
@@ -139,12 +145,13 @@ fn take_equal<'v>(
     free: &mut [bool],
     at: usize,
     item: &Value,
+    rules: Rules<'_>,
 ) -> Option<(&'v Value, &'v Value)> {
     let actual = Sensitive::new(unwrapped(item.clone()));
     let order = std::iter::once(at).chain(0..pairs.len());
     for place in order {
         let (Some(pair), Some(free)) = (pairs.get(place), free.get_mut(place)) else { continue };
-        if *free && contains(actual.expose(), pair.1, &Rules::default()) {
+        if *free && contains(actual.expose(), pair.1, &rules) {
             *free = false;
             return Some(*pair);
         }
@@ -154,18 +161,18 @@ fn take_equal<'v>(
 
 /// Returns whether a state matches a secret, of which any part may be redacted: a redacted part matches anything but
 /// null.
-fn agrees(actual: &Value, plain: &Value) -> bool {
+fn agrees(actual: &Value, plain: &Value, rules: Rules<'_>) -> bool {
     match (actual, plain) {
         (Value::String(text), plain) if text == REDACTED => !plain.is_null(),
         (Value::Object(actual), Value::Object(plain)) => {
-            plain.iter().all(|(name, plain)| actual.get(name).is_some_and(|actual| agrees(actual, plain)))
+            plain.iter().all(|(name, plain)| entry(actual, name).is_some_and(|actual| agrees(actual, plain, rules)))
         }
         (Value::Array(items), Value::Array(wanted))
-            if items.len() == wanted.len() && items.iter().zip(wanted).all(|(actual, plain)| agrees(actual, plain)) =>
+            if items.len() == wanted.len() && items.iter().zip(wanted).all(|(actual, plain)| agrees(actual, plain, rules)) =>
         {
             true
         }
-        _ => contains(actual, plain, &Rules::default()),
+        _ => contains(actual, plain, &rules),
     }
 }
 

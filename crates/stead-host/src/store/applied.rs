@@ -1,6 +1,6 @@
 //! Digests of secrets that were set: a resource that keeps them to itself can be compared with nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stead_system::folder::Folder;
@@ -19,6 +19,17 @@ const FOLDER: &str = "applied";
 #[derive(Serialize, Deserialize, Default)]
 struct Applied {
     digests: BTreeMap<String, String>,
+}
+
+/// What is known of a secret that is stated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// It is the one that was set last.
+    SetLast,
+    /// Another one was.
+    Other,
+    /// None was set, as far as is known.
+    Nothing,
 }
 
 /// The secrets that are stated of one instance, each as a digest, and where those that were set last are recorded.
@@ -46,18 +57,25 @@ impl StatedSecrets {
         Ok(Some(Self { stated: Applied { digests }, name }))
     }
 
-    /// Returns the properties whose secrets are not those that were set last.
+    /// Returns what is known of the secret of each property.
     ///
     /// # Errors
     /// When the system fails. A record that is damaged or newer tells nothing.
-    pub fn changed(&self) -> Result<BTreeSet<String>, StoreError> {
+    pub fn known(&self) -> Result<BTreeMap<String, Known>, StoreError> {
         let folder = places::store().map(|store| Folder::existing(&store.join(FOLDER))).transpose()?.flatten();
         let recorded = match folder.map(|folder| record::read(&folder, &self.name)).transpose()? {
             Some(Found::Intact(json)) => record::decode(FORM, &json).unwrap_or_default(),
             Some(Found::Damaged | Found::Absent) | None => Applied::default(),
         };
-        let is_new = |(property, digest): &(&String, &String)| recorded.digests.get(*property) != Some(*digest);
-        Ok(self.stated.digests.iter().filter(is_new).map(|(property, _)| property.clone()).collect())
+        let known = |(property, digest): (&String, &String)| {
+            let known = match recorded.digests.get(property) {
+                Some(recorded) if recorded == digest => Known::SetLast,
+                Some(_) => Known::Other,
+                None => Known::Nothing,
+            };
+            (property.clone(), known)
+        };
+        Ok(self.stated.digests.iter().map(known).collect())
     }
 
     /// Records that these secrets were set.

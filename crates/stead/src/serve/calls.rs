@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Tested, code};
-use stead_core::diff::{Alteration, Change, Existence, respelled};
+use stead_core::diff::{Existence, differing, respelled};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
 use stead_engine::{Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
@@ -19,7 +19,8 @@ use stead_host::store::StoreError;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
-use super::compared::{differences, rules, stated_secrets, unapplied, undetailed};
+use super::compared::{bare, differences, rules, stated_secrets, unapplied, undetailed};
+use super::forms::plain;
 use super::places::{Look, Places};
 use super::protocol::{Initialize, Judge, Log, Manner, ResourceParams, VERSION};
 use crate::rpc::{self, Problem, Request, Work, object};
@@ -46,7 +47,7 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
 pub(super) fn carry_out(places: &Places, work: &Work<Request>) -> Result<Json, Problem> {
     let Work { call: request, watch, .. } = work;
     let operation = match request.method.as_str() {
-        "get" | "schema" => Operation::Get,
+        "get" | "schema" | "compare" => Operation::Get,
         "test" => Operation::Test,
         "set" => Operation::Set,
         "export" => Operation::Export,
@@ -57,6 +58,7 @@ pub(super) fn carry_out(places: &Places, work: &Work<Request>) -> Result<Json, P
     let called = called(prepared(&base, &params.manner, work)?, &params)?;
     match operation {
         _ if request.method == "schema" => schema(&called),
+        _ if request.method == "compare" => Ok(compare(&called, params)),
         Operation::Test => test(&called, params, watch),
         Operation::Set => set(called, params, watch),
         _ => Asked::new(&called, &params, Mode::direct(operation, Execution::Actual)).answer(params.properties, watch),
@@ -131,6 +133,20 @@ fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) ->
         ("differing", found.into()),
     ]);
     Ok(asked.scripted(&record, answer))
+}
+
+/// Compares a state that the caller knows with what it desires. Nothing is called.
+fn compare(called: &ResourceCall, params: ResourceParams) -> Json {
+    let (desired, found) = (bare(params.properties.into()), bare(Value::from(params.found.unwrap_or_default())));
+    let rules = rules(called);
+    let names = differing(&desired, &found, &rules).into_iter();
+    let names: Vec<Json> = names.map(|name| object([("property", pointer::within("", &name).into())])).collect();
+    object([
+        ("inDesiredState", names.is_empty().into()),
+        ("exists", is_there(&found, called.manifest.existence).into()),
+        ("differing", names.into()),
+        ("spelled", plain(&respelled(&desired, &found, &rules))),
+    ])
 }
 
 /// Sets an instance, and tests it afterwards where that is asked for. Of a caller that knows the state no state is read before.
@@ -307,23 +323,6 @@ pub(super) fn result(called: &ResourceCall, record: &Record) -> Json {
     }
 }
 
-/// A difference: what is desired is what is there after, or nothing.
-pub(super) fn change(change: &Change) -> Json {
-    let property = change.path.as_str();
-    match &change.what {
-        Alteration::Added(new) => object([("property", property.into()), ("desired", plain(new))]),
-        Alteration::Removed(old) => object([("property", property.into()), ("actual", plain(old))]),
-        Alteration::Replaced { old, new } => {
-            object([("property", property.into()), ("actual", plain(old)), ("desired", plain(new))])
-        }
-    }
-}
-
 fn is_there(state: &Value, existence: Existence) -> bool {
     state.as_object().is_none_or(|state| existence.holds(state))
-}
-
-/// A value as the protocol has it: where a secret is, only that there is one.
-pub(super) fn plain(value: &Value) -> Json {
-    value.to_json_with(&|| json!({ "$secret": true }))
 }

@@ -7,10 +7,10 @@ use stead_core::report::Record;
 use stead_core::value::{Object, Value, pointer};
 use stead_engine::{Difference, ResourceCall};
 use stead_host::store::StoreError;
-use stead_host::store::applied::StatedSecrets;
+use stead_host::store::applied::{Known, StatedSecrets};
 use stead_resources::builtin_of;
 
-use super::calls::{change, plain};
+use super::forms::{change, plain};
 
 /// The rules by which properties of a resource are compared for a caller.
 pub(super) fn rules(called: &ResourceCall) -> Rules<'static> {
@@ -97,10 +97,11 @@ pub(super) fn stated_secrets(called: &ResourceCall, properties: &Object) -> Resu
     StatedSecrets::new(&identity, secrets.into_iter().map(|(name, value)| (name.clone(), value.to_redacted_json())))
 }
 
-/// The properties with secrets that differ from those that were set last, of those that the resource keeps to itself.
+/// The properties with secrets that differ from those that were set last. Of one that was never set this counts only where the
+/// resource keeps it to itself.
 pub(super) fn unapplied(called: &ResourceCall, record: &Record, actual: &Value, stated: &StatedSecrets) -> Vec<String> {
-    let changed = match stated.changed() {
-        Ok(changed) => changed,
+    let known = match stated.known() {
+        Ok(known) => known,
         Err(error) => {
             tracing::warn!("secrets cannot be compared with those that were set last: {error}");
             return Vec::new();
@@ -115,10 +116,16 @@ pub(super) fn unapplied(called: &ResourceCall, record: &Record, actual: &Value, 
         let mut members = actual.as_object().into_iter().flatten();
         members.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     };
-    let is_untold = |name: &String| {
-        desired.get(name).is_some_and(|wanted| covers(name) || is_kept_back(wanted, found(name)))
+    let differs = |name: &String, known: Known| {
+        let is_unread = || desired.get(name).is_some_and(|wanted| covers(name) || is_kept_back(wanted, found(name)));
+        match known {
+            Known::SetLast => false,
+            // Two that differ in case alone count as equal in a state.
+            Known::Other if called.manifest.is_powershell() => true,
+            Known::Other | Known::Nothing => is_unread(),
+        }
     };
-    changed.into_iter().filter(is_untold).collect()
+    known.into_iter().filter(|(name, known)| differs(name, *known)).map(|(name, _)| name).collect()
 }
 
 /// Returns whether a state leaves out a secret that is desired.
@@ -140,9 +147,24 @@ fn holds_wrapped(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_wrapped),
         Value::Object(members) => {
-            let is_wrapped = |name: &String| name == "secureString" || name == "secureObject";
-            members.len() == 1 && members.keys().all(is_wrapped) || members.values().any(holds_wrapped)
+            members.len() == 1 && members.keys().all(|name| is_wrapping(name)) || members.values().any(holds_wrapped)
         }
         _ => false,
+    }
+}
+
+fn is_wrapping(name: &str) -> bool {
+    name == "secureString" || name == "secureObject"
+}
+
+/// A value with its secrets as themselves.
+pub(super) fn bare(value: Value) -> Value {
+    match value {
+        Value::Object(members) if members.len() == 1 && members.keys().all(|name| is_wrapping(name)) => {
+            members.into_iter().next().map(|(_, secret)| bare(secret)).unwrap_or_default()
+        }
+        Value::Object(members) => Value::Object(members.into_iter().map(|(name, it)| (name, bare(it))).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(bare).collect()),
+        other => other,
     }
 }

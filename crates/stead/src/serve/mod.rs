@@ -4,6 +4,7 @@
 
 mod calls;
 mod compared;
+mod forms;
 mod invoke;
 mod places;
 mod protocol;

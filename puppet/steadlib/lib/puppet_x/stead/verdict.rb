@@ -14,18 +14,20 @@ module PuppetX
         @differing = (result['differing'] || []).map { |one| outermost(one['property']).downcase }
       end
 
-      # With the validation mode `resource` the test of the resource alone decides; if it names no property, an attribute that
-      # does not differ must carry the difference. Otherwise properties decide, and only those that Puppet manages.
+      # With the validation mode `resource` the test of the resource alone decides. Otherwise properties decide, and only those
+      # that Puppet manages, or that the instance is not there. If no attribute differs, one must carry the difference.
       #
       # @param desired [Hash{Symbol => Object}] attributes
       # @param compared [Array<Symbol>] those of them that Puppet compares
       # @return [Array<Symbol>] the attributes that are out of sync
       def out_of_sync(type, desired, compared = type.compared(desired))
-        found = compared.select { |name| differs?(type[name], desired[name]) }
-        return found unless desired[:validation_mode] == 'resource' || compared.empty?
-        return [] if @in_desired_state
+        return [] if desired[:validation_mode] == 'resource' && @in_desired_state
 
-        found.empty? ? [carrier(type, compared)] : found
+        found = compared.select { |name| differs?(type[name], desired[name]) }
+        return found unless found.empty?
+
+        decides = desired[:validation_mode] == 'resource' ? !@in_desired_state : missing?(type, desired, compared)
+        decides ? [carrier(type, compared)] : found
       end
 
       # Whether the engine named this attribute or its existence is not the desired one.
@@ -36,6 +38,11 @@ module PuppetX
       end
 
       private
+
+      # Whether the instance is not there though nothing says that it is not to be.
+      def missing?(type, desired, compared)
+        @exists == false && !compared.empty? && !type.absent?(desired)
+      end
 
       # @param pointer [String] a JSON pointer
       def outermost(pointer)

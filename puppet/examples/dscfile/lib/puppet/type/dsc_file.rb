@@ -8,7 +8,7 @@ Puppet::ResourceApi.register_type(
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
   stead: { type: 'Stead/File', digest: 'sha256:c00ef3c2810425e5b80f900a2b9341497986d1098be25903b6b7e54e3f73cdf0' },
-  autorequire: { file: '$dsc_path', group: '$dsc_group', user: '$dsc_owner' },
+  autorequire: { group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
       type: 'Optional[Enum[present, absent]]',
@@ -28,7 +28,7 @@ Puppet::ResourceApi.register_type(
       property: 'path',
     },
     dsc_backup: {
-      type: 'Optional[Variant[Boolean, Pattern[/\\A[^\\/]+\\z/]]]',
+      type: 'Optional[Variant[Boolean, Pattern[/\\A[^\\/]+\\z/], Sensitive[Boolean], Sensitive[Pattern[/\\A[^\\/]+\\z/]]]]',
       desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the beginning of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only. Default: false.',
       behaviour: :parameter,
       property: 'backup',
@@ -55,12 +55,12 @@ Puppet::ResourceApi.register_type(
       property: 'group',
     },
     dsc_mode: {
-      type: 'Optional[Pattern[/\\A[0-7]{3,4}\\z/]]',
+      type: 'Optional[Variant[Pattern[/\\A[0-7]{3,4}\\z/], Sensitive[Pattern[/\\A[0-7]{3,4}\\z/]]]]',
       desc: 'The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is; 0600 where its properties hold a secret.',
       property: 'mode',
     },
     dsc_modified: {
-      type: 'Optional[Timestamp]',
+      type: 'Optional[Variant[Timestamp, String]]',
       desc: 'When the content was last changed.',
       behaviour: :read_only,
       property: 'modified',
@@ -71,7 +71,7 @@ Puppet::ResourceApi.register_type(
       property: 'owner',
     },
     dsc_parents: {
-      type: 'Optional[Boolean]',
+      type: 'Optional[Variant[Boolean, Sensitive[Boolean]]]',
       desc: 'Whether missing parent directories are created, with mode 0755. They stay when it is removed, and their mode and owner are not managed; use Stead/Directory for that. Default: false.',
       behaviour: :parameter,
       property: 'parents',
