@@ -234,7 +234,13 @@ impl Provider for PowerShellProvider {
     fn script(&self, cx: &Context, input: &Plain, operation: Operation) -> Option<String> {
         let properties = self.properties(input, Purpose::Instance).ok()?;
         let paths = self.pool.as_ref().map_or(&[][..], Pool::module_path);
-        script::of(&self.resource, &self.source.module, operation, &properties, &script::Place { directory: &cx.directory(), paths })
+        script::of(
+            &self.resource,
+            &self.source.module,
+            operation,
+            &properties,
+            &script::Place { directory: &cx.directory(), paths },
+        )
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {

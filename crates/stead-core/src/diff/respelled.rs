@@ -76,7 +76,8 @@ impl<'v> Free<'v> {
     }
 
     fn take(&mut self, wanted: &Value) -> Option<(usize, &'v Value)> {
-        let same = scalar::key(wanted, self.rules.case).and_then(|key| self.by_key.get(&key)).into_iter().flatten().rev();
+        let same =
+            scalar::key(wanted, self.rules.case).and_then(|key| self.by_key.get(&key)).into_iter().flatten().rev();
         let same = same.copied().find(|at| self.all.get(*at).is_some_and(Option::is_some));
         let has_all = |value: &&Value| matches(wanted, value, Shape::ANY, &self.rules);
         let in_part = || self.all.iter().position(|value| value.as_ref().is_some_and(has_all));

@@ -168,7 +168,8 @@ fn agrees(actual: &Value, plain: &Value, rules: Rules<'_>) -> bool {
             plain.iter().all(|(name, plain)| entry(actual, name).is_some_and(|actual| agrees(actual, plain, rules)))
         }
         (Value::Array(items), Value::Array(wanted))
-            if items.len() == wanted.len() && items.iter().zip(wanted).all(|(actual, plain)| agrees(actual, plain, rules)) =>
+            if items.len() == wanted.len()
+                && items.iter().zip(wanted).all(|(actual, plain)| agrees(actual, plain, rules)) =>
         {
             true
         }
