@@ -277,6 +277,9 @@ impl Provider for PowerShellProvider {
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let mut opened = self.open(cx, input, Method::Export)?;
+        if !opened.properties.is_empty() {
+            (cx.trace)(TraceLevel::Trace, "Properties provided for filtered export");
+        }
         let reply = opened.call(Method::Export)?;
         let states = reply.states().map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
         let exported =

@@ -338,7 +338,7 @@ fn what_a_module_sets_when_it_is_loaded_is_its_own() {
 
 /// Things that a call does to its process and its runspace, and how the next ones would see them. The list of what stays is in
 /// docs/powershell.md.
-const LEAKS: [(&str, &str); 25] = [
+const LEAKS: [(&str, &str); 55] = [
     ("$env:LEAK = 'x'", "$env:LEAK"),
     ("$env:Keys = 'x'; $env:LEAK = 'y'", "\"$env:Keys$env:LEAK\""),
     ("$env:Values = 'x'; $env:Count = 'y'", "\"$env:Values$env:Count\""),
@@ -364,6 +364,36 @@ const LEAKS: [(&str, &str); 25] = [
     ("/bin/sh -c 'exit 7'", "$LASTEXITCODE"),
     ("Get-Item /not/there -ErrorAction SilentlyContinue", "$Error.Count"),
     ("$global:DSCMachineStatus = 1", "$global:DSCMachineStatus"),
+    ("$global:VerbosePreference = 'Continue'", "$VerbosePreference"),
+    ("$global:DebugPreference = 'Continue'", "$DebugPreference"),
+    ("$global:InformationPreference = 'Ignore'", "$InformationPreference"),
+    ("$global:ProgressPreference = 'Continue'", "$ProgressPreference"),
+    ("$global:PSModuleAutoLoadingPreference = 'None'", "$global:PSModuleAutoLoadingPreference"),
+    ("$global:FormatEnumerationLimit = 99", "$FormatEnumerationLimit"),
+    ("$global:MaximumHistoryCount = 9", "$MaximumHistoryCount"),
+    ("$global:PSEmailServer = 'x'", "$PSEmailServer"),
+    ("$global:PSSessionApplicationName = 'x'", "$PSSessionApplicationName"),
+    ("$global:ErrorView = 'DetailedView'", "$ErrorView"),
+    ("$global:PSNativeCommandArgumentPassing = 'Legacy'", "$PSNativeCommandArgumentPassing"),
+    ("[Environment]::SetEnvironmentVariable('LEAK', 'x')", "[Environment]::GetEnvironmentVariable('LEAK')"),
+    ("Set-Item env:lower 'x'; $env:LOWER = 'y'", "\"$env:lower$env:LOWER\""),
+    ("$env:TMPDIR = '/x'", "[IO.Path]::GetTempPath()"),
+    ("$env:TZ = 'Asia/Tokyo'", "$env:TZ"),
+    ("$env:LEAK = ''", "Test-Path env:LEAK"),
+    ("$env:PATH += ':/x'", "(Get-Command sh).Source"),
+    ("Get-ChildItem env: | ForEach-Object { Remove-Item \"env:$($_.Name)\" }", "(Get-ChildItem env:).Count -gt 5"),
+    ("Set-StrictMode -Version Latest", "$null -eq $nothing.nothing"),
+    ("Set-Variable -Scope Global -Name Leak -Value x -Option ReadOnly -Force", "$global:Leak"),
+    ("$global:Matches = @{ 0 = 'x' }", "$Matches.Count"),
+    ("$null = 'x' -match '(x)'", "$Matches.Count"),
+    ("Remove-Variable -Scope Global OFS, ErrorView -ErrorAction Ignore", "$ErrorView"),
+    ("$global:PSDefaultParameterValues.Add('Disabled', $true)", "$PSDefaultParameterValues.Contains('Disabled')"),
+    ("[cultureinfo]::DefaultThreadCurrentUICulture = 'de-DE'", "\"$([cultureinfo]::DefaultThreadCurrentUICulture)\""),
+    ("[Threading.Thread]::CurrentThread.CurrentCulture = 'tr-TR'", "'i'.ToUpper()"),
+    ("Write-Error x 2>$null", "$Error.Count"),
+    ("& { try { throw 'x' } catch { } }", "$Error.Count"),
+    ("$global:Error.Add('x')", "$Error.Count"),
+    ("$global:DSC_CONFIG_ROOT = '/x'; $env:DSC_CONFIG_ROOT = '/x'", "$env:DSC_CONFIG_ROOT"),
 ];
 
 /// Calls in a row, in any order, give what each gives alone.

@@ -160,16 +160,22 @@ fn a_changed_module_gets_a_new_process() {
     assert!(!is_alive(&first["pid"]));
 }
 
-/// Lines of an answer, each of which may be lost, doubled, forged or late, in pieces of any size: the call ends once, with
-/// what is in the lines of its own, and no later one with another's answer.
+/// Lines of an answer in any order, each of which may be lost, doubled, forged or late, in pieces of any size: the call ends once,
+/// with what is in the lines of its own, and no later one with another's answer.
 fn every_call_ends_once_with_its_own_answer() {
     let lines = [
         r#"{"id":"ID","type":"System.Boolean","output":true}"#,
-        r#"{"id":"ID","stream":"verbose","message":"m"}"#,
+        r#"{"id":"ID","stream":"verbose","message":"mé😀"}"#,
         r#"{"id":"ID","done":{"ended":true,"reboot":false}}"#,
     ];
     let forged = |id: &str, at: usize| lines[at].replace("ID", id);
     let mut answers: Vec<(Vec<String>, &str)> = vec![(lines.map(str::to_owned).to_vec(), "true")];
+    // What comes behind the end is late.
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let has_verdict = order.iter().take_while(|line| **line != 2).any(|line| *line == 0);
+        let lines = order.iter().map(|line| lines[*line].to_owned()).collect();
+        answers.push((lines, if has_verdict { "true" } else { "verdict" }));
+    }
     for at in 0..lines.len() {
         let whole: Vec<String> = lines.map(str::to_owned).to_vec();
         let altered = |alter: &dyn Fn(&mut Vec<String>)| {

@@ -47,8 +47,10 @@ $callClass = {
         }
         $shared['Property'] = $null
         if ($method -ne 'Export') { $object.$method() }
-        elseif ($type.GetMethod('Export', [type[]]@())) { $type::Export() }
-        else { $type::Export($object) }
+        elseif ($properties.Count -eq 0 -and $type.GetMethod('Export', [type[]]@())) { $type::Export() }
+        elseif ($type.GetMethod('Export', [type[]]@($type))) { $type::Export($object) }
+        elseif ($properties.Count) { throw [NotSupportedException]::new("Export method with parameters not implemented by resource '$type'") }
+        else { throw [NotSupportedException]::new("Export method without parameters not implemented by resource '$type'") }
     } catch { throw }
     $mark
 }
@@ -90,7 +92,9 @@ $afterImport = {
     $automatic = [System.Collections.Generic.HashSet[string]]::new($names, [StringComparer]::OrdinalIgnoreCase)
     $variables = @{}
     foreach ($each in Microsoft.PowerShell.Utility\Get-Variable -Scope Global) {
-        if (-not $automatic.Contains($each.Name) -and -not ([int]$each.Options -band 3)) { $variables[$each.Name] = $each.Value }
+        # Read-only or constant.
+        if ([int]$each.Options -band 3) { [void]$automatic.Add($each.Name) }
+        elseif (-not $automatic.Contains($each.Name)) { $variables[$each.Name] = $each.Value }
     }
     @{
         Variables = $variables; Automatic = $automatic
@@ -99,7 +103,7 @@ $afterImport = {
     }
 }
 $automatic = '$', '?', '^', '_', 'args', 'ConsoleFileName', 'EnabledExperimentalFeatures', 'Error', 'ExecutionContext', 'foreach', 'HOME', 'Host', 'input',
-    'LASTEXITCODE', 'Matches', 'MyInvocation', 'NestedPromptLevel', 'PID', 'PSBoundParameters', 'PSCmdlet', 'PSCommandPath', 'PSItem', 'PSScriptRoot',
+    'LASTEXITCODE', 'MyInvocation', 'NestedPromptLevel', 'PID', 'PSBoundParameters', 'PSCmdlet', 'PSCommandPath', 'PSItem', 'PSScriptRoot',
     'ErrorActionPreference', 'VerbosePreference', 'DebugPreference', 'InformationPreference', 'WarningPreference', 'ProgressPreference',
     'ConfirmPreference', 'WhatIfPreference', 'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
 
@@ -122,12 +126,20 @@ $callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbos
         $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
         $values = [object[]]@($all.Count; $all.Value)
         if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
+            $found = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::OrdinalIgnoreCase)
             foreach ($each in $all) {
                 $name = $each.Name
-                # Read-only or constant.
-                if ($after.Automatic.Contains($name) -or ([int]$each.Options -band 3)) { continue }
-                if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
-                elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { try { $each.Value = $after.Variables[$name] } catch { } }
+                if ($after.Automatic.Contains($name)) { continue }
+                # One that a call made read-only is made anew, a constant one stays.
+                try {
+                    if ([int]$each.Options -band 3) { Microsoft.PowerShell.Utility\Remove-Variable ([WildcardPattern]::Escape($name)) -Scope Global -Force; continue }
+                    [void]$found.Add($name)
+                    if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
+                    elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { $each.Value = $after.Variables[$name] }
+                } catch { }
+            }
+            foreach ($name in $after.Variables.get_Keys()) {
+                if (-not $found.Contains($name)) { try { $ExecutionContext.SessionState.PSVariable.Set("global:$name", $after.Variables[$name]) } catch { } }
             }
             $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
             $after["Seen"] = [object[]]@($all.Count; $all.Value)
