@@ -5,7 +5,7 @@ use lsp_types::{
     TextEdit,
 };
 use serde_json::Value as Json;
-use stead_core::document::INSTANCE_KEYS;
+use stead_core::document::{INSTANCE_KEYS, LOOP_KEYS};
 use stead_core::expr::functions;
 use stead_engine::ResourceCall;
 use stead_resources::builtins;
@@ -35,6 +35,7 @@ pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     let items = match &place {
         CursorContext::DocumentKey => keys(&DOCUMENT_KEYS),
         CursorContext::InstanceKey => keys(INSTANCE_KEYS),
+        CursorContext::LoopKey => keys(LOOP_KEYS),
         CursorContext::Type => types(),
         CursorContext::IdType => of_document(names.as_ref(), |names| {
             names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
@@ -49,7 +50,7 @@ pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
         CursorContext::Variable => {
             of_document(names.as_ref(), |names| declared(names, |named| matches!(named, DocumentName::Variable(_))))
         }
-        CursorContext::Function => calls(),
+        CursorContext::Function => loop_items(names.as_ref()).into_iter().chain(calls()).collect(),
         CursorContext::Property { type_name, path } => {
             resource(file, type_name).map(|call| properties(&call, path)).unwrap_or_default()
         }
@@ -107,6 +108,15 @@ fn types() -> Vec<CompletionItem> {
         ..item(manifest.type_name.as_str(), CompletionItemKind::CLASS)
     };
     all.map(|manifest| shown(manifest)).collect()
+}
+
+/// What the loops of the document call their items.
+fn loop_items(names: Option<&DocumentNames>) -> Vec<CompletionItem> {
+    let call = |called: &String| CompletionItem {
+        detail: Some("the item of a loop".to_owned()),
+        ..item(format!("{called}()"), CompletionItemKind::VARIABLE)
+    };
+    names.map(|names| names.items.iter().map(call).collect()).unwrap_or_default()
 }
 
 fn calls() -> Vec<CompletionItem> {

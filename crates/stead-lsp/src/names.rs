@@ -1,6 +1,8 @@
 //! The names that a document declares, and where it uses them.
 
-use stead_core::document::Relation;
+use std::collections::BTreeSet;
+
+use stead_core::document::{Relation, items_of};
 use stead_core::expr::{Expression, is_expression};
 use stead_core::id::ResourceId;
 use stead_core::text::{Kind, Node, Source, Sources, Span, locate};
@@ -53,13 +55,15 @@ pub(crate) struct DocumentNames {
     pub(crate) mentions: Vec<Mention>,
     /// The type of each instance as it is written, with its name.
     pub(crate) instances: Vec<(String, String)>,
+    /// What its loops call their items.
+    pub(crate) items: BTreeSet<String>,
 }
 
 impl DocumentNames {
     pub(crate) fn of(text: &str, root: &Node) -> Self {
         let mut sources = Sources::default();
         sources.add(Source::new("", text));
-        let mut names = Self { mentions: Vec::new(), instances: Vec::new() };
+        let mut names = Self { mentions: Vec::new(), instances: Vec::new(), items: BTreeSet::new() };
         names.document(root);
         names.uses(root, &sources);
         names.mentions.sort_by_key(|mention| mention.span);
@@ -118,6 +122,7 @@ impl DocumentNames {
             Kind::String(text) if is_expression(text) => self.expression(text, node.span, sources),
             Kind::Array(items) => items.iter().for_each(|item| self.uses(item, sources)),
             Kind::Object(entries) => {
+                self.items.extend(items_of(entries).map(String::from));
                 for entry in entries {
                     let is_list =
                         *entry.key == *"dependsOn" || Relation::ALL.iter().any(|(word, _)| *entry.key == **word);
@@ -151,7 +156,7 @@ impl DocumentNames {
     }
 
     fn expression(&mut self, text: &str, span: Span, sources: &Sources) {
-        let Ok(expression) = Expression::parse(text) else { return };
+        let Ok(expression) = Expression::parse_in_loops(text, &|_| true) else { return };
         for (function, named) in [
             ("parameters", DocumentName::Parameter as fn(String) -> DocumentName),
             ("variables", DocumentName::Variable),

@@ -9,6 +9,8 @@ pub(crate) enum CursorContext {
     DocumentKey,
     /// A key of an instance.
     InstanceKey,
+    /// A key of a loop of an instance.
+    LoopKey,
     /// The type of an instance.
     Type,
     /// A key among the properties of an instance of this type; the path leads to the object that it is in.
@@ -172,6 +174,12 @@ pub(crate) fn classified(path: &[TreeStep]) -> CursorContext {
     match path.get(instance + 2..).unwrap_or_default() {
         [] | [TreeStep::Key { .. }] => CursorContext::InstanceKey,
         [TreeStep::Member { name, .. }] if name == "type" => CursorContext::Type,
+        [TreeStep::Member { name, .. }, TreeStep::Key { .. }]
+        | [TreeStep::Member { name, .. }, TreeStep::Element, TreeStep::Key { .. }]
+            if name == "copy" =>
+        {
+            CursorContext::LoopKey
+        }
         [TreeStep::Member { name, type_name: Some(type_name) }, inner @ ..] if name == "properties" => {
             let names = inner.iter().filter_map(|step| match step {
                 TreeStep::Member { name, .. } => Some(name.clone()),
@@ -212,6 +220,8 @@ mod tests {
             ("resources:\n- name: a\n  type: |\n".to_owned(), CursorContext::Type),
             ("resources:\n- {name: a, type: St|}\n".to_owned(), CursorContext::Type),
             (format!("{instance}  pro|\n"), CursorContext::InstanceKey),
+            (format!("{instance}  copy: {{name: a, ea|}}\n"), CursorContext::LoopKey),
+            (format!("{instance}  copy:\n  - name: a\n    ea|\n"), CursorContext::LoopKey),
             (format!("{instance}  properties:\n    pa|\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    con|\n"), property(&[])),
             (format!("{instance}  properties: {{path: a, |}}\n"), property(&[])),

@@ -2,8 +2,9 @@
 
 use super::codes::NO_EXPRESSION;
 use super::fields::{Expected, Reader};
-use crate::diag::Diagnostic;
-use crate::expr::{self, Expression, Template};
+use crate::diag::{Diagnostic, Meant};
+use crate::expr::{self, Expression, Fault, Help, Template, codes};
+use super::loops::items_of;
 use crate::text::{Entry, Kind, Node, Span, locate_in};
 
 /// The place of a string, which decides the meaning of text that begins with a bracket and cannot be read as an
@@ -56,8 +57,12 @@ impl Reader<'_> {
             Kind::String(text) => Kind::String(text),
             Kind::Array(items) => Kind::Array(items.into_iter().map(|item| self.compile(item, place)).collect()),
             Kind::Object(entries) => {
+                let outer = self.items.len();
+                self.items.extend(items_of(&entries));
                 let entry = |Entry { key, key_span, value }| Entry { key, key_span, value: self.compile(value, place) };
-                Kind::Object(entries.into_iter().map(entry).collect())
+                let compiled = entries.into_iter().map(entry).collect();
+                self.items.truncate(outer);
+                Kind::Object(compiled)
             }
         };
         Template { span, kind }
@@ -68,9 +73,14 @@ impl Reader<'_> {
         if !expr::is_expression(&string) {
             return Kind::String(string.get(1..).unwrap_or_default().into());
         }
-        match Expression::parse(&string) {
+        // What is read once more was compiled before, where the loops around were known.
+        let is_item = |word: &str| self.text.is_none() || self.items.iter().any(|item| **item == *word);
+        match Expression::parse_in_loops(&string, &is_item) {
             Ok(expression) => return Kind::Compiled(Box::new(expression)),
-            Err(fault) => {
+            Err(mut fault) => {
+                if let Some(meant) = self.item_meant(&string, &fault) {
+                    fault.help = Some(meant);
+                }
                 let at = self.text.map_or(span, |text| locate_in(text, span, fault.at.clone()));
                 self.report(match place {
                     Strictness::Strict => {
@@ -82,6 +92,15 @@ impl Reader<'_> {
             }
         }
         Kind::String(string)
+    }
+}
+
+impl Reader<'_> {
+    /// The item of a loop around that was meant by a word that is no function.
+    fn item_meant(&self, text: &str, fault: &Fault) -> Option<Help> {
+        let word = text.get(fault.at.clone()).filter(|_| *fault.code == codes::UNKNOWN_FUNCTION)?;
+        let meant = Meant::word(word, self.items.iter().map(|item| &**item))?;
+        Some(Help::Meant { wrong: word.to_owned(), meant })
     }
 }
 

@@ -50,12 +50,14 @@ pub(super) struct Reader<'t> {
     pub(super) findings: Findings,
     /// The type of the instance before: most are of the same.
     pub(super) last_type: Option<TypeName>,
+    /// What the loops around call their items.
+    pub(super) items: Vec<Box<str>>,
 }
 
 impl<'t> Reader<'t> {
     /// A reader that keeps so many findings.
     pub(super) fn new(text: Option<&'t str>, findings: usize) -> Self {
-        Self { text, findings: Findings::new(&text::codes::TOO_MANY, findings), last_type: None }
+        Self { text, findings: Findings::new(&text::codes::TOO_MANY, findings), last_type: None, items: Vec::new() }
     }
 }
 
@@ -248,6 +250,8 @@ pub(super) enum Expected {
     Condition,
     /// A number of instances or an expression.
     Count,
+    /// What a loop goes over.
+    Items,
     /// True or a list of names.
     Exclusive,
 }
@@ -263,6 +267,7 @@ impl Expected {
             Self::Text => "a string or an expression",
             Self::Condition => "an expression or a boolean",
             Self::Count => "a number of instances or an expression",
+            Self::Items => "a list, an object or an expression",
             Self::Exclusive => "'true' or a list of names",
         }
     }

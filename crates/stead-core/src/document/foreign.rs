@@ -125,7 +125,11 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         Example(&["directives: {requireAny: [\"[resourceId('Stead/File', 'other')]\"]}"], HERE),
     ),
     row(
-        &["loop", "foreach", "withitems", "withdict", "repeat", "each", "count", "names"],
+        &["loop", "foreach", "withitems", "withdict", "repeat", "each", "names"],
+        Example(&["copy: {name: items, each: [a, b], as: item}"], HERE),
+    ),
+    row(
+        &["count"],
         Example(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE),
     ),
     row(&["tags", "tag", "labels"], Example(&["metadata: {tags: [web]}"], HERE)),

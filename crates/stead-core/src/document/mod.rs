@@ -7,6 +7,7 @@ mod apart;
 mod compile;
 mod fields;
 mod foreign;
+mod loops;
 mod parts;
 mod portable;
 mod read;
@@ -19,10 +20,12 @@ pub use crate::value::DataType;
 pub use apart::keep_apart;
 pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When};
 pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
+pub use loops::{LOOP_KEYS, items_of};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +74,7 @@ impl Document {
             require_version: None,
             directives: None,
             depends_on: Vec::new(),
-            copy: None,
+            copy: Box::default(),
             properties: Some(properties).filter(|properties| *properties != Value::Null).map(Template::of_value),
             metadata: None,
         };
@@ -163,7 +166,7 @@ impl Instance {
     fn values(&self) -> impl Iterator<Item = &Template> {
         let relations = self.directives().relations.iter().flat_map(|(_, ids)| ids);
         let exclusive = self.directives().exclusive.iter().flat_map(Exclusive::names);
-        let copy = self.copy.iter().map(|copy| &copy.count);
+        let copy = self.copy.iter().map(|copy| copy.over.template());
         let condition = self.condition.iter().map(|condition| &**condition);
         [&self.name]
             .into_iter()
@@ -312,8 +315,8 @@ pub struct Instance {
     pub directives: Option<Box<InstanceDirectives>>,
     /// `dependsOn`, each text or an expression
     pub depends_on: Vec<Template>,
-    /// `copy`
-    pub copy: Option<Box<Copy>>,
+    /// `copy`: loops, the outer one first; mostly none
+    pub copy: Box<[Copy]>,
     /// `properties`; an object
     pub properties: Option<Template>,
     /// `metadata`, as written
@@ -389,8 +392,34 @@ impl Relation {
 pub struct Copy {
     /// The name of the loop.
     pub name: Spanned<String>,
-    /// How many: a number or an expression.
-    pub count: Template,
+    /// What there is an instance for.
+    pub over: Over,
+}
+
+/// What a loop goes over.
+#[derive(Clone, Debug)]
+pub enum Over {
+    /// `count`: so many rounds, a number or an expression.
+    Count(Template),
+    /// `each`: the elements of a list, or the members of an object. DSC v3 does not have it.
+    Each {
+        /// The list or object, or an expression for one.
+        items: Template,
+        /// `as`: what expressions call the item, as a function without arguments.
+        called: Spanned<Arc<str>>,
+    },
+}
+
+impl Over {
+    /// What `as` is where it is not stated.
+    pub const ITEM: &str = "item";
+
+    /// The count, or what the items are of.
+    pub fn template(&self) -> &Template {
+        match self {
+            Self::Count(template) | Self::Each { items: template, .. } => template,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The features of a document that DSC v3 does not have.
 
-use super::{DataType, Document, Exclusive, Instance, Parameter, Reconcile, codes};
+use super::{DataType, Document, Exclusive, Over, Instance, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Part, Placed, Template, expressions};
 use crate::id::TypeName;
@@ -22,6 +22,7 @@ impl Document {
                 found.push(finding(type_name.span, &format!("the type '{}'", type_name.value)));
             }
             found.extend(instance.directives_of_stead());
+            found.extend(self.loops_of_stead(instance));
         }
         for Placed { expression, span } in self.all_values().flat_map(expressions) {
             let own = expression.builtins().filter(|(builtin, _)| builtin.is_own());
@@ -35,6 +36,23 @@ impl Document {
         }
         found.sort_by_key(|finding| finding.span);
         found
+    }
+
+    /// Loops over items, loops within each other, and loops that are waited for as a whole.
+    fn loops_of_stead(&self, instance: &Instance) -> Vec<Diagnostic> {
+        let each = instance.copy.iter().filter_map(|copy| match &copy.over {
+            Over::Each { items, .. } => Some(finding(items.span, "'each' of a loop")),
+            Over::Count(_) => None,
+        });
+        let within = instance.copy.get(1).map(|inner| finding(inner.name.span, "a loop within a loop"));
+        let is_loop = |entry: &&Template| {
+            let name = entry.literal();
+            let loops = || self.resources.iter().flat_map(|other| &other.copy);
+            name.as_str().is_some_and(|name| loops().any(|copy| copy.name.value == name))
+        };
+        let whole = instance.depends_on.iter().filter(is_loop);
+        let whole = whole.map(|entry| finding(entry.span, "the name of a loop in 'dependsOn'"));
+        each.chain(within).chain(whole).collect()
     }
 
     /// Secure parameters as arguments of functions that take text: dsc passes an object.

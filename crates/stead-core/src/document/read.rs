@@ -331,8 +331,12 @@ impl Reader<'_> {
     }
 
     fn instance(&mut self, node: Node) -> Option<Instance> {
-        let (span, entries) = self.object(node, "an instance")?;
-        let mut parts = InstanceParts::default();
+        let (span, mut entries) = self.object(node, "an instance")?;
+        let outer = self.items.len();
+        // What loops call their items is known in everything else of the instance.
+        let copy = entries.iter_mut().find(|entry| &*entry.key == "copy" && entry.value.kind != Kind::Null);
+        let copy = copy.map(|entry| std::mem::replace(&mut entry.value, Node { span: entry.key_span, kind: Kind::Null }));
+        let mut parts = InstanceParts { copy: copy.map(|copy| self.loops(copy)).unwrap_or_default(), ..Default::default() };
         let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
         let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
         let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);
@@ -348,7 +352,8 @@ impl Reader<'_> {
                 "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
                 "directives" => parts.directives = Some(Box::new(self.instance_directives(value))),
                 "dependsOn" => parts.depends_on = self.ids(value, ("dependsOn", key_span)),
-                "copy" => parts.copy = self.copy(value).map(Box::new),
+                // It was read before.
+                "copy" => {}
                 "properties" => parts.properties = self.properties(value),
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
                 "executionInformation" => {}
@@ -363,6 +368,7 @@ impl Reader<'_> {
             self.missing(span, "an instance", "type", "say what it is an instance of: 'type: Owner/Name'");
         }
         self.older_adapter(&mut parts);
+        self.items.truncate(outer);
         parts.finish(span)
     }
 
@@ -479,65 +485,6 @@ impl Reader<'_> {
         let help = "nested instances belong into 'properties.resources' of a group, such as Microsoft.DSC/Group";
         self.report(Diagnostic::warning(&codes::CHILD_RESOURCES, key_span, message).with_help(help));
     }
-
-    fn copy(&mut self, node: Node) -> Option<Copy> {
-        let (span, entries) = self.object(node, "'copy'")?;
-        let (mut name, mut count) = (None, None);
-        let (mut has_name, mut has_count) = (false, false);
-        for Entry { key, key_span, value } in entries {
-            match &*key {
-                "name" => {
-                    has_name = true;
-                    name = self.string(value, "'name'");
-                }
-                "count" => {
-                    has_count = true;
-                    count = self.copy_count(value);
-                }
-                "mode" => self.copy_mode(value),
-                "batchSize" if value.kind == Kind::Null => {}
-                "batchSize" => {
-                    let message = "Copy batch size is not supported";
-                    self.report(Diagnostic::error(&codes::COPY_MODE, key_span, message).with_help("remove it"));
-                }
-                _ => self.unknown_key(&key, key_span, "'copy'", &["name", "count", "mode", "batchSize"]),
-            }
-        }
-        if !has_name {
-            self.missing(span, "'copy'", "name", "copyIndex() finds the loop by its name");
-        }
-        if !has_count {
-            self.missing(span, "'copy'", "count", "say how many instances there are");
-        }
-        // What is wrong is reported; the instance is in a loop all the same, or copyIndex() would be reported, too.
-        let once = || Template { span, kind: Kind::Number(1.into()) };
-        Some(Copy {
-            name: name.unwrap_or_else(|| Spanned::new(String::new(), span)),
-            count: count.unwrap_or_else(once),
-        })
-    }
-
-    fn copy_count(&mut self, node: Node) -> Option<Template> {
-        if matches!(node.kind, Kind::String(_)) {
-            return Some(self.value(node));
-        }
-        let fits = matches!(&node.kind, Kind::Number(number) if number.as_u64().is_some());
-        if !fits {
-            self.wrong_kind(&node, "'count'", Expected::Count);
-        }
-        fits.then(|| self.value(node))
-    }
-
-    fn copy_mode(&mut self, node: Node) {
-        if node.kind == Kind::Null {
-            return;
-        }
-        let span = node.span;
-        if let Some(mode) = self.word(node, "'mode'", &[("serial", "serial"), ("parallel", "parallel")]) {
-            let message = format!("Copy mode is not supported, this one is '{}'", mode.value);
-            self.report(Diagnostic::error(&codes::COPY_MODE, span, message).with_help("remove it"));
-        }
-    }
 }
 
 /// The parts of an instance that were read so far.
@@ -550,7 +497,7 @@ struct InstanceParts {
     version: Option<Spanned<String>>,
     directives: Option<Box<InstanceDirectives>>,
     depends_on: Vec<Template>,
-    copy: Option<Box<Copy>>,
+    copy: Box<[Copy]>,
     properties: Option<Template>,
     metadata: Option<Box<Node>>,
 }

@@ -253,14 +253,21 @@ resources:
     key(
         Instance,
         "copy",
-        "A loop: the instance stands for `count` instances, numbered by `copyIndex()`, which makes their names \
-differ.",
+        "A loop: the instance stands for one of each element of the list `each`, or of each member of an object, which has \
+`key` and `value`. Expressions call the item by the word in `as`, as a function, and the instances are named after their items: by a text \
+or number itself, an object's `name` or `key`, else the index. A `name` of the instance comes before that. With `count` in place of `each` \
+there are so many instances, numbered by `copyIndex()`, which makes their names differ. A list of loops is loops within each other, and \
+`dependsOn: [NAME]` waits for the whole loop.",
         "\
 resources:
+- type: Stead/File
+  copy: {name: pages, each: [index, about], as: page}
+  properties: {path: \"[concat(page(), '.html')]\", content: x}
 - name: \"[format('file-{0}', copyIndex())]\"
   type: Stead/File
   copy: {name: files, count: 2}
-  properties: {path: \"[format('file-{0}', copyIndex())]\"}",
+  properties: {path: \"[format('file-{0}', copyIndex())]\", content: x}
+  dependsOn: [pages]",
     ),
     with_names(
         Instance,

@@ -83,6 +83,19 @@ impl<'q> Question<'q> {
 }
 
 impl Evaluator<'_> {
+    /// The item of a loop around.
+    pub(super) fn item(&mut self, called: &str, at: &Range<usize>) -> Result<Value, Stop> {
+        let known = match self.environment.item(called) {
+            Answer::Value(item) => return self.copied(item, at),
+            Answer::Unknown(id) => return Err(Stop::Unknown(id)),
+            Answer::Open(kinds) => return Err(Stop::Open(kinds)),
+            Answer::Absent { known } => known,
+            Answer::NotHere => Vec::new(),
+        };
+        let message = format!("no loop around this calls its item '{called}'");
+        Err(stop(&codes::UNKNOWN_NAME, at, message, hint(called, known.iter().map(String::as_str))))
+    }
+
     pub(super) fn ask(
         &mut self,
         ask: Ask,

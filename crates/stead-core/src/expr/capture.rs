@@ -104,6 +104,10 @@ impl Capture<'_, '_> {
             ExpressionForm::Lambda(lambda) => self.lambda(lambda),
             ExpressionForm::Access { of, path } => Ok(self.part(of)? + &self.path(path)?),
             ExpressionForm::Constant(value) => Ok(self.keep(value.clone())),
+            ExpressionForm::Item(_) => {
+                let item = self.evaluator.value(node)?;
+                Ok(self.keep(item))
+            }
         }
     }
 

@@ -126,6 +126,7 @@ impl Check<'_> {
         match &node.kind {
             ExpressionForm::Constant(value) => PartialValue::Value(value.clone()),
             ExpressionForm::Lambda(_) => PartialValue::NOTHING,
+            ExpressionForm::Item(_) => PartialValue::Kinds(open),
             ExpressionForm::Call { builtin, arguments } => self.call(builtin, arguments, open),
             ExpressionForm::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
             ExpressionForm::Access { of, path } => {
@@ -229,7 +230,7 @@ impl Check<'_> {
     /// around.
     fn names<'n>(&mut self, node: &'n Node, bound: &mut Vec<&'n str>) {
         match &node.kind {
-            ExpressionForm::Constant(_) => {}
+            ExpressionForm::Constant(_) | ExpressionForm::Item(_) => {}
             ExpressionForm::Call { builtin, arguments } => {
                 self.name(builtin, node, arguments, bound);
                 for argument in arguments {

@@ -161,6 +161,7 @@ impl<'e> Evaluator<'e> {
             ExpressionForm::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
             ExpressionForm::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
             ExpressionForm::Access { of, path } => self.accesses(of, path),
+            ExpressionForm::Item(called) => self.item(called, &node.at),
             ExpressionForm::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
         }
     }

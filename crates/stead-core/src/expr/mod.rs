@@ -35,7 +35,7 @@ use crate::id::ResourceId;
 use crate::text::{self, Leaf, Span};
 use crate::value::Value;
 use evaluate::{Evaluator, exceeded};
-use syntax::{ExpressionForm, Node};
+use syntax::{ExpressionForm, IsItem, Node};
 
 /// A parsed expression: what is wrong with it whatever it is given has been found already.
 #[derive(Clone, PartialEq)]
@@ -301,6 +301,10 @@ pub trait Environment {
     fn copy_index(&self, _loop_name: Option<&str>) -> Answer {
         Answer::NotHere
     }
+    /// The item of a loop around, by what the loop calls it.
+    fn item(&self, _called: &str) -> Answer {
+        Answer::NotHere
+    }
     /// `stdout()`
     fn stdout(&self) -> Answer {
         Answer::NotHere
@@ -360,8 +364,25 @@ impl Expression {
     /// Guarantees: the names and the number of arguments of the functions of the language are right, and no part is nested
     /// so deeply that walking it could exhaust the stack.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        let root = syntax::parse(text).map_err(|fault| fault.of_plain_text(text))?;
+        Self::parse_in_loops(text, &|_| false)
+    }
+
+    /// Reads the text of an expression that stands in loops, as [`Self::parse`] does: a word for which `is_item` holds is called
+    /// for the item of one.
+    pub fn parse_in_loops(text: &str, is_item: IsItem<'_>) -> Result<Self, Fault> {
+        let root = syntax::parse(text, is_item).map_err(|fault| fault.of_plain_text(text))?;
         Ok(Self { text: text.into(), root: Arc::new(root) })
+    }
+
+    /// The items of loops that it reads, with the bytes of [`Expression::text`] that each takes, in the order written.
+    pub fn items(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
+        let mut found: Vec<(&str, Range<usize>)> = Vec::new();
+        self.root.walk(&mut |node| {
+            if let ExpressionForm::Item(called) = &node.kind {
+                found.push((called, node.at.clone()));
+            }
+        });
+        found.into_iter()
     }
 
     /// Computes it.

@@ -49,6 +49,8 @@ pub(super) enum ExpressionForm {
     Lambda(Arc<Lambda>),
     /// Members and elements of a value.
     Access { of: Box<Node>, path: Vec<Accessor> },
+    /// `user()`: the item of a loop around, by what the loop calls it.
+    Item(Box<str>),
 }
 
 /// A function without a name.
@@ -92,7 +94,7 @@ impl Node {
     pub(super) fn walk<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         visit(self);
         match &self.kind {
-            ExpressionForm::Constant(_) => {}
+            ExpressionForm::Constant(_) | ExpressionForm::Item(_) => {}
             ExpressionForm::Call { arguments, .. } | ExpressionForm::UserCall { arguments, .. } => {
                 for argument in arguments {
                     argument.walk(visit);
@@ -111,13 +113,16 @@ impl Node {
     }
 }
 
+/// Returns whether a word is what a loop calls its item.
+pub(super) type IsItem<'i> = &'i dyn Fn(&str) -> bool;
+
 /// Reads a whole expression.
-pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+pub(super) fn parse(text: &str, is_item: IsItem<'_>) -> Result<Node, Fault> {
     if text.len() > MAX_LENGTH {
         let message = format!("the expression is longer than {MAX_LENGTH} bytes");
         return Err(fault(&codes::TOO_LARGE, 0..0, message, "read large text from a parameter"));
     }
-    whole(text).map_err(|fault| match fault.message.strip_prefix(UNABLE) {
+    whole(text, is_item).map_err(|fault| match fault.message.strip_prefix(UNABLE) {
         Some(reason) => Fault { message: format!("{UNABLE}{}: {reason}", shown(text)), ..fault },
         None => fault,
     })
@@ -141,8 +146,8 @@ fn shown(text: &str) -> String {
     }
 }
 
-fn whole(text: &str) -> Result<Node, Fault> {
-    let mut parser = Parser::new(text)?;
+fn whole(text: &str, is_item: IsItem<'_>) -> Result<Node, Fault> {
+    let mut parser = Parser::new(text, is_item)?;
     parser.expect(&Token::OpenBracket, "'[' at the beginning")?;
     let root = parser.root()?;
     parser.expect(&Token::CloseBracket, END)?;
@@ -171,13 +176,14 @@ struct Parser<'t> {
     token: Token,
     at: Range<usize>,
     depth: usize,
+    is_item: IsItem<'t>,
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str) -> Result<Self, Fault> {
+    fn new(text: &'t str, is_item: IsItem<'t>) -> Result<Self, Fault> {
         let mut lexer = Lexer { text, next: 0 };
         let (token, at) = lexer.token()?;
-        Ok(Self { lexer, token, at, depth: 0 })
+        Ok(Self { lexer, token, at, depth: 0, is_item })
     }
 
     /// The token that is next, and moves on behind it.
@@ -327,6 +333,9 @@ impl<'t> Parser<'t> {
     }
 
     fn call(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
+        if find(name).is_none() && !name.contains('.') && (self.is_item)(name) {
+            return self.item(name, name_at);
+        }
         // The name is looked up first: what follows an unknown function is seldom the mistake.
         let is_own = name.split_once('.').is_none_or(|(namespace, _)| namespace == NAMESPACE);
         let builtin = if is_own { Some(lookup(name, &name_at)?) } else { None };
@@ -345,6 +354,17 @@ impl<'t> Parser<'t> {
             }
         };
         self.accesses(Node { at, kind })
+    }
+
+    /// The item of a loop, which is called without arguments.
+    fn item(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
+        let (arguments, end) = self.arguments()?;
+        if let Some(first) = arguments.first() {
+            let message = format!("'{name}' is the item of a loop, which takes no arguments");
+            let help = format!("its members are {name}().member");
+            return Err(fault(&codes::ARGUMENT_COUNT, first.at.clone(), message, &help));
+        }
+        self.accesses(Node { at: name_at.start..end, kind: ExpressionForm::Item(name.into()) })
     }
 
     fn arguments(&mut self) -> Result<(Vec<Node>, usize), Fault> {

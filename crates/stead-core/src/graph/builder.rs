@@ -9,7 +9,7 @@ use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Unresolved, Valu
 use crate::budget::Budget;
 use crate::diag::{Code, Diagnostic, Findings, Meant};
 use crate::expr::{self, FactKey, Stop, Template};
-use crate::id::{ResourceId, TypeName};
+use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::Manifest;
 use crate::text::{Sources, Span};
 use crate::value::Value;
@@ -34,6 +34,8 @@ pub(super) struct Builder<'a> {
     pub(super) late: HashMap<RequestedType, Arc<Manifest>>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
+    /// The instances of loops that were named as a whole.
+    pub(super) loops: HashMap<(ScopeId, Box<str>), Arc<[NodeId]>>,
     /// Messages already reported about resources that lack an operation of their kind.
     pub(super) incomplete: BTreeSet<String>,
 }

@@ -38,8 +38,9 @@ impl Builder<'_> {
         used: Use,
     ) {
         for Placed { expression, span } in expressions {
-            let is_repeated = iteration.is_some_and(|iteration| iteration.index > 0)
-                && expression.calls("copyIndex").next().is_none();
+            let is_repeated = iteration.is_some_and(|iteration| !iteration.is_first())
+                && expression.calls("copyIndex").next().is_none()
+                && expression.items().next().is_none();
             if is_repeated {
                 continue;
             }

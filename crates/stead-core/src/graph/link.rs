@@ -9,7 +9,8 @@ use super::order::{Cycle, sort};
 use super::{
     Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, ScopeView, StaticView, codes, evaluate, wrong_output,
 };
-use crate::diag::Diagnostic;
+use crate::budget::Cost;
+use crate::diag::{Diagnostic, Meant};
 use crate::document::{Exclusive, Relation};
 use crate::expr::{Part, Placed, Template, expressions};
 use crate::id::{NodeId, ResourceId};
@@ -165,11 +166,51 @@ fn targets(
 ) -> std::vec::IntoIter<NodeId> {
     let mut found = Vec::with_capacity(ids.len());
     for entry in ids {
-        if let Some(text) = builder.text(origin.scope, origin.iteration.as_deref(), entry, key) {
-            found.extend(target(builder, origin, &text, entry.span, Link::Names(key)));
+        let Some(text) = builder.text(origin.scope, origin.iteration.as_deref(), entry, key) else { continue };
+        match whole_loop(builder, origin.scope, &text, entry.span) {
+            Some(all) => found.extend_from_slice(&all),
+            None => found.extend(target(builder, origin, &text, entry.span, Link::Names(key))),
         }
     }
     found.into_iter()
+}
+
+/// All instances of the adjacent loop of that name; `None` where there is no such loop, or the text is an id.
+fn whole_loop(builder: &mut Builder<'_>, scope: ScopeId, name: &str, span: Span) -> Option<Arc<[NodeId]>> {
+    if name.contains('/') {
+        return None;
+    }
+    let document = Arc::clone(&builder.graph.scope(scope).document);
+    let mut places = document.resources.iter().flat_map(|instance| &instance.copy);
+    let mut named = places.by_ref().filter(|copy| copy.name.value == name).map(|copy| copy.name.span);
+    let first = named.next()?;
+    if let Some(second) = named.next() {
+        let message = format!("two loops are called '{name}'");
+        let finding = Diagnostic::error(&codes::TWO_LOOPS, span, message).with_label(first, "one").with_label(second, "the other one");
+        builder.findings.push(finding.with_help("give one of them another name, or name instances with resourceId()"));
+        return Some(Arc::default());
+    }
+    let key = (scope, name.into());
+    let all = match builder.loops.get(&key) {
+        Some(all) => Arc::clone(all),
+        None => {
+            let graph = &builder.graph;
+            let is_in = |id: &&NodeId| {
+                let iteration = graph.node(**id).iteration.as_deref();
+                iteration.is_some_and(|iteration| iteration.outward().any(|each| *each.name == *name))
+            };
+            let all: Arc<[NodeId]> = graph.scope(scope).members.iter().filter(is_in).copied().collect();
+            builder.loops.insert(key, Arc::clone(&all));
+            all
+        }
+    };
+    // Loops that wait for loops multiply.
+    let bytes = (size_of::<Need>() * all.len()) as u64;
+    if let Err(exceeded) = builder.budget.spend(Cost { steps: all.len() as u64, bytes }) {
+        builder.too_large(span, format!("the document takes {exceeded}"));
+        return Some(Arc::default());
+    }
+    Some(all)
 }
 
 /// Instances that the outputs refer to must exist as well. One with a condition may name what there is only when that
@@ -281,7 +322,11 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
         Err(error) => {
             let finding = Diagnostic::error(&codes::NOT_AN_ID, span, error.to_string());
             let written = builder.sources.text(span).filter(|_| matches!(link, Link::Names(_)));
-            let finding = named(builder, origin, text).explain(finding, link, written, text);
+            let loops = builder.graph.scope(origin.scope).document.resources.iter().flat_map(|instance| &instance.copy);
+            let finding = match Meant::name(text, loops.map(|copy| &*copy.name.value)) {
+                Some(meant) if matches!(link, Link::Names(_)) => finding.with_meant(text, &meant, written),
+                _ => named(builder, origin, text).explain(finding, link, written, text),
+            };
             builder.findings.push(finding);
             return None;
         }
@@ -508,5 +553,11 @@ fn view<'b>(builder: &'b Builder<'_>, id: NodeId) -> ScopeView<'b> {
 }
 
 fn is_id(builder: &Builder<'_>, value: &Value, id: NodeId) -> bool {
-    value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|named| named == builder.graph.id_of(id)))
+    let is_its_loop = |text: &str| {
+        let iteration = builder.graph.node(id).iteration.as_deref();
+        iteration.is_some_and(|iteration| iteration.outward().any(|each| *each.name == *text))
+    };
+    value.as_str().is_some_and(|text| {
+        ResourceId::parse(text).map_or_else(|_| is_its_loop(text), |named| named == builder.graph.id_of(id))
+    })
 }

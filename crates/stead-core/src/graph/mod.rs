@@ -9,6 +9,7 @@ mod check;
 mod defaults;
 mod digest;
 mod implied;
+mod iteration;
 mod link;
 mod order;
 mod portable;
@@ -37,6 +38,7 @@ use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
 pub use implied::Implied;
+pub use iteration::{Item, Iteration};
 pub use order::{Cycle, sort};
 pub use resolve::{MAX_NESTING, resolve};
 use scope::stated;
@@ -93,6 +95,8 @@ pub struct Scope {
     pub container: Option<NodeId>,
     /// The scope whose parameters, variables and functions are seen besides its own. Included documents see none.
     pub outer: Option<ScopeId>,
+    /// The iteration of the loop that the instance holding it is of, if it sees that.
+    pub iteration: Option<Box<Iteration>>,
     /// The values of its parameters, as far as they have one.
     pub parameters: Object,
     /// The values of its variables.
@@ -225,15 +229,6 @@ impl NeedKind {
     }
 }
 
-/// One iteration of a `copy` loop.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Iteration {
-    /// The name of the loop.
-    pub name: Arc<str>,
-    /// From 0.
-    pub index: i64,
-}
-
 /// The role of a node in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
@@ -288,6 +283,7 @@ impl Graph {
             folder: "".into(),
             container: None,
             outer: None,
+            iteration: None,
             parameters: Object::new(),
             variables: Object::new(),
             open: Open::default(),

@@ -6,19 +6,22 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
+mod loops;
 mod nested;
+
+use loops::Unrolled;
 
 use super::builder::{BuildRoom, Builder, Unknown};
 use super::defaults::ordered;
 use super::scope::stated;
 use super::{
     Adjacent, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Resolution, Role, Scope, ScopeId, ScopeView,
-    Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
+    Unresolved, Values, codes, evaluate, link,
 };
-use crate::budget::{Budget, Cost, Exceeded, size};
+use crate::budget::Budget;
 use crate::diag::{Diagnostic, Findings, any_error, did_you_mean};
 use crate::document::{self, Discovery, Document, Instance, Parameter};
-use crate::expr::{Answer, Environment, FactKey, Template};
+use crate::expr::{Answer, Environment, FactKey};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Late, Manifest, Version, VersionRequirement};
@@ -28,11 +31,7 @@ use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 pub const MAX_NESTING: usize = 32;
-/// How many iterations a loop may have; more is a typing error or an attack.
-const MAX_ITERATIONS: i64 = 1_000_000;
 
-/// Estimated memory of an instance of a loop until it has run, in bytes, besides its properties.
-const INSTANCE_BYTES: u64 = 400;
 /// How many instances there may be: they take about half a gigabyte then.
 const MAX_INSTANCES: i64 = 1_000_000;
 /// How many documents may be included. With their parameters they are the sources that a place can be in, fewer than
@@ -68,6 +67,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         last_found: None,
         deprecated: BTreeSet::new(),
         incomplete: BTreeSet::new(),
+        loops: HashMap::new(),
     };
     builder.scope(document, ("".into(), None, None), inputs.parameters);
     builder.report_unknown();
@@ -175,6 +175,7 @@ impl Builder<'_> {
             folder,
             container,
             outer,
+            iteration: container.filter(|_| outer.is_some()).and_then(|id| self.graph.node(id).iteration.clone()),
             parameters: Object::new(),
             variables: Object::new(),
             open: Open::default(),
@@ -298,24 +299,14 @@ impl Builder<'_> {
 
     fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
         let Some(manifest) = self.find(instance) else { return self.is_incomplete = true };
-        let Some(copy) = &instance.copy else {
+        let stated = stated(instance.properties.as_ref());
+        if instance.copy.is_empty() {
             if self.take(1, instance) {
-                self.node((scope, at), instance, manifest, None, stated(instance.properties.as_ref()));
+                self.node((scope, at), instance, manifest, None, stated);
             }
             return;
-        };
-        let Some(count) = self.count(scope, &copy.count) else { return self.is_incomplete = true };
-        let name = super::scope::loop_name(&copy.name.value);
-        let fits = self.take(count, instance) && self.fits(scope, instance, &name, count);
-        let iterations = if fits { count } else { 0 };
-        let stated = stated(instance.properties.as_ref());
-        for index in 0..iterations {
-            if self.room.is_used_up() || self.findings.leave_out_errors() {
-                return;
-            }
-            let iteration = Iteration { name: Arc::clone(&name), index };
-            self.node((scope, at), instance, Arc::clone(&manifest), Some(iteration), stated.clone());
         }
+        self.unroll(&Unrolled { place: (scope, at), instance, manifest, stated }, &instance.copy, None);
     }
 
     /// Makes room for instances, or ends it all.
@@ -328,49 +319,6 @@ impl Builder<'_> {
         let message = format!("the document has more than {MAX_INSTANCES} instances");
         self.stop(&codes::TOO_MANY, instance.span, message);
         false
-    }
-
-    /// Returns whether the properties of all iterations fit into the budget, judged by the first and the last of
-    /// them.
-    fn fits(&mut self, scope: ScopeId, instance: &Instance, name: &Arc<str>, count: i64) -> bool {
-        let Some(properties) = instance.properties.as_ref().filter(|_| count > 1) else { return true };
-        let before = self.budget.spent().steps;
-        let weight = |index| {
-            let iteration = Iteration { name: Arc::clone(name), index };
-            forecast_weight(properties, &self.place(scope, Some(&iteration)))
-        };
-        let bytes = INSTANCE_BYTES + weight(0).max(weight(count - 1));
-        let steps = (self.budget.spent().steps - before).div_ceil(2);
-        let all = Cost { steps, bytes }.times(count.unsigned_abs());
-        let Err(exceeded) = self.budget.spend(all) else { return true };
-        let message = match exceeded {
-            Exceeded::Bytes { .. } => {
-                format!("{count} iterations of about {} each take {}", size(bytes), size(all.bytes))
-            }
-            Exceeded::Steps { .. } => {
-                format!("{count} iterations of about {steps} steps each take {} steps", all.steps)
-            }
-        };
-        let span = instance.copy.as_ref().map_or(instance.span, |copy| copy.count.span);
-        self.too_large(span, format!("{message}: the document takes {exceeded}"));
-        false
-    }
-
-    fn count(&mut self, scope: ScopeId, node: &Template) -> Option<i64> {
-        let Some(value) = self.value(scope, None, node) else {
-            // One iteration stands for all.
-            return self.is_open(scope, None, node).then_some(1);
-        };
-        let count = value.as_i64().filter(|count| (0..=MAX_ITERATIONS).contains(count));
-        if count.is_none() {
-            let message = format!("'count' must be between 0 and {MAX_ITERATIONS}, found {}", shown(&value));
-            let finding = Diagnostic::error(&codes::BAD_COUNT, node.span, message);
-            self.findings.push(match &value {
-                Value::String(_) => finding.with_help("convert it with int()"),
-                _ => finding.with_help("use a number of instances, or an expression that gives one"),
-            });
-        }
-        count
     }
 
     fn find(&mut self, instance: &Instance) -> Option<Arc<Manifest>> {
@@ -492,7 +440,7 @@ impl Builder<'_> {
         if let Some(first) = self.graph.scopes[scope.index()].ids.replace(Adjacent(path.clone()))
             && self.inputs.names == Names::Unique
         {
-            self.duplicate(&first, instance);
+            self.duplicate(&first, instance, iteration.as_ref());
             self.graph.scopes[scope.index()].ids.replace(first);
             return;
         }
@@ -548,35 +496,6 @@ impl Builder<'_> {
         }
         Some(is_own || is_nested)
     }
-
-    /// The name of an instance; one that is not known yet, where that may be, is what is written.
-    fn name(&mut self, scope: ScopeId, iteration: Option<&Iteration>, instance: &Instance) -> Option<String> {
-        let what = if iteration.is_some() { "Copy name" } else { "Resource name" };
-        let name = self.text(scope, iteration, &instance.name, what);
-        if name.is_some() || !self.is_open(scope, iteration, &instance.name) {
-            return name;
-        }
-        self.graph.scopes[scope.index()].open.names.insert(instance.type_name.value.clone());
-        let written = instance.name.literal().as_str().unwrap_or_default().to_owned();
-        Some(match iteration {
-            Some(iteration) => format!("{written} {}", iteration.index),
-            None => written,
-        })
-    }
-
-    fn duplicate(&mut self, first: &Adjacent, instance: &Instance) {
-        let (name, type_name) = (first.0.name(), &instance.type_name.value);
-        let message = format!("Resource '{name}' of type '{type_name}' is specified more than once");
-        let earlier = self.graph.declaration(first.node()).name.span;
-        let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
-        let finding = if earlier == instance.name.span {
-            finding.with_help("make the name differ in each iteration with copyIndex()")
-        } else {
-            let help = if name.is_empty() { "give each a 'name'" } else { "give one of them another name" };
-            finding.with_label(earlier, "the first one").with_help(help)
-        };
-        self.findings.push(finding);
-    }
 }
 
 /// The finding that there is no resource for an instance, where the instance says what there is not.
@@ -591,13 +510,5 @@ fn unresolved(instance: &Instance, why: &Unresolved) -> Diagnostic {
     match &why.meant {
         Some(meant) => finding.with_help(did_you_mean(meant.as_str())),
         None => Diagnostic { help: why.help.clone(), ..finding },
-    }
-}
-
-/// A value for a message: a number itself, of anything else what it is.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        other => other.described().to_owned(),
     }
 }

@@ -38,6 +38,12 @@ impl<'a> ScopeView<'a> {
         std::iter::successors(scopes.get(self.scope.index()), |scope| scopes.get(scope.outer?.index()))
     }
 
+    /// The iterations that it stands in, from the inside out: also of what holds it, as far as it sees that.
+    fn iterations(&self) -> impl Iterator<Item = &'a Iteration> + use<'a> {
+        let around = self.visible().filter_map(|scope| scope.iteration.as_deref());
+        self.iteration.into_iter().chain(around).flat_map(Iteration::outward)
+    }
+
     /// The innermost value of that name. What is declared in an inner scope without a value hides that of an outer one.
     fn look_up(
         &self,
@@ -76,12 +82,19 @@ impl Environment for ScopeView<'_> {
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
-        match self.iteration {
-            Some(iteration) if loop_name.is_none_or(|name| name == &*iteration.name) => {
-                Answer::Value(iteration.index.into())
-            }
-            Some(iteration) => Answer::Absent { known: vec![iteration.name.to_string()] },
-            None => Answer::NotHere,
+        let Some(innermost) = self.iteration else { return Answer::NotHere };
+        match innermost.outward().find(|each| loop_name.is_none_or(|name| name == &*each.name)) {
+            Some(iteration) => Answer::Value(iteration.index.into()),
+            None => Answer::Absent { known: innermost.outward().map(|each| each.name.to_string()).collect() },
+        }
+    }
+
+    fn item(&self, called: &str) -> Answer {
+        let items = || self.iterations().filter_map(|iteration| iteration.item.as_ref());
+        match items().find(|item| *item.called == *called).map(|item| &item.value) {
+            Some(Some(value)) => Answer::Value((**value).clone()),
+            Some(None) => Answer::Open(ValueKind::VALUES),
+            None => Answer::Absent { known: items().map(|item| item.called.to_string()).collect() },
         }
     }
 
@@ -128,6 +141,9 @@ impl Environment for StaticView<'_> {
     }
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
         self.0.copy_index(loop_name)
+    }
+    fn item(&self, called: &str) -> Answer {
+        self.0.item(called)
     }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
@@ -274,9 +290,4 @@ fn placed(node: Template, span: Span) -> Template {
         scalar => scalar,
     };
     Template { span, kind }
-}
-
-/// A name for a loop that all of its iterations share.
-pub(super) fn loop_name(name: &str) -> Arc<str> {
-    name.into()
 }

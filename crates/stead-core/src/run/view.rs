@@ -47,6 +47,9 @@ impl Environment for View<'_> {
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
         self.place.copy_index(loop_name)
     }
+    fn item(&self, called: &str) -> Answer {
+        self.place.item(called)
+    }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.place.fact(key)
     }

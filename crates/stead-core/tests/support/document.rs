@@ -1,6 +1,6 @@
 //! Documents as text.
 
-use stead_core::document::{DataType, Document, Instance, Named, Output, Parameter, SecurityContext, UserFunction};
+use stead_core::document::{Over, DataType, Document, Instance, Named, Output, Parameter, SecurityContext, UserFunction};
 use stead_core::text::{Leaf, Node, Spanned};
 
 use super::tree::line;
@@ -71,7 +71,13 @@ fn instance(instance: &Instance) -> Vec<String> {
     for needed in &instance.depends_on {
         add(node("dependsOn", Some(needed)));
     }
-    add(instance.copy.as_ref().map(|copy| format!("copy {} {}", copy.name.value, line(&copy.count))));
+    for copy in &instance.copy {
+        let each = match &copy.over {
+            Over::Count(_) => String::new(),
+            Over::Each { called, .. } => format!("{} in ", called.value),
+        };
+        add(Some(format!("copy {} {each}{}", copy.name.value, line(copy.over.template()))));
+    }
     add(node("properties", instance.properties.as_ref()));
     add(node("metadata", instance.metadata.as_deref()));
     out

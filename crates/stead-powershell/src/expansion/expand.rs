@@ -343,7 +343,7 @@ impl Expander<'_> {
             require_version: target.version.clone().map(|version| Box::new(Spanned::new(version, keyword))),
             directives: Some(Box::new(directives)),
             depends_on: Vec::new(),
-            copy: None,
+            copy: Box::default(),
             properties: Some(Template { span, kind: Kind::Object(members.into()) }),
             metadata: None,
         }

@@ -12,7 +12,7 @@ use stead_engine::Prepared;
 pub(super) fn warn(prepared: &Prepared, mode: Mode) {
     let place = |span| prepared.sources.place(span);
     for scope in &prepared.graph.scopes {
-        for instance in scope.document.resources.iter().filter(|instance| instance.copy.is_some()) {
+        for instance in scope.document.resources.iter().filter(|instance| !instance.copy.is_empty()) {
             tracing::warn!("{}: 'copy' is deprecated and will be removed from DSC", place(instance.span));
         }
     }

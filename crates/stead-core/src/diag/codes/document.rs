@@ -61,6 +61,12 @@ crate::codes! {
          cap: 60                                   # with any of them: at most 60 s\n\
          jitter: 0.2                               # with any of them: up to a fifth longer, at random\n```\n\n\
          One of the first three is stated. Times and multipliers are above 0, and `min` is below `max`.\n";
+    LOOP = "E0219", "a loop that cannot be carried out",
+        "`copy` has either `count`, a number of instances, or `each`, a list or an object with an instance for each element or \
+         member. `as` says what the item is called in expressions, as a function without arguments, so it is a word that no \
+         function of the language and no loop around has already:\n\n\
+         ```yaml\nresources:\n- type: Stead/File\n  copy: {name: pages, each: [index, about], as: page}\n  \
+         properties: {path: \"[format('/srv/{0}.html', page())]\"}\n```\n";
     UNKNOWN_DIRECTIVE = "W0218", "a directive that nothing reads",
         "Directives say how a document or an instance is carried out. One that is not known is ignored, as DSC v3 ignores it: \
          a document may be written for a later version. Most are misspelt: the message says what was probably meant.\n";

@@ -23,8 +23,12 @@ crate::codes! {
     BAD_NAME = "E0507", "the name of an instance is not text",
         "The expression of a `name` must give a string that is known before anything runs: it can use parameters,\n\
          variables and `copyIndex()`, but not `reference()` or secrets.";
-    BAD_COUNT = "E0508", "the count of a loop cannot be used",
-        "`copy.count` must be an integer from 0 to 1,000,000 that is known before anything runs.";
+    BAD_COUNT = "E0508", "the count or the items of a loop cannot be used",
+        "`copy.count` must be an integer from 0 to 1,000,000, `copy.each` a list or an object of at most so many items, and\n\
+         both must be known before anything runs.";
+    TWO_LOOPS = "E0527", "two loops of one name",
+        "`dependsOn: [NAME]` with the name of a loop waits for all instances of it. Here several loops have that name; give\n\
+         each a `name` of its own.";
     TOO_DEEP = "E0509", "nested too deep",
         "Groups and included documents can be nested 32 deep. An included document that includes itself, directly\n\
          or through others, never ends.";
