@@ -146,7 +146,8 @@ impl Entry {
                 (Some(copy), json!(["[item().key]", "[item().value.keys]"]))
             }
             Shape::Keys => {
-                let output = "[map(createArray(key()), lambda('x', concat(lambdaVariables('x'), string(user().name))))]";
+                let output =
+                    "[map(createArray(key()), lambda('x', concat(lambdaVariables('x'), string(user().name))))]";
                 (Some(json!([over_users, keys])), json!({ "is": output, "at": format!("[copyIndex('{name}')]") }))
             }
             Shape::Groups => {
@@ -220,9 +221,7 @@ impl Entry {
 
 impl Written {
     fn json(&self, depends_on: &[String]) -> Json {
-        let echo = |name: &str, output: &Json| {
-            json!({ "type": "Test/Echo", "name": literal(name), "properties": { "output": literally(output) } })
-        };
+        let echo = |name: &str, output: &Json| json!({ "type": "Test/Echo", "name": literal(name), "properties": { "output": literally(output) } });
         let mut instance = match &self.nested {
             None => echo(&self.name, &self.output),
             Some(nested) => json!({
@@ -241,10 +240,13 @@ fn short_form(entries: &[Entry], users: &[User]) -> Json {
         Shape::One => id(&entries[at].name(at, &[])),
         _ => Entry::loop_name(at),
     };
-    let instances: Vec<Json> = (0..).zip(entries).map(|(at, entry)| {
-        let waits_for: Vec<String> = fronts(entry, at).into_iter().map(whole).collect();
-        entry.short(at, users, &waits_for)
-    }).collect();
+    let instances: Vec<Json> = (0..)
+        .zip(entries)
+        .map(|(at, entry)| {
+            let waits_for: Vec<String> = fronts(entry, at).into_iter().map(whole).collect();
+            entry.short(at, users, &waits_for)
+        })
+        .collect();
     let members: serde_json::Map<String, Json> =
         users.iter().map(|user| (key_of(&user.name), json!({ "keys": literally(&json!(user.keys)) }))).collect();
     json!({ "variables": { "users": literally(&as_json(users).into()), "members": members }, "resources": instances })

@@ -2,9 +2,9 @@
 
 use super::codes::NO_EXPRESSION;
 use super::fields::{Expected, Reader};
+use super::loops::items_of;
 use crate::diag::{Diagnostic, Meant};
 use crate::expr::{self, Expression, Fault, Help, Template, codes};
-use super::loops::items_of;
 use crate::text::{Entry, Kind, Node, Span, locate_in};
 
 /// The place of a string, which decides the meaning of text that begins with a bracket and cannot be read as an

@@ -128,10 +128,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
         &["loop", "foreach", "withitems", "withdict", "repeat", "each", "names"],
         Example(&["copy: {name: items, each: [a, b], as: item}"], HERE),
     ),
-    row(
-        &["count"],
-        Example(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE),
-    ),
+    row(&["count"], Example(&["copy: {name: each, count: 2}", "name: \"[format('item-{0}', copyIndex())]\""], HERE)),
     row(&["tags", "tag", "labels"], Example(&["metadata: {tags: [web]}"], HERE)),
     row(&["description", "comment", "annotations"], Example(&["metadata: {description: text}"], HERE)),
     where_it(

@@ -124,7 +124,10 @@ impl Reader<'_> {
         } else if functions().iter().any(|function| function.name == word) {
             (format!("'{word}' is a function of the language"), "call the item something else".to_owned())
         } else if self.items.iter().any(|item| **item == *word) {
-            (format!("the item of a loop around is called '{word}' as well"), "give them different names with 'as'".to_owned())
+            (
+                format!("the item of a loop around is called '{word}' as well"),
+                "give them different names with 'as'".to_owned(),
+            )
         } else {
             return;
         };
@@ -171,8 +174,7 @@ pub fn items_of(entries: &[Entry]) -> impl Iterator<Item = Box<str>> {
         _ => std::slice::from_ref(copy),
     });
     let over_items = loops.iter().filter(|each| each.get("each").is_some());
-    let called: Vec<Box<str>> = over_items
-        .map(|each| each.get("as").and_then(Node::as_str).unwrap_or(Over::ITEM).into())
-        .collect();
+    let called: Vec<Box<str>> =
+        over_items.map(|each| each.get("as").and_then(Node::as_str).unwrap_or(Over::ITEM).into()).collect();
     called.into_iter()
 }

@@ -19,8 +19,8 @@ pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
 pub use apart::keep_apart;
 pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When};
-pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use loops::{LOOP_KEYS, items_of};
+pub use read::{INSTANCE_KEYS, SAVED_PLAN, of_tree, parse, read};
 pub use reconcile::Reconcile;
 pub use topics::{Part, TOPICS, Topic, topic};
 

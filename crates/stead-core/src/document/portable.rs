@@ -1,6 +1,6 @@
 //! The features of a document that DSC v3 does not have.
 
-use super::{DataType, Document, Exclusive, Over, Instance, Parameter, Reconcile, codes};
+use super::{DataType, Document, Exclusive, Instance, Over, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Part, Placed, Template, expressions};
 use crate::id::TypeName;

@@ -335,8 +335,10 @@ impl Reader<'_> {
         let outer = self.items.len();
         // What loops call their items is known in everything else of the instance.
         let copy = entries.iter_mut().find(|entry| &*entry.key == "copy" && entry.value.kind != Kind::Null);
-        let copy = copy.map(|entry| std::mem::replace(&mut entry.value, Node { span: entry.key_span, kind: Kind::Null }));
-        let mut parts = InstanceParts { copy: copy.map(|copy| self.loops(copy)).unwrap_or_default(), ..Default::default() };
+        let copy =
+            copy.map(|entry| std::mem::replace(&mut entry.value, Node { span: entry.key_span, kind: Kind::Null }));
+        let mut parts =
+            InstanceParts { copy: copy.map(|copy| self.loops(copy)).unwrap_or_default(), ..Default::default() };
         let is_foreign = entries.iter().any(|entry| !INSTANCE_KEYS.contains(&&*entry.key));
         let stated = is_foreign.then(|| entries.iter().find(|entry| &*entry.key == "type")).flatten();
         let stated = stated.and_then(|entry| entry.value.as_str()).map(str::to_owned);

@@ -186,7 +186,9 @@ fn whole_loop(builder: &mut Builder<'_>, scope: ScopeId, name: &str, span: Span)
     let first = named.next()?;
     if let Some(second) = named.next() {
         let message = format!("two loops are called '{name}'");
-        let finding = Diagnostic::error(&codes::TWO_LOOPS, span, message).with_label(first, "one").with_label(second, "the other one");
+        let finding = Diagnostic::error(&codes::TWO_LOOPS, span, message)
+            .with_label(first, "one")
+            .with_label(second, "the other one");
         builder.findings.push(finding.with_help("give one of them another name, or name instances with resourceId()"));
         return Some(Arc::default());
     }

@@ -1,6 +1,8 @@
 //! Documents as text.
 
-use stead_core::document::{Over, DataType, Document, Instance, Named, Output, Parameter, SecurityContext, UserFunction};
+use stead_core::document::{
+    DataType, Document, Instance, Named, Output, Over, Parameter, SecurityContext, UserFunction,
+};
 use stead_core::text::{Leaf, Node, Spanned};
 
 use super::tree::line;

@@ -159,7 +159,11 @@ impl Builder<'_> {
                 let message = format!("'each' must be a list or an object, found {}", shown(&other));
                 let finding = Diagnostic::error(&codes::BAD_COUNT, node.span, message);
                 let is_count = other.as_i64().is_some();
-                self.findings.push(if is_count { finding.with_help("a number of instances is 'count'") } else { finding });
+                self.findings.push(if is_count {
+                    finding.with_help("a number of instances is 'count'")
+                } else {
+                    finding
+                });
                 return None;
             }
         };
@@ -173,7 +177,12 @@ impl Builder<'_> {
 
     /// The name of an instance; one that is not known yet, where that may be, is what is written. In a loop over items a name that
     /// is written as text, or none, is followed by the items.
-    pub(super) fn name(&mut self, scope: ScopeId, iteration: Option<&Iteration>, instance: &Instance) -> Option<String> {
+    pub(super) fn name(
+        &mut self,
+        scope: ScopeId,
+        iteration: Option<&Iteration>,
+        instance: &Instance,
+    ) -> Option<String> {
         if let (Some(iteration), Form::String(written)) = (iteration, &instance.name.kind)
             && instance.copy.iter().any(|copy| matches!(copy.over, Over::Each { .. }))
         {
@@ -242,7 +251,13 @@ impl Builder<'_> {
     }
 
     /// Where an item is written, as far as that can be followed.
-    fn item_place(&self, scope: ScopeId, document: &Document, items: &Template, (index, followed): (i64, usize)) -> Span {
+    fn item_place(
+        &self,
+        scope: ScopeId,
+        document: &Document,
+        items: &Template,
+        (index, followed): (i64, usize),
+    ) -> Span {
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         let place = match &items.kind {
             Form::Array(items) => items.get(at).map(|item| item.span),
@@ -258,7 +273,13 @@ impl Builder<'_> {
     }
 
     /// The value of a variable or the default of a parameter, as it is written in the document.
-    fn source_of<'d>(&self, scope: ScopeId, document: &'d Document, function: &str, name: &str) -> Option<&'d Template> {
+    fn source_of<'d>(
+        &self,
+        scope: ScopeId,
+        document: &'d Document,
+        function: &str,
+        name: &str,
+    ) -> Option<&'d Template> {
         match function {
             "variables" => document.variables.iter().find(|each| each.name.value == name).map(|each| &each.value),
             // What was supplied is written elsewhere.
