@@ -193,19 +193,17 @@ fn whole_loop(builder: &mut Builder<'_>, scope: ScopeId, name: &str, span: Span)
         return Some(Arc::default());
     }
     let key = (scope, name.into());
-    let all = match builder.loops.get(&key) {
-        Some(all) => Arc::clone(all),
-        None => {
-            let graph = &builder.graph;
-            let is_in = |id: &&NodeId| {
-                let iteration = graph.node(**id).iteration.as_deref();
-                iteration.is_some_and(|iteration| iteration.outward().any(|each| *each.name == *name))
-            };
-            let all: Arc<[NodeId]> = graph.scope(scope).members.iter().filter(is_in).copied().collect();
-            builder.loops.insert(key, Arc::clone(&all));
-            all
-        }
-    };
+    let known = builder.loops.get(&key).cloned();
+    let all = known.unwrap_or_else(|| {
+        let graph = &builder.graph;
+        let is_in = |id: &&NodeId| {
+            let iteration = graph.node(**id).iteration.as_deref();
+            iteration.is_some_and(|iteration| iteration.outward().any(|each| *each.name == *name))
+        };
+        let all: Arc<[NodeId]> = graph.scope(scope).members.iter().filter(is_in).copied().collect();
+        builder.loops.insert(key, Arc::clone(&all));
+        all
+    });
     // Loops that wait for loops multiply.
     let bytes = (size_of::<Need>() * all.len()) as u64;
     if let Err(exceeded) = builder.budget.spend(Cost { steps: all.len() as u64, bytes }) {

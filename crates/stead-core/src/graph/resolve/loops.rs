@@ -212,16 +212,16 @@ impl Builder<'_> {
         let message = format!("Resource '{name}' of type '{type_name}' is specified more than once");
         let earlier = self.graph.declaration(first.node()).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
-        let finding = if earlier != instance.name.span {
-            let help = if name.is_empty() { "give each a 'name'" } else { "give one of them another name" };
-            finding.with_label(earlier, "the first one").with_help(help)
-        } else {
+        let finding = if earlier == instance.name.span {
             match self.same_items(first, instance, iteration) {
                 Some(([earlier, later], help)) => {
                     Diagnostic { span: Some(later), ..finding }.with_label(earlier, "the first one").with_help(help)
                 }
                 None => finding.with_help("make the name differ in each iteration with copyIndex()"),
             }
+        } else {
+            let help = if name.is_empty() { "give each a 'name'" } else { "give one of them another name" };
+            finding.with_label(earlier, "the first one").with_help(help)
         };
         self.findings.push(finding);
     }
