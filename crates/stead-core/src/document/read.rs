@@ -354,11 +354,10 @@ impl Reader<'_> {
                 "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
                 "directives" => parts.directives = Some(Box::new(self.instance_directives(value))),
                 "dependsOn" => parts.depends_on = self.ids(value, ("dependsOn", key_span)),
-                // It was read before.
-                "copy" => {}
                 "properties" => parts.properties = self.properties(value),
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
-                "executionInformation" => {}
+                // The loops were read before.
+                "copy" | "executionInformation" => {}
                 "resources" => self.child_resources(key_span),
                 _ => {
                     let site = Site { value: Some(&value), type_name: stated.as_deref() };
