@@ -27,14 +27,18 @@ use stead_core::call::Execution;
 use stead_host::provider::Plain;
 use support::{World, provider};
 
-/// Texts with what formats give a meaning: signs of comments and of quoting, blanks at the ends, letters of all kinds.
+/// Texts with what formats give a meaning: signs of comments and of quoting, blanks at the ends, letters of all kinds; and
+/// long ones, which readers with a buffer cut.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => select(vec!["a", "b c", "Z9", "\u{e4}", "/x", "1.0", "x=y", "true", "\u{20ac}", "\u{1f600}"]),
         3 => select(vec![" ", "\t", "\"", "'", "\\", "#", ";", "%", "%%", "=", ":", ",", "[", "]", "{", "}", "$", "!", "&", "*", "-", "@", "~", "|", "<", ">", "`", "\\\\", "\\n", "\\040", "%n", "${A}"]),
         1 => select(vec!["\0", "\u{1}", "\u{7f}", "\u{85}", "\u{a0}", "\u{2028}", "\u{feff}", "\n", "\r"]),
     ];
-    proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+    let short = proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat());
+    let long =
+        (select(vec!["x", "\u{e4}", "a b", "\\", "%"]), 30..3000_usize).prop_map(|(piece, count)| piece.repeat(count));
+    prop_oneof![24 => short, 1 => long]
 }
 
 /// Random values, different ones in each run: `STEAD_READERS` many, else `usual`.
@@ -47,8 +51,15 @@ fn values<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, usual: usize) 
 /// A tree with a state in it that was set, if the resource accepts it.
 fn written(given: &str, type_name: &str, desired: &Json) -> Option<World> {
     let world = World::build(given);
-    let cx = world.context_for(type_name);
-    provider(type_name).set(&cx, &Plain::new(desired.clone()), Execution::Actual).ok().map(|_| world)
+    is_set(&world, type_name, desired).then_some(world)
+}
+
+/// Sets a state, and returns whether the resource accepts it. What it refuses, it refuses by the name of a property.
+fn is_set(world: &World, type_name: &str, desired: &Json) -> bool {
+    let set = provider(type_name).set(&world.context_for(type_name), &Plain::new(desired.clone()), Execution::Actual);
+    let Err(failure) = set else { return true };
+    assert!(failure.property.is_some(), "{type_name} refuses {desired} without naming a property: {}", failure.message);
+    false
 }
 
 fn has(test: &str, program: &str) -> bool {
@@ -279,13 +290,13 @@ fn cron_runs_what_was_meant() {
     )
     .unwrap();
     fs::set_permissions(&shell, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let (cx, mut meant) = (world.context_for("Stead/Cron"), BTreeMap::new());
+    let mut meant = BTreeMap::new();
     let tried = values((text(), text()), 60);
     let count = tried.len();
     for (number, (command, variable)) in tried.into_iter().enumerate() {
         let environment = json!({"A": variable, "SHELL": shell, "OUT": results.join(number.to_string())});
         let desired = json!({"name": format!("n{number}"), "user": "root", "schedule": "@reboot", "command": command, "environment": environment});
-        if provider("Stead/Cron").set(&cx, &Plain::new(desired), Execution::Actual).is_ok() {
+        if is_set(&world, "Stead/Cron", &desired) {
             let (line, input) = parts_of_job(command.trim_matches([' ', '\t']));
             meant.insert(number, vec![line, variable, input]);
         }
@@ -347,6 +358,59 @@ fn sudo_reads_rules() {
     accepted("Stead/Sudoers", read, count, 4);
 }
 
+#[test]
+fn sudo_reads_lists() {
+    if !has("sudo lists", "visudo") || !has("sudo lists", "cvtsudoers") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values((text(), text(), text(), text()), 60);
+    let count = tried.len();
+    for (at, (group, host, user, other)) in tried.into_iter().enumerate() {
+        // Four odd texts at once are hardly ever accepted.
+        let odd = |place: usize, text: String| if at % 4 == place { text } else { format!("p{place}") };
+        let [group, host, user, other] = [odd(0, group), odd(1, host), odd(2, user), odd(3, other)];
+        let desired = json!({"name": "s", "rules": [{"groups": ["g", group], "hosts": [host], "runAs": [user], "runAsGroups": [other],
+            "commands": ["/bin/x", "/bin/y"], "setenv": true}]});
+        let Some(world) = written("dir etc/sudoers.d 0755", "Stead/Sudoers", &desired) else { continue };
+        read += 1;
+        let file = path(&world, "etc/sudoers.d/s");
+        printed("visudo", &["-c", "-f", &file], &(&desired, fs::read_to_string(&file)));
+        let rules: Json = serde_json::from_str(&printed("cvtsudoers", &["-f", "json", &file], &desired)).unwrap();
+        let spec = &rules["User_Specs"][0];
+        let commands = &spec["Cmnd_Specs"];
+        assert_eq!(
+            (rules["User_Specs"].as_array().unwrap().len(), commands.as_array().unwrap().len()),
+            (1, 1),
+            "{rules}"
+        );
+        let plain = |text: &str| unescaped(&text.replace("!!", ""), |_| true);
+        let lists = [
+            &spec["User_List"],
+            &spec["Host_List"],
+            &commands[0]["runasusers"],
+            &commands[0]["runasgroups"],
+            &commands[0]["Commands"],
+        ];
+        let mut found =
+            lists.map(|list| list.as_array().unwrap().iter().map(|one| named(&json!([one]))).collect::<Vec<_>>());
+        // Where groups are listed, the sign of a group is not stated; an alias has none.
+        let [groups, _, _, run_as_groups, _] = &mut found;
+        for name in groups.iter_mut().chain(run_as_groups) {
+            *name = name.strip_prefix('%').unwrap_or(name).to_owned();
+        }
+        let meant = [
+            vec!["g".to_owned(), plain(&group)],
+            vec![plain(&host)],
+            vec![plain(&user)],
+            vec![plain(&other)],
+            vec!["/bin/x".to_owned(), "/bin/y".to_owned()],
+        ];
+        assert_eq!(found, meant, "{desired}: {rules}");
+    }
+    accepted("Stead/Sudoers, lists", read, count, 15);
+}
+
 /// A text without the backslashes in front of certain letters.
 fn unescaped(text: &str, is_certain: fn(char) -> bool) -> String {
     let (mut plain, mut letters) = (String::new(), text.chars().peekable());
@@ -367,6 +431,7 @@ fn named(list: &Json) -> String {
         "usergroup" => "%",
         "userid" => "#",
         "netgroup" => "+",
+        "nonunixgroup" => "%:",
         _ => "",
     };
     format!("{excluded}{sign}{}", name.as_str().map_or_else(|| name.to_string(), str::to_owned))
@@ -458,6 +523,90 @@ fn systemd_reads_timers() {
         printed("systemd-analyze", &["calendar", event], &desired);
     }
     accepted("Stead/Timer", read, count, 5);
+}
+
+/// Texts of unit files with what their authors may have meant otherwise.
+fn unit_text() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        6 => select(vec!["[Unit]", "[Service]", "[Install]", "[X-Own]", "ExecStop=/bin/true", "Description=a", "WantedBy=multi-user.target", "# c", "; c", ""]),
+        2 => select(vec!["[unit]", " [Unit] ", "[Unit", "[Unit]x", "[]", "WantedBy=x", "Alias=a@.service", "A", "=", "=a", "Description", "Description=\\", "\\", " # c", "\u{feff}[Unit]", "\t"]),
+    ];
+    let line = prop_oneof![4 => line.prop_map(str::to_owned), 1 => text().prop_map(|text| format!("Description={text}")), 1 => text()];
+    proptest::collection::vec(line, 0..5).prop_map(|lines| lines.join("\n"))
+}
+
+/// What systemd says of a service with its drop-ins that it ignores a part of, but for keys that it does not know.
+fn ignored_of(service: &str) -> Vec<String> {
+    let output = run("systemd-analyze", &["verify", "--man=no", "--recursive-errors=no", service]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_flaw =
+        |line: &&str| line.starts_with(service) && !line.contains("Unknown key") && !line.contains("escape sequence");
+    said.lines().filter(is_flaw).map(str::to_owned).collect()
+}
+
+#[test]
+fn systemd_reads_units() {
+    if !has("units", "systemd-analyze") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values((unit_text(), unit_text()), 40);
+    let count = tried.len();
+    for (at, (unit, drop_in)) in tried.into_iter().enumerate() {
+        let start = "[Service]\nExecStart=/bin/true\n";
+        let (unit, drop_in) = if at % 2 == 0 { (unit, "[Unit]".to_owned()) } else { (String::new(), drop_in) };
+        let desired =
+            json!({"name": "n", "unit": format!("{start}{unit}\n"), "dropIns": {"d": format!("{drop_in}\n")}});
+        let Some(world) = written("dir etc/systemd/system 0755", "Stead/Service", &desired) else { continue };
+        read += 1;
+        let ignored = ignored_of(&path(&world, "etc/systemd/system/n.service"));
+        assert!(ignored.is_empty(), "{desired}: {ignored:?}");
+    }
+    accepted("Stead/Service", read, count, 15);
+}
+
+#[test]
+fn systemd_reads_drop_ins_of_every_name() {
+    if !has("drop-ins", "systemd-analyze") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values(text(), 40);
+    let count = tried.len();
+    for name in tried {
+        let desired = json!({"name": "n", "dropIns": {&*name: "[Unit]\nNoSuchKey=1\n"}});
+        let given = "file etc/systemd/system/n.service 0644 \"[Service]\\nExecStart=/bin/true\\n\"";
+        let Some(world) = written(given, "Stead/Service", &desired) else { continue };
+        read += 1;
+        let service = path(&world, "etc/systemd/system/n.service");
+        let output = run("systemd-analyze", &["verify", "--man=no", "--recursive-errors=no", &service]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("Unknown key"), "{name:?} is not read: {said}");
+    }
+    accepted("Stead/Service, names of drop-ins", read, count, 25);
+}
+
+#[test]
+fn systemd_reads_spans_of_time() {
+    if !has("spans", "systemd-analyze") {
+        return;
+    }
+    let part = select(vec![
+        "1", "15", "0", "2h", "1 min", "3 weeks", "5M", "1.5", "-1", "s", "us", "1y 2d", "infinity", " ", "x", "90sec",
+        "4hr", "1msec", "2months", "0s",
+    ]);
+    let mut read = 0;
+    let tried = values(proptest::collection::vec(part, 1..4), 60);
+    let count = tried.len();
+    for parts in tried {
+        let span = parts.join(" ");
+        let desired = json!({"name": "n", "onBootSec": span, "command": "/bin/true"});
+        if written("dir etc/systemd/system 0755", "Stead/Timer", &desired).is_some() {
+            read += 1;
+            printed("systemd-analyze", &["timespan", &span], &desired);
+        }
+    }
+    accepted("spans of time", read, count, 15);
 }
 
 #[test]
@@ -554,6 +703,30 @@ fn modprobe_reads_options() {
 }
 
 #[test]
+fn modprobe_reads_names() {
+    if !has("names of modules", "modprobe") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values(prop_oneof![1 => "[A-Za-z0-9][A-Za-z0-9_-]{0,70}", 1 => text()], 60);
+    let count = tried.len();
+    for name in tried {
+        let given = "dir etc/modprobe.d 0755\ndir etc/modules-load.d 0755";
+        let desired = json!({"name": name, "blacklisted": true, "boot": true});
+        let Some(world) = written(given, "Stead/KernelModule", &desired) else { continue };
+        read += 1;
+        let shown = printed("modprobe", &["-C", &path(&world, "etc/modprobe.d"), "--showconfig"], &desired);
+        let found: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("blacklist ")).collect();
+        assert_eq!(found, [name.replace('-', "_")], "{desired}");
+        let files =
+            fs::read_dir(world.root.path().join("etc/modules-load.d")).unwrap().map(|file| file.unwrap().path());
+        let lines: Vec<String> = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+        assert_eq!(lines, [format!("{name}\n")], "{desired}");
+    }
+    accepted("Stead/KernelModule, names", read, count, 30);
+}
+
+#[test]
 fn databases_of_groups_are_sound() {
     if !has("groups", "grpck") {
         return;
@@ -582,6 +755,80 @@ fn databases_of_groups_are_sound() {
 }
 
 #[test]
+fn sessions_find_users() {
+    if !has("users", "getent") || !has("users", "pwck") || !has_namespace("users") {
+        return;
+    }
+    let world = World::build(
+        "file etc/passwd 0644 \"root:x:0:0::/root:/bin/sh\\n\"\nfile etc/group 0644 \"root:x:0:\\ng:x:50:\\n\"\nfile etc/shadow 0600 \"root:*:1::::::\\n\"\nfile bin/sh 0755\n",
+    );
+    let (mut meant, mut names) = (Vec::new(), BTreeSet::from(["root".to_owned()]));
+    let name = prop_oneof![3 => "[a-z_][a-z0-9_-]{0,31}", 1 => text()];
+    let tried = values((name, text(), text(), text()), 60);
+    let count = tried.len();
+    for (number, (name, comment, home, hash)) in tried.into_iter().enumerate() {
+        let uid = 10_000 + number;
+        let desired = json!({"name": name, "uid": uid, "group": "root", "groups": ["g"], "comment": comment, "home": format!("/{home}"), "shell": "/bin/sh",
+            "createHome": false, "passwordHash": format!("$6${hash}")});
+        if !names.contains(&name) && is_set(&world, "Stead/User", &desired) {
+            names.insert(name.clone());
+            meant.push((name, uid, comment, home, hash));
+        }
+    }
+    let [passwd, shadow] = ["passwd", "shadow"].map(|table| world.root.path().join("etc").join(table));
+    let mounts =
+        "for i in passwd group shadow; do mount --bind \"$1/etc/$i\" \"/etc/$i\"; done; exec getent -s files \"$2\"";
+    let read = |table: &str| {
+        let shown = output_of(in_namespace(mounts).arg(world.root.path()).arg(table), &meant);
+        shown.lines().map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    let users = meant.iter().map(|(name, uid, comment, home, _)| {
+        vec![
+            name.clone(),
+            "x".to_owned(),
+            uid.to_string(),
+            "0".to_owned(),
+            comment.clone(),
+            format!("/{home}"),
+            "/bin/sh".to_owned(),
+        ]
+    });
+    assert_eq!(read("passwd")[1..], users.collect::<Vec<_>>());
+    let hashes: Vec<_> =
+        read("shadow").into_iter().skip(1).map(|fields| (fields[0].clone(), fields[1].clone())).collect();
+    let stated: Vec<_> = meant.iter().map(|(name, .., hash)| (name.clone(), format!("$6${hash}"))).collect();
+    assert_eq!(hashes, stated);
+    let members: Vec<String> = read("group")[1][3].split(',').map(str::to_owned).collect();
+    assert_eq!(members, meant.iter().map(|(name, ..)| name.clone()).collect::<Vec<_>>());
+    let output = run("pwck", &["-r", "-q", passwd.to_str().unwrap(), shadow.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("invalid") && !said.contains("delete line"), "{said}");
+    accepted("Stead/User", meant.len(), count, 10);
+}
+
+#[test]
+fn the_kernel_takes_the_name() {
+    if !has("hostname", "hostname") || !has_namespace("hostname") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values(prop_oneof![2 => "[A-Za-z0-9][A-Za-z0-9.-]{0,70}", 1 => text()], 20);
+    let count = tried.len();
+    for name in tried {
+        let Some(world) = written("file etc/hostname 0644 \"old\\n\"", "Stead/Hostname", &json!({"name": name})) else {
+            continue;
+        };
+        read += 1;
+        let script = "exec unshare --uts sh -ec 'hostname -F \"$1\"; hostname' sh \"$1\"";
+        assert_eq!(
+            output_of(in_namespace(script).arg(world.root.path().join("etc/hostname")), &name),
+            format!("{name}\n")
+        );
+    }
+    accepted("Stead/Hostname", read, count, 15);
+}
+
+#[test]
 fn sysctl_reads_parameters() {
     if !has("sysctl", "sysctl") {
         return;
@@ -607,7 +854,6 @@ fn resolvers_read_hosts() {
         return;
     }
     let world = World::build("file etc/hosts 0644 \"127.0.0.1 localhost\\n\"");
-    let cx = world.context_for("Stead/Host");
     let (mut meant, mut names) = (BTreeMap::new(), BTreeSet::from(["localhost".to_owned()]));
     let tried = values((text(), text(), text()), 60);
     let count = tried.len();
@@ -616,7 +862,7 @@ fn resolvers_read_hosts() {
         let desired = json!({"name": name, "ip": ip, "aliases": [alias], "comment": comment});
         // One that is there already would be moved to this address.
         let is_new = [&name, &alias].iter().all(|name| !names.contains(&name.to_lowercase()));
-        if is_new && provider("Stead/Host").set(&cx, &Plain::new(desired), Execution::Actual).is_ok() {
+        if is_new && is_set(&world, "Stead/Host", &desired) {
             names.extend([name.to_lowercase(), alias.to_lowercase()]);
             meant.insert(ip, vec![name, alias]);
         }

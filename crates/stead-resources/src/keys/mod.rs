@@ -190,7 +190,11 @@ impl<F: Format> States for Of<'_, F> {
 impl<'a, F: Format> crate::input::Properties<'a> for Of<'a, F> {
     fn check(&self) -> Result<(), Failure> {
         let Some(AnyValue(value)) = &self.stated.value else { return Ok(()) };
-        F::check(value).map_err(|what| invalid(Properties::VALUE, format!("'value' {what}")))
+        F::check(value).map_err(|what| invalid(Properties::VALUE, format!("'value' {what}")))?;
+        // Those that are not there yet become names of the file as well.
+        let names = self.steps().into_iter().map(|step| (step.into_owned(), Value::from(true)));
+        let names = Value::Object(names.collect());
+        F::check(&names).map_err(|what| invalid(Properties::POINTER, format!("'pointer' {what}")))
     }
 }
 

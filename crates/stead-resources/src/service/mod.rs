@@ -254,11 +254,13 @@ impl Provider for Services {
     fn manages(&self, _cx: &Context, input: &Plain) -> Option<Claims> {
         let stated: Properties<'_> = read_each(input).ok()?;
         let absolute = |path: String| Path::new("/").join(path);
-        let unit = stated.unit.map(|_| (absolute(stated.unit_path()), Extent::Whole));
-        let drop_ins = stated.drop_in_paths().map(|(path, _)| (absolute(path), Extent::Whole));
-        let files: Claims = unit.into_iter().chain(drop_ins).filter(|_| stated.exist).collect();
-        let removed = || Claims::path(absolute(stated.unit_path()), Extent::Absent);
-        Some(if stated.exist { files } else { removed() }).filter(|files| !files.0.is_empty())
+        if !stated.exist {
+            return Some(Claims::path(absolute(stated.unit_path()), Extent::Absent));
+        }
+        let unit = stated.unit.map(|_| stated.unit_path());
+        let files = unit.into_iter().chain(stated.drop_in_paths().map(|(path, _)| path));
+        let files: Claims = files.map(|path| (absolute(path), Extent::Whole)).collect();
+        (!files.0.is_empty()).then_some(files)
     }
 
     fn states(&self, cx: &Context, input: &Plain) -> Vec<Statement> {

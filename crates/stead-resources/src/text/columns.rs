@@ -40,16 +40,26 @@ impl<'a> Text<'a> for SysctlName<'a> {
 /// The name of a machine.
 #[derive(Clone, Copy)]
 pub(crate) struct HostName<'a>(pub(crate) &'a str, Checked);
-text_type!(HostName, { "type": "string", "maxLength": 64, "pattern": "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$" });
+text_type!(HostName, {
+    "type": "string",
+    "maxLength": 64,
+    "pattern": "^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$"
+});
 
 impl<'a> Text<'a> for HostName<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let plain = text.chars().all(|each| each.is_ascii_alphanumeric() || matches!(each, '.' | '-'));
-        let edges = text.starts_with(['.', '-']) || text.ends_with(['.', '-']);
-        if plain && !edges && (1..=64).contains(&text.len()) {
+        let is_part = |part: &str| {
+            let is_plain = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            is_plain && !part.is_empty() && !part.starts_with('-') && !part.ends_with('-')
+        };
+        // A name with another part is not read at boot: the machine has none then.
+        if text.split('.').all(is_part) && text.len() <= 64 {
             Ok(Self(text, CHECKED))
         } else {
-            Err("must be letters, digits, '-' and '.', at most 64 of them")
+            Err(
+                "must be words of letters, digits and '-' with a '.' between them, which do not begin or end with '-', at \
+                 most 64 characters",
+            )
         }
     }
 }

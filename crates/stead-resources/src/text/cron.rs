@@ -72,6 +72,9 @@ impl<'a> Text<'a> for CronValue<'a> {
             Err("must not have values that end with a space or a tab, which cron drops even within quotes")
         } else if text.len() > LONGEST {
             Err("must have values of at most 998 bytes; cron cuts off the rest")
+        } else if is_within_quotes(text) {
+            Err("must not have a value that begins and ends with the same quote: cron takes both off, even within \
+                 other quotes")
         } else if needs_quotes(text) && text.contains('"') && text.contains('\'') {
             Err("must not have a value that begins with a quote or a space and has both kinds of \
                  quotes: cron cannot hold it")
@@ -95,6 +98,12 @@ impl<'a> CronValue<'a> {
 /// Returns whether a value needs quotes, because cron would read it as another value or, if it is empty, as a job.
 fn needs_quotes(text: &str) -> bool {
     text.is_empty() || text.starts_with(['"', '\'', ' ', '\t'])
+}
+
+/// Returns whether a text begins with a quote that it ends with as well: cron looks for quotes once more in what it found
+/// within quotes.
+fn is_within_quotes(text: &str) -> bool {
+    text.len() > 1 && ['"', '\''].iter().any(|quote| text.starts_with(*quote) && text.ends_with(*quote))
 }
 
 /// The name and the value of a variable that a line sets, as cron reads it; `None` of a line that sets none.
@@ -124,12 +133,12 @@ mod tests {
 
     #[test]
     fn values_come_back_as_they_were() {
-        for value in ["", "a b", " x", "\"q\"", "'q'", "a'b\"c", "it's", "#", "a=b", "\tx", "%", "x\"", "''"] {
+        for value in ["", "a b", " x", "\"q", "'q", "'q' x", "\"", "a'b\"c", "it's", "#", "a=b", "\tx", "%", "x\""] {
             let held = CronValue::check(value).unwrap_or_else(|reason| panic!("{value}: {reason}"));
             let line = format!("A={}", held.quoted());
             assert_eq!(variable(&line), Some(("A", value)), "{line}");
         }
-        for value in [" ", "x ", "x\t", "'\"", " '\"", "\"it's\"", "a\0", "a\nb"] {
+        for value in [" ", "x ", "x\t", "'\"", " '\"", "\"it's\"", "a\0", "a\nb", "\"q\"", "'q'", "''"] {
             assert!(CronValue::check(value).is_err(), "{value:?}");
         }
     }

@@ -53,11 +53,12 @@ fn statements(text: &str) -> Vec<(usize, Statement<'_>)> {
 }
 
 fn statement(line: &str) -> Statement<'_> {
-    match (line.strip_prefix('[').and_then(|line| line.strip_suffix(']')), line.split_once('=')) {
-        (Some(name), _) => Statement::Section(name),
-        (None, Some((key, value))) if !key.trim().is_empty() => {
-            Statement::Assignment(key.trim(), value.trim().to_owned())
-        }
+    // A section that is not closed has systemd read nothing of the file, whatever follows on the line.
+    if let Some(section) = line.strip_prefix('[') {
+        return section.strip_suffix(']').map_or(Statement::Neither, Statement::Section);
+    }
+    match line.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Statement::Assignment(key.trim(), value.trim().to_owned()),
         _ => Statement::Neither,
     }
 }
@@ -150,6 +151,7 @@ mod tests {
             ("A=b\n", Some("line 1 is in front")),
             ("[Servce]\n", Some("line 1 begins a section")),
             ("[Service]\nExecStart\n", Some("line 2 is neither")),
+            ("[Service]\n[Unit=a\n", Some("line 2 is neither")),
             ("[Install]\nWantedBy=../../srv/evil\n", Some("line 2 has an entry that is not")),
             ("[Install]\nAlias=../../../etc/evil.service\n", Some("line 2 has an entry that is not")),
             ("[Install]\nAlso=a.service \\\n  /b.service\n", Some("line 2 has an entry that is not")),
