@@ -8,16 +8,19 @@
 //! be a test. [`opening`] says with which operation a run begins an instance, a [`Planner`] what one operation is made of.
 //! Both decide from values alone; secrets are sealed in all of them.
 
+mod change;
+mod export;
+mod prediction;
+
 use std::sync::Arc;
 
 use crate::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Prediction, Presumed,
     Response, Tested, Verification, Wanted, invalid_restarts, restarts,
 };
-use crate::destruction::{Effect, Effects};
-use crate::diff::{Existence, Rules, absence, differing, exists, overlaid};
+use crate::destruction::Effects;
+use crate::diff::{Rules, differing, exists};
 use crate::event::{Approach, Mode};
-use crate::export::escaped;
 use crate::manifest::{Capabilities, Implementation, Manifest};
 use crate::value::{Object, Value};
 
@@ -393,58 +396,6 @@ impl<'a> Planner<'a> {
         Ok(Ok((Tested { actual: state, in_desired_state, differing, predicted, metadata: passed }, metadata)))
     }
 
-    /// Reaches the desired state, or says what that would do.
-    fn change(&mut self) -> Planned {
-        let deletes = self.changes_by_delete()?;
-        let capabilities = *self.capabilities();
-        match (self.call.execution, deletes) {
-            (Execution::Actual, _) if self.found_in_state() => Ok(self.nothing_to_do()),
-            (Execution::Actual, false) => self.really_set(),
-            (Execution::Actual, true) => self.really_delete(),
-            (Execution::WhatIf, false) if self.has_what_if => self.ask_what_if(),
-            (Execution::WhatIf, true) if capabilities.delete_what_if => self.ask_what_if_of_delete(),
-            (Execution::WhatIf, false) if capabilities.implements_pretest => Err(unsupported(
-                "cannot process what-if execution type, as resource implements pre-test and does not support what-if",
-            )),
-            (Execution::WhatIf, _) => self.predict(),
-        }
-    }
-
-    fn changes_by_delete(&self) -> Result<bool, Failure> {
-        let capabilities = self.capabilities();
-        let wanted = self.desired.as_object().is_none_or(exists);
-        match () {
-            () if (wanted || capabilities.set_handles_exist) && capabilities.set => Ok(false),
-            () if wanted => Err(unsupported(&format!("{}the resource does not support 'set'", self.what_differs()))),
-            () if capabilities.delete => Ok(true),
-            () => Err(unsupported("the resource can neither delete nor set '_exist' to false")),
-        }
-    }
-
-    /// Describes up to three properties that the test found to differ, as the beginning of a sentence; empty if none are known.
-    fn what_differs(&self) -> String {
-        const MOST: usize = 3;
-        let Some(tested) = &self.call.tested else { return String::new() };
-        let differs = |name: &String| {
-            let wanted = self.call.desired.get(name)?.to_redacted_json();
-            let is =
-                tested.actual.get(name).map_or_else(|| "not there".to_owned(), |is| is.to_redacted_json().to_string());
-            Some(format!("'{name}' is {is}, not {wanted}; "))
-        };
-        tested.differing.iter().filter_map(differs).take(MOST).collect()
-    }
-
-    fn found_in_state(&self) -> bool {
-        self.call.tested.as_ref().is_some_and(|tested| tested.in_desired_state)
-    }
-
-    fn nothing_to_do(&mut self) -> PlannerStep {
-        let Reading { state, metadata } = self.before.take().unwrap_or_default();
-        let changed =
-            Changed { changed: None, verified: Verification::InState, ..unchanged(Arc::clone(&state), state) };
-        done(Outcome::Changed(Box::new(changed)), metadata)
-    }
-
     /// Returns whether the state before needs to be read: it is not known, somebody asks for it, and the resource can report it.
     fn lacks_before(&self) -> bool {
         self.before.is_none() && self.reads_states()
@@ -455,221 +406,8 @@ impl<'a> Planner<'a> {
         self.capabilities().get && self.call.wanted != Wanted::Answer
     }
 
-    fn really_set(&mut self) -> Planned {
-        if self.lacks_before() {
-            return self.read(Stage::Before);
-        }
-        let Some(reply) = &mut self.set else { return Ok(PlannerStep::Invoke(Method::Set(Execution::Actual))) };
-        if self.unknown == Some(Unknown::State) || self.call.wanted == Wanted::Answer {
-            return Ok(self.blindly_set());
-        }
-        if let Some(after) = reply.after.take() {
-            self.reported = true;
-            self.after = Some(after);
-        }
-        let Some(after) = self.after.take() else {
-            return if self.capabilities().get { self.read(Stage::After) } else { Ok(self.blindly_set()) };
-        };
-        let verified = match self.verify(&after.state, self.reported)? {
-            Ok(verified) => verified,
-            Err(step) => {
-                self.after = Some(after);
-                return Ok(step);
-            }
-        };
-        let before = self.take_before();
-        let SetReply { changed, what_if, effects, .. } = self.set.take().unwrap_or_default();
-        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after.state)));
-        let changed = Changed { changed, what_if, effects, verified, ..unchanged(before, after.state) };
-        Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
-    }
-
     fn take_before(&mut self) -> Arc<Value> {
         self.before.take().unwrap_or_default().state
-    }
-
-    /// Nobody says what the state is now: the desired one is all that can be reported.
-    fn blindly_set(&mut self) -> PlannerStep {
-        let before = self.take_before();
-        let mut after = overlaid(&before, self.desired, &self.rules);
-        let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
-        let SetReply { changed, effects, after: reported, .. } = self.set.take().unwrap_or_else(removed);
-        if let (Value::Object(after), Some(Value::Object(reported))) =
-            (&mut after, reported.as_ref().map(|it| &*it.state))
-        {
-            after.extend(reported.clone());
-        }
-        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after)));
-        let changed = Changed { changed, effects, ..unchanged(before, after.into()) };
-        done(Outcome::Changed(Box::new(changed)), None)
-    }
-
-    /// Compares the state after a set with the desired one. A state that a set only reported is read again before it
-    /// counts against the resource; a resource that tests for itself decides.
-    fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, PlannerStep>, Failure> {
-        let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
-            return Ok(Ok(Verification::NotVerifiable));
-        };
-        let compared = differing(self.desired, after, &self.rules);
-        let again = self.capabilities().test || (reported && self.capabilities().get);
-        if compared.is_empty() || !again || self.unknown == Some(Unknown::Verdict) {
-            return Ok(Ok(verification(compared)));
-        }
-        Ok(self.tested(Stage::Verify)?.map(|(tested, _)| match tested {
-            Tested { in_desired_state: true, .. } => Verification::InState,
-            Tested { differing, .. } => Verification::Differs(differing),
-        }))
-    }
-
-    fn really_delete(&mut self) -> Planned {
-        if self.lacks_before() {
-            return self.read(Stage::Before);
-        }
-        if let Some(before) = self.before.take_if(|before| !before.state.as_object().is_none_or(exists)) {
-            let changed = Changed {
-                changed: Some(Vec::new()),
-                verified: Verification::InState,
-                ..unchanged(Arc::clone(&before.state), before.state)
-            };
-            return Ok(done(Outcome::Changed(Box::new(changed)), None));
-        }
-        if self.deleted.is_none() {
-            return Ok(PlannerStep::Invoke(Method::Delete(Execution::Actual)));
-        }
-        if !self.reads_states() || self.unknown == Some(Unknown::State) {
-            return Ok(self.blindly_set());
-        }
-        let Some(after) = self.after.take() else { return self.read(Stage::After) };
-        let gone = !after.state.as_object().is_none_or(exists);
-        let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
-        let before = self.take_before();
-        let (changed, effects) = (Some(changes_between(&before, &after.state)), Effects::of(Effect::Remove));
-        let changed = Changed { changed, effects, verified, ..unchanged(before, after.state) };
-        Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
-    }
-
-    fn ask_what_if(&mut self) -> Planned {
-        if self.lacks_before() {
-            return self.read(Stage::Before);
-        }
-        let Some(reply) = self.set.take() else { return Ok(PlannerStep::Invoke(Method::Set(Execution::WhatIf))) };
-        let before = self.take_before();
-        let overlaid = || Reading { state: overlaid(&before, self.desired, &self.rules).into(), metadata: None };
-        let after = reply.after.unwrap_or_else(overlaid);
-        let (words, metadata) = what_if_words(after.metadata);
-        let changed = reply.changed.unwrap_or_else(|| changes_between(&before, &after.state));
-        let mut what_if = reply.what_if;
-        // The provider may have read them in the state already.
-        what_if.extend(words.into_iter().filter(|word| !what_if.contains(word)).collect::<Vec<_>>());
-        let SetReply { presumed, effects, .. } = reply;
-        let changed = Changed { changed: Some(changed), what_if, presumed, effects, ..unchanged(before, after.state) };
-        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
-    }
-
-    fn ask_what_if_of_delete(&mut self) -> Planned {
-        if self.lacks_before() {
-            return self.read(Stage::Before);
-        }
-        let Some(what_if) = self.deleted.take() else {
-            return Ok(PlannerStep::Invoke(Method::Delete(Execution::WhatIf)));
-        };
-        let before = self.take_before();
-        let after = overlaid(&before, self.desired, &self.rules);
-        let changed = Some(changes_between(&before, &after));
-        let effects = if what_if.is_empty() { Effects::default() } else { Effects::of(Effect::Remove) };
-        let changed = Changed { changed, what_if, effects, ..unchanged(before, after.into()) };
-        Ok(done(Outcome::Changed(Box::new(changed)), None))
-    }
-
-    /// Predicts the set of a resource that cannot do so itself, from the differences that its test finds.
-    fn predict(&mut self) -> Planned {
-        let (tested, metadata) = match &self.call.tested {
-            Some(tested) => ((**tested).clone(), None),
-            None => match self.tested(Stage::Test)? {
-                Ok(found) => found,
-                Err(step) => return Ok(step),
-            },
-        };
-        let before = tested.actual;
-        let after = match absence(self.desired) {
-            Some(after) => after.into(),
-            None if tested.in_desired_state => Arc::clone(&before),
-            None => overlaid(&before, self.desired, &self.rules).into(),
-        };
-        // Where the state is unknown, the verdict alone tells that something changes.
-        let named = |names: Vec<String>| if names.is_empty() { changes_between(&before, &after) } else { names };
-        let changed = (!tested.in_desired_state).then(|| named(tested.differing));
-        let changed = Changed { changed, ..unchanged(before, after) };
-        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
-    }
-
-    /// Adds what the states alone do not tell of a resource of PowerShell: whether an instance is created or removed, and the state
-    /// that a set comes to, whose names may be written otherwise than those of the desired one.
-    fn with_effect(&self, mut step: PlannerStep) -> PlannerStep {
-        let PlannerStep::Done(response) = &mut step else { return step };
-        match &mut response.outcome {
-            Outcome::Changed(changed) if changed.effects.effect.is_none() => {
-                changed.effects.effect = self.effect(&changed.before, &changed.after);
-            }
-            Outcome::Tested(tested)
-                if !tested.in_desired_state && tested.predicted.is_none() && self.call.manifest.is_powershell() =>
-            {
-                let after = Arc::new(overlaid(&tested.actual, self.desired, &self.rules));
-                let effect = self.effect(&tested.actual, self.desired);
-                let effects = Effects { effect, ..Effects::default() };
-                let prediction = Prediction { after, effects, words: Vec::new(), once: Vec::new() };
-                Arc::make_mut(tested).predicted = Some(Box::new(prediction));
-            }
-            _ => {}
-        }
-        step
-    }
-
-    fn effect(&self, before: &Value, after: &Value) -> Option<Effect> {
-        let existence = self.call.manifest.existence;
-        let is_there = |state: &Value| state.as_object().is_none_or(|state| existence.holds(state));
-        match (existence, is_there(before), is_there(after)) {
-            (Existence::Ensure, false, true) => Some(Effect::Create),
-            (Existence::Ensure, true, false) => Some(Effect::Remove),
-            (Existence::Exist | Existence::Ensure, ..) => None,
-        }
-    }
-
-    /// Removes the instance without a look. In what-if a resource that cannot say what it would do is not called at all.
-    fn remove(&mut self) -> Planned {
-        let capabilities = self.capabilities();
-        if !capabilities.delete {
-            return Err(unsupported("the resource does not support 'delete'"));
-        }
-        let silent = self.call.execution == Execution::WhatIf && !capabilities.delete_what_if;
-        if silent {
-            self.deleted = Some(Vec::new());
-        }
-        match self.deleted.take() {
-            Some(words) => Ok(done(Outcome::Deleted(words), None)),
-            None => Ok(PlannerStep::Invoke(Method::Delete(self.call.execution))),
-        }
-    }
-
-    fn export(&mut self) -> Planned {
-        if !self.capabilities().export {
-            return self.export_the_only_one();
-        }
-        let Some(found) = self.exported.take() else { return Ok(PlannerStep::Invoke(Method::Export)) };
-        Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
-    }
-
-    fn export_the_only_one(&mut self) -> Planned {
-        // Where there may be many, the one of these properties says nothing of them.
-        if matches!(self.call.manifest.implementation, Implementation::Adapted { .. }) {
-            let filters = self.desired.as_object().is_some_and(|desired| !desired.is_empty());
-            let with = if filters { "Export method with parameters" } else { "Export method" };
-            return Err(unsupported(&format!("{with} not implemented by resource '{}'", self.call.manifest.type_name)));
-        }
-        let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
-        let properties = Arc::unwrap_or_clone(state);
-        let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };
-        Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
     }
 }
 
@@ -716,50 +454,9 @@ pub fn invalid_restart_message(state: &Value) -> Option<String> {
     Some(format!("the resource returned property '_restartRequired' which contains invalid value: {found}"))
 }
 
-fn verification(differing: Vec<String>) -> Verification {
-    if differing.is_empty() { Verification::InState } else { Verification::Differs(differing) }
-}
-
 /// The properties of the later state that are not as before. Where nobody knows what was before, all may have changed.
 fn changes_between(before: &Value, after: &Value) -> Vec<String> {
     let nothing = Value::Object(Object::new());
     let before = if *before == Value::Null { &nothing } else { before };
     differing(after, before, &Rules::default())
-}
-
-/// `whatIf` of the metadata, apart from the rest of it.
-fn what_if_words(metadata: Option<Value>) -> (Vec<String>, Option<Value>) {
-    let Some(Value::Object(mut members)) = metadata else { return (Vec::new(), metadata) };
-    let words = match members.remove("whatIf") {
-        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        Some(Value::String(word)) => vec![word],
-        _ => Vec::new(),
-    };
-    (words, (!members.is_empty()).then_some(Value::Object(members)))
-}
-
-/// The instance as a document has it.
-fn as_in_document(found: Exported) -> Exported {
-    let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
-    let Value::Object(mut members) = properties else {
-        return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
-    };
-    // As in dsc, the last property takes the place of each that is taken out.
-    if let Some(Value::String(own)) = members.swap_remove("_name") {
-        name = name.or(Some(own));
-    }
-    if let Some(context) = members.swap_remove("_securityContext") {
-        metadata = Some(with_security_context(metadata, context));
-    }
-    Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
-}
-
-fn with_security_context(metadata: Option<Value>, context: Value) -> Value {
-    let mut members = match metadata {
-        Some(Value::Object(members)) => members,
-        _ => Object::new(),
-    };
-    let own = Object::from_iter([("securityContext".to_owned(), context)]);
-    members.insert("Microsoft.DSC".to_owned(), Value::Object(own));
-    Value::Object(members)
 }

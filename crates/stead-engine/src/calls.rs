@@ -1,12 +1,14 @@
 //! Carrying out the calls of a run with the resources of a session.
 
+mod lasting;
+mod shown;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Wanted};
-use stead_core::claims::{Claim, Claims, Extent};
-use stead_core::destruction::{Effects, may_destroy};
+use stead_core::call::{Call, Execution, Operation, Outcome, Response, Wanted};
+use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
@@ -20,19 +22,18 @@ use stead_core::value::Value;
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Provider, Review};
+use stead_host::provider::{Context, Cost, Plain, Review};
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 use stead_system::fs::SystemPath;
 
 use crate::contexts::Contexts;
-use crate::implied::account_of;
 use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
-use crate::second_look::{SecondLook, Traces};
+use crate::second_look::SecondLook;
 use crate::session::Session;
 use crate::watch::FileWatch;
 
@@ -107,117 +108,6 @@ impl SessionCalls {
 }
 
 impl SessionCalls {
-    /// The paths of what an instance creates or changes, at which something shows when it is changed. Accounts are in one file.
-    fn written_by(&self, id: NodeId, Answered { manifest, desired }: &Answered) -> Vec<SystemPath> {
-        let claims = self.claims_of(id, manifest, &Plain::covered(desired)).unwrap_or_default();
-        let written = |Claim::Path { path, extent }: &Claim| {
-            let file = account_of(path, self.real_paths.root()).and_then(Path::parent).unwrap_or(path);
-            let is_written = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_) | Extent::Presence);
-            is_written.then(|| SystemPath::here(file))
-        };
-        claims.0.iter().filter_map(written).collect()
-    }
-
-    /// What is to be seen of an instance once it was answered.
-    fn traces_of(&self, id: NodeId, answered: &Answered) -> Traces {
-        let desired = Plain::covered(&answered.desired);
-        let provider = self.providers.of(&answered.manifest);
-        let elsewhere = provider.has_state_elsewhere(self.contexts.of(id), &desired);
-        Traces { paths: self.written_by(id, answered), elsewhere }
-    }
-
-    /// Why a set would read something else than the plan did that the run is to do.
-    fn stale(&self, call: &Call) -> Option<Failure> {
-        let id = call.instance.node();
-        let is_other = |path: &SystemPath| {
-            let planned = self.planned.digest_of(id, &path.display().to_string());
-            planned.is_some_and(|planned| stead_system::fs::digest(path).ok().flatten() != *planned)
-        };
-        let paths = if self.planned.has_reads() {
-            self.read_by(id, &call.manifest, &Plain::covered(&call.desired))
-        } else {
-            Vec::new()
-        };
-        let path = paths.into_iter().find(is_other)?;
-        let message = format!("'{}' has changed since the plan was shown", path.display());
-        Some(Failure::new(FailureKind::Refused, message))
-    }
-
-    /// Why a set would destroy something that the plan has not shown: what it would do is asked right before.
-    fn unshown(&self, call: &Call, provider: &dyn Provider, cx: &Context) -> Option<Failure> {
-        let shown = self.planned.destroyed_with(call.instance.node())?;
-        if !shown.is_destructive() && !may_destroy(&call.desired) {
-            return None;
-        }
-        let what_if = Call { execution: Execution::WhatIf, ..call.clone() };
-        let now = match carry_out(&what_if, provider, &*self.vault, cx).outcome {
-            Outcome::Changed(now) => now,
-            // Nobody knows what would be removed.
-            Outcome::Failed(failure) => return Some(*failure),
-            _ => return None,
-        };
-        let now = Effects { effect: Some(now.effect()), ..now.effects };
-        now.unshown(&shown).map(|why| Failure::new(FailureKind::Refused, why))
-    }
-
-    /// Tests again an instance of which something was changed after it was answered, and says why it is not in its desired state
-    /// any more.
-    fn undone(
-        &self,
-        KnownInstance { instance, manifest, desired }: &KnownInstance,
-        after: &[InstancePath],
-    ) -> Option<Failure> {
-        let (first, others) = after.split_at(after.len().min(3));
-        if first.is_empty() {
-            return None;
-        }
-        let call = Call {
-            instance: instance.clone(),
-            manifest: Arc::clone(manifest),
-            operation: Operation::Test,
-            execution: Execution::Actual,
-            desired: Arc::clone(desired),
-            tested: None,
-            pending: None,
-            metadata: None,
-            wanted: Wanted::Verdict,
-        };
-        let why = match self.carry_out(&call).outcome {
-            Outcome::Tested(tested) if !tested.in_desired_state => {
-                let names: Vec<String> = tested.differing.iter().map(|name| format!("'{name}'")).collect();
-                if names.is_empty() { "it differs".to_owned() } else { format!("{} differs", names.join(", ")) }
-            }
-            Outcome::Failed(failure) if failure.kind != FailureKind::Cancelled => failure.message,
-            _ => return None,
-        };
-        let mut labels: Vec<String> = first.iter().map(InstancePath::label).collect();
-        labels.extend((!others.is_empty()).then(|| format!("{} more", others.len())));
-        let message = format!(
-            "it was in its desired state and is not at the end of the run: {why}. After it ran: {}. {}",
-            labels.join(", "),
-            self.providers.of(manifest).way_out()
-        );
-        Some(Failure::new(FailureKind::NotConverged, message))
-    }
-}
-
-impl SessionCalls {
-    /// Notes what an instance was answered, for the look at the end of the run.
-    fn note(&self, call: &Call, outcome: &Outcome, changes: bool, was_loose: bool) {
-        let id = call.instance.node();
-        if !matches!(outcome, Outcome::Tested(_) | Outcome::Changed(_)) {
-            if changes {
-                self.second_look.forget(id);
-            }
-            return;
-        }
-        let answered = Answered { manifest: Arc::clone(&call.manifest), desired: Arc::clone(&call.desired) };
-        if changes && !was_loose && matches!(outcome, Outcome::Changed(_)) {
-            self.second_look.changed_openly(id, || self.written_by(id, &answered));
-        }
-        self.second_look.answered(id, answered, |id, of| self.traces_of(id, &of));
-    }
-
     /// Carries out a call with a resource that was just found, whose schema says what of the desired state is secret.
     fn carry_out_late(&self, call: &Call, manifest: &Arc<Manifest>) -> Response {
         let manifest = self.providers.marked(manifest, &self.contexts.usual);

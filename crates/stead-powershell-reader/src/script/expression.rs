@@ -3,7 +3,7 @@
 use stead_core::diag::codes::powershell::script as codes;
 
 use super::Scope;
-use super::definition::Bracketed;
+pub(super) use super::definition::Bracketed;
 use super::parser::{Parsed, Parser};
 use crate::token::{Mode, Token, TokenKind, is_name};
 

@@ -3,6 +3,8 @@
 //! The whole grammar is parsed, since a class may stand wherever a statement may, but only definitions are kept. Reading
 //! takes linear time and ends at a fixed depth of nesting.
 
+mod brackets;
+mod class;
 mod constant;
 mod definition;
 mod expression;
@@ -15,10 +17,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Text;
+
 pub use constant::Constant;
 pub use problem::Problem;
-
-use crate::text::Text;
 
 /// The definitions in a script. Offsets are bytes of its [`Text`].
 ///

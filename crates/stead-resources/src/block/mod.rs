@@ -87,7 +87,11 @@ struct Block;
 impl Part for Block {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "block";
-    const KEYS: &'static [&'static str] = &[Properties::NAME, Properties::COMMENT];
+
+    fn key(stated: &Value) -> Option<String> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str).unwrap_or_default();
+        Some([text(Properties::NAME), text(Properties::COMMENT)].join("\0"))
+    }
 }
 
 impl<'a> Stated<'a> for Properties<'a> {

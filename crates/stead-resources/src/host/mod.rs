@@ -67,6 +67,11 @@ impl Part for Host {
     const NOUN: &'static str = "entry";
     const PATH: Option<&'static str> = Some(HOSTS);
 
+    /// A name may have an address of each family.
+    fn key(_stated: &Value) -> Option<String> {
+        None
+    }
+
     fn states(input: &Plain) -> Vec<Statement> {
         let name = reply::text(input, Properties::NAME).unwrap_or_default().to_lowercase();
         // A host may have an address of each family.

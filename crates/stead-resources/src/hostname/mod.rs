@@ -50,6 +50,10 @@ impl Part for Hostname {
     const PATH: Option<&'static str> = Some(FILE);
     const HAS_EXIST: bool = false;
 
+    fn key(_stated: &Value) -> Option<String> {
+        None
+    }
+
     fn states(input: &Plain) -> Vec<Statement> {
         reply::states("the machine", input, &[Properties::NAME])
     }

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stead_core::call::Failure;
-use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::Context;
@@ -62,14 +61,12 @@ struct Ini;
 impl Part for Ini {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "key";
-    const KEYS: &'static [&'static str] = &[Properties::SECTION, Properties::KEY];
 
-    fn claims(stated: &Value) -> Option<Claims> {
+    fn key(stated: &Value) -> Option<String> {
         let text = |name: &str| stated.get(name).and_then(Value::as_str).unwrap_or_default();
         let is_one_of_several = stated.get(Properties::MULTIPLE) == Some(&Value::Bool(true));
         let value = if is_one_of_several { text(Properties::VALUE).trim() } else { "" };
-        let key = [text(Properties::SECTION), text(Properties::KEY), value].join("\0");
-        Some(Claims::path(stated.get(Properties::PATH)?.as_str()?, Extent::Part { line: None, key: Some(key) }))
+        Some([text(Properties::SECTION), text(Properties::KEY), value].join("\0"))
     }
 }
 

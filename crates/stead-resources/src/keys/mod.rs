@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use stead_core::call::Failure;
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::Extent;
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value, pointer};
 use stead_declare::resource;
@@ -124,11 +124,9 @@ impl<F: Format> Part for Key<F> {
     const NOUN: &'static str = "value";
     const HAS_LINES: bool = false;
 
-    fn claims(stated: &Value) -> Option<Claims> {
-        let text = |name: &str| stated.get(name).and_then(Value::as_str);
-        let key =
-            text(Properties::POINTER).map(|pointer| pointer.replace('/', Extent::WITHIN.encode_utf8(&mut [0; 4])));
-        Some(Claims::path(text(Properties::PATH)?, Extent::Part { line: None, key }))
+    fn key(stated: &Value) -> Option<String> {
+        let pointer = stated.get(Properties::POINTER).and_then(Value::as_str)?;
+        Some(pointer.replace('/', Extent::WITHIN.encode_utf8(&mut [0; 4])))
     }
 }
 

@@ -114,7 +114,6 @@ struct Limits;
 impl Part for Limits {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "limit";
-    const KEYS: &'static [&'static str] = &[Properties::DOMAIN, Properties::KIND, Properties::ITEM];
     const PATH: Option<&'static str> = Some(LIMITS);
     const FOLDERS: &'static [&'static str] = &[FOLDER];
 

@@ -14,7 +14,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Place, SystemPath};
 
-use crate::declared::{Declared as _, States};
+use crate::declared::{Declared, States};
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
 use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
@@ -35,7 +35,7 @@ pub(crate) trait Part: Send + Sync + 'static {
     const FOLDERS: &'static [&'static str] = &[];
 
     /// The properties that state one.
-    type Stated<'a>: Stated<'a>;
+    type Stated<'a>: Stated<'a> + Declared;
 
     /// What messages call one, such as "key".
     const NOUN: &'static str;
@@ -46,19 +46,21 @@ pub(crate) trait Part: Send + Sync + 'static {
     /// Whether one can be absent; otherwise it has no '_exist', and a file without it has it without a value.
     const HAS_EXIST: bool = true;
 
-    /// The properties that tell one part of a file from another, where no two instances can be about the same part without
-    /// contradicting each other.
-    const KEYS: &'static [&'static str] = &[];
-
     /// True if the lines of a new part do not depend on the file that it is in.
     const HAS_LINES: bool = true;
 
+    /// The words that tell the part from others of its file: by default the texts of its keys. `None` where two instances can be
+    /// about the same part without contradicting each other.
+    fn key(stated: &Value) -> Option<String> {
+        let keys = <Self::Stated<'static> as Declared>::KEYS.iter().filter(|key| **key != "path");
+        let keys: Vec<&str> = keys.map(|name| stated.get(name).and_then(Value::as_str).unwrap_or_default()).collect();
+        (!keys.is_empty()).then(|| keys.join("\0"))
+    }
+
     /// What an instance manages, as far as it is known before anything is looked up.
     fn claims(stated: &Value) -> Option<Claims> {
-        let text = |name: &str| stated.get(name).and_then(Value::as_str);
-        let keys: Vec<&str> = Self::KEYS.iter().map(|name| text(name).unwrap_or_default()).collect();
-        let key = (!Self::KEYS.is_empty()).then(|| keys.join("\0"));
-        Some(Claims::path(text("path").or(Self::PATH)?, Extent::Part { line: None, key }))
+        let path = stated.get("path").and_then(Value::as_str).or(Self::PATH)?;
+        Some(Claims::path(path, Extent::Part { line: None, key: Self::key(stated) }))
     }
 
     /// Returns what an instance states of a thing that has a name of its own, whatever file holds it; see [`Provider::states`].

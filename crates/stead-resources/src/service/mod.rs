@@ -1,17 +1,17 @@
 //! `Stead/Service`: a service, or another unit, of systemd.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
-use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, Review, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
 use stead_system::fs::{SystemPath, SystemRoot};
 use stead_system::services::{Invocation, Job, Lasting, Systemd};
 
@@ -20,14 +20,21 @@ use crate::input::{PathText, exclusive, impossible, read, read_each};
 use crate::text::{DropInName, FileText, UnitName, unit_file_flaw, whole_name, words};
 use crate::{ALL_BUT_EXPORT, BuiltIn, reply};
 
+mod decision;
 mod drop_ins;
+mod files;
+mod found;
 mod meaning;
 mod steps;
 mod unit;
 
 pub(crate) use drop_ins::{StatedFile, overridden};
-use steps::{Change, Step};
-use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
+pub(crate) use files::{
+    can_be_enabled, drop_in_removals, foreign_unit_file, own_timers, own_unit_file, own_unit_path, read_units_again,
+};
+use found::{Found, state};
+use steps::Change;
+use unit::{ADMINISTRATOR, Unit};
 
 /// A service, or another unit, of systemd: whether it runs and starts at boot, and its unit file. systemd reloads changed unit
 /// files before anything is started. Below a root other than that of the running system, only files and links are managed.
@@ -131,45 +138,6 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 /// `Stead/Service` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
     Properties::built_in(Arc::new(Services::default()))
-}
-
-/// The unit file of that name in the administrator's directory.
-pub(crate) fn own_unit_file(cx: &Context, name: &str) -> Option<String> {
-    let fragment = Unit::find(&cx.system_root, name).fragment?;
-    fragment.is_own().then_some(fragment.text)
-}
-
-/// Where the administrator's unit file of that name is.
-pub(crate) fn own_unit_path(name: &str) -> String {
-    format!("/{ADMINISTRATOR}/{name}")
-}
-
-/// Where the unit file of that name is, relative to the root, if it is not the administrator's.
-pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
-    let fragment = Unit::find(&cx.system_root, name).fragment?;
-    (!fragment.is_own()).then_some(fragment.path)
-}
-
-/// The removals of the administrator's drop-ins of a unit, which can say otherwise than its file until then.
-pub(crate) fn drop_in_removals(name: &str) -> Provision {
-    Provision::Removals(PathBuf::from(format!("/{ADMINISTRATOR}/{name}.d")).into())
-}
-
-/// Whether a unit with this unit file is enabled, or can be.
-pub(crate) fn can_be_enabled(cx: &Context, name: &str, text: &str) -> bool {
-    !unit::Install::of(text, name).links.is_empty() || !Unit::find(&cx.system_root, name).links.is_empty()
-}
-
-/// The names of the timers whose unit files are in the administrator's directory.
-pub(crate) fn own_timers(cx: &Context) -> BTreeSet<String> {
-    let mut names = unit::configured(&cx.system_root, ".timer");
-    names.retain(|name| own_unit_file(cx, name).is_some());
-    names
-}
-
-/// Lets systemd, where it runs, read unit files and what it makes them of again.
-pub(crate) fn read_units_again() -> Result<(), Failure> {
-    if Systemd::is_running() { Systemd::default().reload() } else { Ok(()) }
 }
 
 /// Carries out `Stead/Service`.
@@ -423,60 +391,6 @@ impl Services {
     }
 }
 
-/// What there is of a service.
-struct Found {
-    unit: Unit,
-    /// `None` where nothing can run.
-    is_running: Option<bool>,
-    /// Whether it neither runs nor is about to.
-    is_stopped: bool,
-    /// A file that it reads at its start and that was changed after that.
-    outdated_by: Option<SystemPath>,
-    /// The content of the drop-ins that are stated.
-    drop_ins: Vec<Option<String>>,
-}
-
-impl Found {
-    fn activity(&self) -> Activity {
-        if self.is_running == Some(true) { Activity::Running } else { Activity::Stopped }
-    }
-
-    fn is(&self, activity: Activity) -> bool {
-        match activity {
-            Activity::Running => self.is_running == Some(true),
-            Activity::Stopped => self.is_stopped,
-        }
-    }
-
-    fn is_masked(&self) -> bool {
-        !self.unit.masks.is_empty()
-    }
-
-    /// Whether it starts at boot, which a masked unit does not whatever links lead to it.
-    fn is_enabled(&self) -> bool {
-        !self.is_masked() && !self.unit.links.is_empty()
-    }
-
-    fn own(&self) -> Option<&Fragment> {
-        self.unit.fragment.as_ref().filter(|fragment| fragment.is_own())
-    }
-}
-
-/// The state of a unit, without contents of files.
-fn state(name: &str, found: &Found) -> Object {
-    let mut state = Object::with_capacity(7);
-    state.insert(Properties::NAME.to_owned(), Value::from(name));
-    state.insert(Properties::EXIST.to_owned(), Value::from(found.unit.exists()));
-    if found.unit.exists() {
-        if found.is_running.is_some() {
-            state.insert(Properties::STATE.to_owned(), Value::from(found.activity().word()));
-        }
-        state.insert(Properties::ENABLED.to_owned(), Value::from(found.is_enabled()));
-        state.insert(Properties::MASKED.to_owned(), Value::from(found.is_masked()));
-    }
-    state
-}
-
 impl Properties<'_> {
     fn unit_path(&self) -> String {
         format!("{ADMINISTRATOR}/{}", self.name.whole())
@@ -508,205 +422,10 @@ impl Properties<'_> {
         files
     }
 
-    fn state(&self, found: &Found) -> Object {
-        let mut state = state(&self.name.whole(), found);
-        state.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
-        if let Some(own) = found.own().filter(|_| self.unit.is_some()) {
-            state.insert(Properties::UNIT.to_owned(), Value::from(own.text.as_str()));
-        }
-        if let Some(stated) = &self.drop_ins {
-            let present = stated.keys().zip(&found.drop_ins);
-            let present = present.filter_map(|(name, text)| Some((name.0.to_owned(), Value::from(text.as_deref()?))));
-            state.insert(Properties::DROP_INS.to_owned(), Value::Object(present.collect()));
-        }
-        state
-    }
-
-    /// The state that a set leads to: what is stated.
-    fn after(&self) -> Object {
-        let mut after = Object::with_capacity(7);
-        after.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
-        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
-        if !self.exist {
-            return after;
-        }
-        let drop_ins = self.drop_ins.as_ref().map(|stated| {
-            Value::Object(stated.iter().map(|(name, text)| (name.0.to_owned(), Value::from(text.0))).collect())
-        });
-        let stated = [
-            (Properties::STATE, self.state.map(|state| Value::from(state.word()))),
-            (Properties::ENABLED, self.enabled.map(Value::from)),
-            (Properties::MASKED, self.masked.map(Value::from)),
-            (Properties::UNIT, self.unit.map(|unit| Value::from(unit.0))),
-            (Properties::DROP_INS, drop_ins),
-        ];
-        after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        // It was asked for and done: what a test finds, which always asks for it, does not count against it.
-        after.extend(self.restarted.then(|| (Properties::RESTARTED.to_owned(), Value::from(true))));
-        after
-    }
-
-    fn differing(&self, found: &Found) -> Vec<&'static str> {
-        if self.exist == found.unit.exists() {
-            if self.exist { self.differing_properties(found) } else { Vec::new() }
-        } else {
-            vec![Properties::EXIST]
-        }
-    }
-
-    /// The properties in which a unit differs, be it there or not.
-    fn differing_properties(&self, found: &Found) -> Vec<&'static str> {
-        let has_drop_ins =
-            || self.drop_in_paths().zip(&found.drop_ins).all(|((_, text), is)| is.as_deref() == Some(text));
-        let is_running = found.is_running == Some(true);
-        // Once it is unmasked, its links count.
-        let is_enabled = found.is_enabled() || self.masked == Some(false) && !found.unit.links.is_empty();
-        let differing = [
-            (Properties::STATE, self.state.is_some_and(|state| !found.is(state))),
-            (Properties::ENABLED, self.enabled.is_some_and(|enabled| enabled != is_enabled)),
-            (Properties::MASKED, self.masked.is_some_and(|masked| masked != found.is_masked())),
-            (Properties::UNIT, self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
-            (Properties::DROP_INS, !has_drop_ins()),
-            (Properties::RESTARTED_AFTER, found.outdated_by.is_some() && self.state != Some(Activity::Stopped)),
-            (Properties::RESTARTED, self.restarted && is_running),
-        ];
-        differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
-    }
-
     /// How long the unit must run without an end, once it was started: a service, unless it should not run.
     fn lasting(&self) -> Option<Duration> {
         let is_service = Path::new(&self.name.whole()).extension() == Some("service".as_ref());
         let is_to_run = self.exist && self.state != Some(Activity::Stopped) && self.stable_for > 0;
         (is_service && is_to_run).then(|| Duration::from_secs(self.stable_for.into()))
-    }
-
-    /// Predicts the outcome of a set. A unit in its desired state is restarted once a file is changed that it reads at its start;
-    /// `None` if no such change can restart it.
-    fn predicted(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
-        let after = Plain::new(state.clone());
-        if !differs {
-            let restarts = self.exist && found.is_running == Some(true) && self.state != Some(Activity::Stopped);
-            let once = if restarts { self.files_read_at_start(cx, &cx.system_root) } else { Vec::new() };
-            let once: Vec<PathBuf> = once.into_iter().map(PathBuf::from).collect();
-            let words = vec![format!("{} it", Job::Restart.word())];
-            return (!once.is_empty()).then(|| Prediction { after, words, once, ..Prediction::default() });
-        }
-        // What cannot be done is said by a set; a test says what differs.
-        let words = self.change(&cx.system_root, found).ok()?.what_if;
-        let mut after = if self.exist { state.clone() } else { Object::default() };
-        after.extend(self.after());
-        after.remove(Properties::RESTARTED);
-        Some(Prediction { after: Plain::new(after), words, ..Prediction::default() })
-    }
-
-    /// What a set does.
-    fn change(&self, root: &SystemRoot, found: &Found) -> Result<Change, Failure> {
-        let mut change = Change { differing: self.differing(found), ..Change::default() };
-        if change.differing.is_empty() {
-            return Ok(change);
-        }
-        let decided =
-            if self.exist { self.reach(root, found, &mut change) } else { self.remove(root, found, &mut change) };
-        decided?;
-        let because =
-            found.outdated_by.as_ref().filter(|_| change.job == Some(Job::Restart) && change.steps.is_empty());
-        change.describe(found.unit.exists(), self.exist, because.map(|path| &**path));
-        Ok(change)
-    }
-
-    fn reach(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
-        let (name, differing) = (self.name.whole(), self.differing_properties(found));
-        let differs = |property: &str| differing.contains(&property);
-        if differs(Properties::MASKED) && self.masked == Some(false) {
-            let own = found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?;
-            change.steps.extend(own);
-        }
-        if let Some(unit) = self.unit.filter(|_| differs(Properties::UNIT)) {
-            change.steps.push(Step::write(root, self.unit_path(), unit.0));
-        }
-        for ((path, text), present) in self.drop_in_paths().zip(&found.drop_ins) {
-            if present.as_deref() != Some(text) {
-                change.steps.push(Step::write(root, path, text));
-            }
-        }
-        match self.fragment(found) {
-            None if self.masked != Some(true) => {
-                let is_to_run = self.state == Some(Activity::Running) || self.enabled == Some(true);
-                let is_unwanted = self.state == Some(Activity::Stopped) || self.enabled == Some(false);
-                change.presume(steps::no_unit(&name, is_to_run || !is_unwanted), root, &self.unit_path());
-            }
-            Some(fragment) if differs(Properties::ENABLED) => match self.enabled {
-                Some(true) => steps::enable(root, &found.unit.name, &fragment, change)?,
-                _ => steps::disable(root, &found.unit.name, &fragment, change),
-            },
-            Some(_) | None => {}
-        }
-        if differs(Properties::MASKED) && self.masked == Some(true) {
-            if found.own().is_some() {
-                let hint = "Remove it first, with an instance whose '_exist' is false";
-                return Err(impossible(Properties::MASKED, format!("'/{}' is a unit file. {hint}", self.unit_path())));
-            }
-            if root.at(self.unit_path()).status().is_some() {
-                let hint = if found.unit.name == name {
-                    "Remove the link first, with `systemctl disable`"
-                } else {
-                    "Name that"
-                };
-                let of = if found.unit.name == name { "a unit file" } else { &found.unit.name };
-                return Err(impossible(
-                    Properties::MASKED,
-                    format!("'/{}' is a link to {of}. {hint}", self.unit_path()),
-                ));
-            }
-            change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
-        }
-        change.job = self.job(found, &differing);
-        if change.job.is_some() && found.is_running.is_none() {
-            change.presumed.get_or_insert_with(|| Presumed { failure: steps::nothing_runs(), paths: Vec::new() });
-        }
-        let starts = matches!(change.job, Some(Job::Start | Job::Restart)) || self.enabled == Some(true);
-        if starts && found.is_masked() && self.masked.is_none() {
-            let failure = impossible(Properties::MASKED, format!("'{name}' is masked. Add 'masked: false'"));
-            change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
-        }
-        Ok(())
-    }
-
-    /// The unit file as it is to be.
-    fn fragment(&self, found: &Found) -> Option<Fragment> {
-        let stated = self.unit.map(|unit| Fragment { path: self.unit_path(), text: unit.0.to_owned() });
-        stated.or_else(|| found.unit.fragment.clone())
-    }
-
-    fn job(&self, found: &Found, differing: &[&str]) -> Option<Job> {
-        let is_running = found.is_running == Some(true);
-        match self.state {
-            Some(Activity::Running) if !is_running => return Some(Job::Start),
-            Some(Activity::Stopped) => return (!found.is_stopped).then_some(Job::Stop),
-            _ => {}
-        }
-        let has_new_file = self.state.is_some()
-            && [Properties::UNIT, Properties::DROP_INS].iter().any(|name| differing.contains(name));
-        let is_due = [Properties::RESTARTED, Properties::RESTARTED_AFTER].iter().any(|name| differing.contains(name));
-        (is_running && (has_new_file || is_due)).then_some(Job::Restart)
-    }
-
-    fn remove(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {
-        let name = self.name.whole();
-        if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
-            let hint = "Remove its package, or mask that unit instead";
-            return Err(impossible(
-                Properties::NAME,
-                format!("'{name}' has the unit file '/{}'. {hint}", fragment.path),
-            ));
-        }
-        if let Some(fragment) = found.own() {
-            steps::disable(root, &name, fragment, change);
-            change.steps.push(Step::remove(root, fragment.path.clone()));
-            change.steps.extend(steps::remove_drop_ins(root, &self.unit_path()));
-        }
-        change.steps.extend(found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?);
-        change.job = (!found.is_stopped).then_some(Job::Stop);
-        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{Former, FsError, How, Kind, Ownership, Place, Replacement, SystemPath, SystemRoot};
 
 use super::Properties;
-use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
+use super::unit::{ADMINISTRATOR, Fragment, Install, MASK, Unit};
 use crate::input::{blocked, impossible};
 use crate::pending;
 use stead_system::services::Job;
@@ -199,7 +199,7 @@ pub(super) fn disable(root: &SystemRoot, name: &str, fragment: &Fragment, change
 /// Removes a mask that an administrator made.
 pub(super) fn unmasked(path: &str) -> Result<Step, Failure> {
     if path.starts_with(ADMINISTRATOR) || path.starts_with("run/systemd/system/") {
-        let kind = ItemKind::Symlink { target: super::MASK.to_owned() };
+        let kind = ItemKind::Symlink { target: MASK.to_owned() };
         return Ok(Step::Remove { path: path.to_owned(), kind });
     }
     Err(impossible(Properties::MASKED, format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))

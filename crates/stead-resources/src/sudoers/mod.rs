@@ -18,6 +18,7 @@ use crate::text::{FileText, SudoersName};
 use crate::{ALL, BuiltIn, is_wanted, reply};
 
 mod grants;
+mod reading;
 mod rule;
 mod visudo;
 

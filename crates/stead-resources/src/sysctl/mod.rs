@@ -68,7 +68,6 @@ struct Sysctl;
 impl Part for Sysctl {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "parameter";
-    const KEYS: &'static [&'static str] = &[Properties::NAME];
     const PATH: Option<&'static str> = Some(FILE);
     const FOLDERS: &'static [&'static str] = &DIRECTORIES;
 

@@ -3,6 +3,7 @@
 mod array;
 mod cidr;
 pub(super) mod date;
+mod declare;
 mod encode;
 mod format;
 pub(super) use format::check_template;

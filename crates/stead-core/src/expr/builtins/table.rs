@@ -1,55 +1,13 @@
 //! The table of the functions.
 
+use super::declare::function;
 use super::{NAMESPACE, array, cidr, encode, format, logic, number, object, own, text, unique};
 use crate::expr::builtin::Run::{Ask as Asks, Lambda, Lazy as Lazily, Pure, Total};
 use crate::expr::builtin::ValueKind::{self, Array, Boolean, Null, Number, Object, String};
-use crate::expr::builtin::{Ask, Builtin, Lazy, Run, Sight};
+use crate::expr::builtin::{Ask, Builtin, Lazy, Sight};
 
 const ANY: &[ValueKind] = ValueKind::VALUES;
 const OWN: &[&str] = &[NAMESPACE];
-
-const fn function(name: &'static str, run: Run, categories: &'static [&'static str]) -> Builtin {
-    Builtin {
-        name,
-        categories,
-        description: "",
-        syntax: "",
-        constraints: None,
-        min: 0,
-        max: None,
-        accepts: &[],
-        rest: None,
-        returns: &[],
-        run,
-        sight: Sight::Whole,
-    }
-}
-
-impl Builtin {
-    const fn takes(self, min: usize, max: Option<usize>, accepts: &'static [&'static [ValueKind]]) -> Self {
-        Self { min, max, accepts, ..self }
-    }
-
-    const fn then(self, rest: &'static [ValueKind]) -> Self {
-        Self { rest: Some(rest), ..self }
-    }
-
-    const fn returns(self, returns: &'static [ValueKind]) -> Self {
-        Self { returns, ..self }
-    }
-
-    const fn sees(self, sight: Sight) -> Self {
-        Self { sight, ..self }
-    }
-
-    const fn says(self, syntax: &'static str, description: &'static str) -> Self {
-        Self { description, syntax, ..self }
-    }
-
-    const fn if_only(self, constraints: &'static str) -> Self {
-        Self { constraints: Some(constraints), ..self }
-    }
-}
 
 /// By category, then in the order in which each is listed.
 pub(in crate::expr) static TABLE: &[Builtin] = &[

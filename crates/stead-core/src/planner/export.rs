@@ -1,0 +1,58 @@
+//! Exports, and instances as a document has them.
+
+use std::sync::Arc;
+
+use super::{Method, Planned, Planner, PlannerStep, Reading, Stage, done, unsupported};
+use crate::call::{Exported, Outcome};
+use crate::export::escaped;
+use crate::manifest::Implementation;
+use crate::value::{Object, Value};
+
+impl Planner<'_> {
+    pub(super) fn export(&mut self) -> Planned {
+        if !self.capabilities().export {
+            return self.export_the_only_one();
+        }
+        let Some(found) = self.exported.take() else { return Ok(PlannerStep::Invoke(Method::Export)) };
+        Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
+    }
+
+    fn export_the_only_one(&mut self) -> Planned {
+        // Where there may be many, the one of these properties says nothing of them.
+        if matches!(self.call.manifest.implementation, Implementation::Adapted { .. }) {
+            let filters = self.desired.as_object().is_some_and(|desired| !desired.is_empty());
+            let with = if filters { "Export method with parameters" } else { "Export method" };
+            return Err(unsupported(&format!("{with} not implemented by resource '{}'", self.call.manifest.type_name)));
+        }
+        let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
+        let properties = Arc::unwrap_or_clone(state);
+        let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };
+        Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
+    }
+}
+
+/// The instance as a document has it.
+fn as_in_document(found: Exported) -> Exported {
+    let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
+    let Value::Object(mut members) = properties else {
+        return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
+    };
+    // As in dsc, the last property takes the place of each that is taken out.
+    if let Some(Value::String(own)) = members.swap_remove("_name") {
+        name = name.or(Some(own));
+    }
+    if let Some(context) = members.swap_remove("_securityContext") {
+        metadata = Some(with_security_context(metadata, context));
+    }
+    Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
+}
+
+fn with_security_context(metadata: Option<Value>, context: Value) -> Value {
+    let mut members = match metadata {
+        Some(Value::Object(members)) => members,
+        _ => Object::new(),
+    };
+    let own = Object::from_iter([("securityContext".to_owned(), context)]);
+    members.insert("Microsoft.DSC".to_owned(), Value::Object(own));
+    Value::Object(members)
+}

@@ -1,0 +1,101 @@
+//! What there is of a service, and the state that is reported of it.
+
+use stead_core::value::{Object, Value};
+use stead_system::fs::SystemPath;
+
+use super::unit::{Fragment, Unit};
+use super::{Activity, Properties};
+
+/// What there is of a service.
+pub(super) struct Found {
+    pub(super) unit: Unit,
+    /// `None` where nothing can run.
+    pub(super) is_running: Option<bool>,
+    /// Whether it neither runs nor is about to.
+    pub(super) is_stopped: bool,
+    /// A file that it reads at its start and that was changed after that.
+    pub(super) outdated_by: Option<SystemPath>,
+    /// The content of the drop-ins that are stated.
+    pub(super) drop_ins: Vec<Option<String>>,
+}
+
+impl Found {
+    fn activity(&self) -> Activity {
+        if self.is_running == Some(true) { Activity::Running } else { Activity::Stopped }
+    }
+
+    pub(super) fn is(&self, activity: Activity) -> bool {
+        match activity {
+            Activity::Running => self.is_running == Some(true),
+            Activity::Stopped => self.is_stopped,
+        }
+    }
+
+    pub(super) fn is_masked(&self) -> bool {
+        !self.unit.masks.is_empty()
+    }
+
+    /// Whether it starts at boot, which a masked unit does not whatever links lead to it.
+    pub(super) fn is_enabled(&self) -> bool {
+        !self.is_masked() && !self.unit.links.is_empty()
+    }
+
+    pub(super) fn own(&self) -> Option<&Fragment> {
+        self.unit.fragment.as_ref().filter(|fragment| fragment.is_own())
+    }
+}
+
+/// The state of a unit, without contents of files.
+pub(super) fn state(name: &str, found: &Found) -> Object {
+    let mut state = Object::with_capacity(7);
+    state.insert(Properties::NAME.to_owned(), Value::from(name));
+    state.insert(Properties::EXIST.to_owned(), Value::from(found.unit.exists()));
+    if found.unit.exists() {
+        if found.is_running.is_some() {
+            state.insert(Properties::STATE.to_owned(), Value::from(found.activity().word()));
+        }
+        state.insert(Properties::ENABLED.to_owned(), Value::from(found.is_enabled()));
+        state.insert(Properties::MASKED.to_owned(), Value::from(found.is_masked()));
+    }
+    state
+}
+
+impl Properties<'_> {
+    pub(super) fn state(&self, found: &Found) -> Object {
+        let mut state = state(&self.name.whole(), found);
+        state.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
+        if let Some(own) = found.own().filter(|_| self.unit.is_some()) {
+            state.insert(Properties::UNIT.to_owned(), Value::from(own.text.as_str()));
+        }
+        if let Some(stated) = &self.drop_ins {
+            let present = stated.keys().zip(&found.drop_ins);
+            let present = present.filter_map(|(name, text)| Some((name.0.to_owned(), Value::from(text.as_deref()?))));
+            state.insert(Properties::DROP_INS.to_owned(), Value::Object(present.collect()));
+        }
+        state
+    }
+
+    /// The state that a set leads to: what is stated.
+    pub(super) fn after(&self) -> Object {
+        let mut after = Object::with_capacity(7);
+        after.insert(Properties::NAME.to_owned(), Value::from(self.name.0));
+        after.insert(Properties::EXIST.to_owned(), Value::from(self.exist));
+        if !self.exist {
+            return after;
+        }
+        let drop_ins = self.drop_ins.as_ref().map(|stated| {
+            Value::Object(stated.iter().map(|(name, text)| (name.0.to_owned(), Value::from(text.0))).collect())
+        });
+        let stated = [
+            (Properties::STATE, self.state.map(|state| Value::from(state.word()))),
+            (Properties::ENABLED, self.enabled.map(Value::from)),
+            (Properties::MASKED, self.masked.map(Value::from)),
+            (Properties::UNIT, self.unit.map(|unit| Value::from(unit.0))),
+            (Properties::DROP_INS, drop_ins),
+        ];
+        after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        // It was asked for and done: what a test finds, which always asks for it, does not count against it.
+        after.extend(self.restarted.then(|| (Properties::RESTARTED.to_owned(), Value::from(true))));
+        after
+    }
+}
