@@ -73,6 +73,33 @@ RSpec.describe 'a module of all built-in resources' do
     expect(File.read(File.join(run.files, 'd/y.yaml'))).to match(/a: \[1, 2\]\nb: two/)
   end
 
+  it 'comes after the directory that something else manages, wherever it stands' do
+    result = run.apply(<<~PUPPET)
+      stead_file { '@/f/a/b': content => 'x' } file { '@/f': ensure => directory } stead_directory { '@/f/a': }
+      stead_line { 'l': path => '@/g/h/l', line => 'x', create => true } file { '@/g/h': ensure => directory }
+      stead_directory { '@/g': }
+    PUPPET
+    expect([result.code, result.lines.grep(/Error|Skipping/)]).to eq([2, []])
+    expect(File.read(File.join(run.files, 'f/a/b'))).to eq('x')
+  end
+
+  it 'takes Sensitive for a value of any type and for parts of values' do
+    manifest = <<~PUPPET
+      stead_command { 'c': test => 'test -e @/made', set => 'printf "$TOKEN" > @/made', environment => { 'TOKEN' => Sensitive('CANARY') } }
+      stead_file { '@/x': content => 'c', mode => Sensitive('0600') }
+      stead_yaml { 'y': path => '@/y', pointer => '/a', value => Sensitive([1, 'CANARY']), create => true }
+    PUPPET
+    result = run.apply(manifest, '--debug')
+    expect([result.code, result.text.include?('CANARY')]).to eq([2, false])
+    expect([File.read(File.join(run.files, 'made')), File.stat(File.join(run.files, 'x')).mode & 0o777]).to eq(['CANARY', 0o600])
+    expect(run.apply(manifest).lines).to eq([])
+  end
+
+  it 'is the same instance however its path is written' do
+    result = run.apply("stead_file { '@/same': content => 'a' } stead_file { '@/./same': content => 'b' }")
+    expect(result.text).to match(/manages the same instance/)
+  end
+
   it 'names an instance by the keys of its schema where it has keys that are always there' do
     without = type_files.reject { |path| File.read(path).match?(/behaviour: :namevar,\n *property:/) }
     expect(without.map { |path| File.basename(path, '.rb').delete_prefix('stead_') })

@@ -103,6 +103,12 @@ RSpec.describe 'a resource of PowerShell', skip: PowerShellRun.missing do
       expect(@result.code).to eq(2)
     end
 
+    it 'as another user never, and says so' do
+      expect(calls_of("dsc_psdscrunascredential => { 'user' => 'u', 'password' => Sensitive('CANARY') }")).to be_nil
+      expect(@result.text).to match(/dsc_psdscrunascredential: resources are called as the user who runs Puppet/)
+      expect(run.traces('CANARY')).to eq([])
+    end
+
     it 'once for two resources that manage the same' do
       result = run.apply("dsc_norm { 'a': dsc_key => 'c:/Temp', dsc_count => 1 } dsc_norm { 'b': dsc_key => 'C:\\\\temp', dsc_count => 1 }")
       expect(result.text).to match(/dsc_norm\[a\] manages the same instance/)

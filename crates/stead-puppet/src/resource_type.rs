@@ -234,8 +234,6 @@ impl<'r> Builder<'r> {
         let password = self.translator.protected(text.clone());
         let of = DataType::Struct(vec![member("user", text), member("password", password)]).optional();
         let mut attribute = Attribute::new(&name, of, RUN_AS_DESC, Behaviour::Parameter);
-        attribute.property = Some(RUN_AS.to_owned());
-        attribute.keys = BTreeMap::from([("user".to_owned(), "username".to_owned())]);
         attribute.secret = true;
         attribute
     }

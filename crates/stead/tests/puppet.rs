@@ -83,6 +83,12 @@ fn puppet_manages_resources_of_powershell() {
 }
 
 #[test]
+fn the_guide_is_right() {
+    let pwsh = stead_testkit::powershell("the_guide_is_right");
+    specs_with("tests", "guide_spec.rb", pwsh.as_deref());
+}
+
+#[test]
 fn puppet_keeps_secrets() {
     specs("tests", "secrets_spec.rb");
 }

@@ -80,6 +80,15 @@ impl Server {
         self.answer()
     }
 
+    /// Returns the answer, and passes over the messages before it.
+    fn ask_for_result(&mut self, id: u64, method: &str, params: &Json) -> Json {
+        let mut answer = self.ask(id, method, params);
+        while answer["method"] == "$/log" {
+            answer = self.answer();
+        }
+        answer
+    }
+
     /// Ends the input. Returns what was still answered, and what is on standard error.
     fn end(mut self) -> (Vec<Json>, String, bool) {
         drop(self.requests.take());
@@ -553,4 +562,112 @@ fn a_replay_invokes_no_set() {
     let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["result"]["after"]["content"], "5", "{answer}");
     assert!(!folder.path().join("x").exists());
+}
+
+/// A class of PowerShell is known without PowerShell.
+#[test]
+fn what_a_caller_knows_is_compared_as_powershell_does() {
+    let mut server = Server::with_modules(None);
+    server.class("Shown", "1.0", "");
+    let params = json!({
+        "type": "Shown/Shown",
+        "properties": { "Name": "a", "Seen": "Hello", "Other": ["b", "A"], "Pin": { "secureString": "1" } },
+        "found": { "name": "A", "Seen": "hello ", "Other": ["a", "B"], "Pin": "2" },
+    });
+    let compared = server.ask(1, "compare", &params);
+    let spelled = json!({ "name": "A", "Seen": "hello ", "Other": ["a", "B"], "Pin": "1" });
+    let differing = json!([{ "property": "/Pin" }]);
+    let expected = json!({ "inDesiredState": false, "exists": true, "differing": differing, "spelled": spelled });
+    assert_eq!(compared["result"], expected, "{compared}");
+    let exact = json!({ "type": "Stead/File", "properties": { "path": "a" }, "found": { "path": "A" } });
+    assert_eq!(server.ask(2, "compare", &exact)["result"]["inDesiredState"], false);
+}
+
+/// A resource that takes one secret wrapped and another bare, requires a name, and keeps both secrets to itself. It notes its calls.
+fn keeper(folder: &TempDir) {
+    let script = |text: &str| json!({ "executable": "sh", "args": ["-c", text], "input": "stdin" });
+    let set = r#"echo set >> calls; cat > kept; echo '{"name": "a"}'"#;
+    let manifest = json!({
+        "type": "Test/Keeper", "version": "1.0.0",
+        "get": script(r#"echo get >> calls; cat > /dev/null; echo '{"name": "a"}'"#),
+        "set": { "executable": "sh", "args": ["-c", set], "input": "stdin", "return": "state" },
+        "export": script(r#"echo '{"name": "a"}'; echo '{"name": "b"}'"#),
+        "schema": { "embedded": {
+            "type": "object", "required": ["name"], "additionalProperties": false,
+            "properties": {
+                "name": { "type": "string" },
+                "token": { "type": "string" },
+                "pin": { "type": "object", "required": ["secureString"], "properties": { "secureString": { "type": "string" } } },
+            },
+        } },
+    });
+    std::fs::write(folder.path().join("keeper.dsc.resource.json"), manifest.to_string()).unwrap();
+}
+
+#[test]
+fn secrets_that_a_resource_keeps_are_set_when_they_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    keeper(&folder);
+    let mut server = Server::start_in(folder);
+    let calls = server.folder.path().join("calls");
+    let stated = |token: &str| {
+        let properties = json!({ "name": "a", "token": { "secureString": token }, "pin": { "secureString": "CANARY-pin" } });
+        json!({ "type": "Test/Keeper", "properties": properties, "found": { "name": "a" } })
+    };
+    let differing = |answer: &Json| {
+        let all = answer["result"]["differing"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        all.iter().map(|one| one["property"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = server.ask_for_result(1, "test", &stated("CANARY-one"));
+    assert_eq!(differing(&first), ["/pin", "/token"], "{first}");
+    std::fs::remove_file(&calls).unwrap();
+    let set = server.ask_for_result(2, "set", &stated("CANARY-one"));
+    assert!(set["error"].is_null(), "{set}");
+    assert_eq!(std::fs::read_to_string(&calls).unwrap(), "set\n", "one call, as the caller knows the state");
+    let kept: Json = serde_json::from_str(&std::fs::read_to_string(server.folder.path().join("kept")).unwrap()).unwrap();
+    assert_eq!(kept, json!({ "name": "a", "token": "CANARY-one", "pin": { "secureString": "CANARY-pin" } }));
+    assert_eq!(differing(&server.ask_for_result(3, "test", &stated("CANARY-one"))), Vec::<String>::new());
+    assert_eq!(differing(&server.ask_for_result(4, "test", &stated("CANARY-two"))), ["/token"]);
+    let records = std::fs::read_dir(server.folder.path().join("state/applied")).unwrap().flatten();
+    for record in records {
+        assert!(!std::fs::read_to_string(record.path()).unwrap().contains("CANARY"), "{record:?}");
+    }
+}
+
+#[test]
+fn instances_are_listed_without_the_properties_that_one_requires() {
+    let folder = tempfile::tempdir().unwrap();
+    keeper(&folder);
+    let mut server = Server::start_in(folder);
+    let listed = server.ask_for_result(1, "export", &json!({ "type": "Test/Keeper" }));
+    assert_eq!(listed["result"]["instances"].as_array().map(Vec::len), Some(2), "{listed}");
+}
+
+#[test]
+fn a_change_that_waits_for_another_run_says_so() {
+    let mut server = Server::start();
+    let folder = server.folder.path().to_path_buf();
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let slow = json!({ "test": "test -e done", "set": format!("echo > {0}; cat {0}; touch done", pipe.display()) });
+    let document = json!({ "resources": [{ "name": "slow", "type": "Stead/Command", "properties": slow }] });
+    std::fs::write(folder.join("slow.json"), document.to_string()).unwrap();
+    let mut other = Command::new(env!("CARGO_BIN_EXE_stead"))
+        .args(["apply", "--yes", "slow.json"])
+        .current_dir(&folder)
+        .envs([("HOME", folder.as_path()), ("STEAD_STATE", &folder.join("state"))])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It has the lock once its set runs.
+    std::fs::read_to_string(&pipe).unwrap();
+    let file = json!({ "type": "Stead/File", "properties": { "path": "x", "content": "one" } });
+    let said = server.ask(1, "set", &file);
+    std::fs::write(&pipe, "").unwrap();
+    let answer = server.answer();
+    other.wait().unwrap();
+    assert_eq!((&said["method"], &said["params"]["level"]), (&"$/log".into(), &"warning".into()), "{said}");
+    assert!(said["params"]["message"].as_str().unwrap().starts_with("waiting for 'stead apply"), "{said}");
+    assert_eq!(answer["result"]["after"]["content"], "one", "{answer}");
 }
