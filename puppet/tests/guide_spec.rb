@@ -45,24 +45,27 @@ RSpec.describe 'the guide' do
     language == 'console' ? text.scan(/^\$ (.*)$/).join("\n") : text
   end
 
-  def run_all(blocks)
-    done = []
-    blocks.each do |language, text|
-      next write(language, text) unless %w[console sh].include?(language)
+  # Runs commands as in the shell that ran the former ones, of which what they exported is left.
+  def run_in_shell(commands, former)
+    exports = former.join("\n").scan(/^export .*$/).join("\n")
+    output, status = Open3.capture2e(environment, 'bash', '-euo', 'pipefail', '-c', here("#{exports}\n#{commands}"))
+    # With 2 a plan says that there is something to do.
+    expect(status.exitstatus).to eq(0).or(eq(2)), "#{commands}\n#{output}"
+    output
+  end
 
-      done << commands(language, text)
-      # A shell keeps what it exports from block to block.
-      exports = done[0..-2].join("\n").scan(/^export .*$/).join("\n")
-      output, status = Open3.capture2e(environment, 'bash', '-euo', 'pipefail', '-c', here("#{exports}\n#{done.last}"))
-      # With 2 a plan says that there is something to do.
-      expect(status.exitstatus).to eq(0).or(eq(2)), "#{done.last}\n#{output}"
-      yield language, output if block_given?
+  # @return [Array<String>] what each block of commands put out
+  def run_all(blocks)
+    former = []
+    blocks.filter_map do |language, text|
+      next write(language, text) && nil unless %w[console sh].include?(language)
+
+      run_in_shell(commands(language, text), former).tap { former << commands(language, text) }
     end
   end
 
   it 'leads to the first resource that is managed' do
-    outputs = []
-    run_all(blocks.fetch('Manage your first resource with Puppet')) { |_, output| outputs << output }
+    outputs = run_all(blocks.fetch('Manage your first resource with Puppet'))
     expect(outputs[1].scan("defined 'ensure' as 'present'").length).to eq(1)
     expect(outputs[2]).to match(/content => "?'?Hello/).or match(/ensure\s+=> 'present'/)
     expect(File.exist?('motd')).to be(false)
