@@ -611,7 +611,8 @@ fn secrets_that_a_resource_keeps_are_set_when_they_changed() {
     let mut server = Server::start_in(folder);
     let calls = server.folder.path().join("calls");
     let stated = |token: &str| {
-        let properties = json!({ "name": "a", "token": { "secureString": token }, "pin": { "secureString": "CANARY-pin" } });
+        let properties =
+            json!({ "name": "a", "token": { "secureString": token }, "pin": { "secureString": "CANARY-pin" } });
         json!({ "type": "Test/Keeper", "properties": properties, "found": { "name": "a" } })
     };
     let differing = |answer: &Json| {
@@ -624,7 +625,8 @@ fn secrets_that_a_resource_keeps_are_set_when_they_changed() {
     let set = server.ask_for_result(2, "set", &stated("CANARY-one"));
     assert!(set["error"].is_null(), "{set}");
     assert_eq!(std::fs::read_to_string(&calls).unwrap(), "set\n", "one call, as the caller knows the state");
-    let kept: Json = serde_json::from_str(&std::fs::read_to_string(server.folder.path().join("kept")).unwrap()).unwrap();
+    let kept: Json =
+        serde_json::from_str(&std::fs::read_to_string(server.folder.path().join("kept")).unwrap()).unwrap();
     assert_eq!(kept, json!({ "name": "a", "token": "CANARY-one", "pin": { "secureString": "CANARY-pin" } }));
     assert_eq!(differing(&server.ask_for_result(3, "test", &stated("CANARY-one"))), Vec::<String>::new());
     assert_eq!(differing(&server.ask_for_result(4, "test", &stated("CANARY-two"))), ["/token"]);
