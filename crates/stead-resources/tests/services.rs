@@ -152,6 +152,10 @@ fn a_failure_says_where_to_look() {
     assert!(message.contains("cannot start 'broken.service': it is failed, with result exit-code"), "{message}");
     assert!(message.contains("journalctl --unit broken.service"), "{message}");
     assert_eq!(set(&json!({"name": "broken", "_exist": false})), ["_exist"]);
+    let elsewhere = "[Unit]\nConditionPathExists=/\nConditionPathExists=!/etc\n[Service]\nExecStart=/bin/sleep 1000\n";
+    let message = try_set(&json!({"name": "elsewhere", "unit": elsewhere, "state": "running"})).unwrap_err();
+    assert!(message.ends_with("on this machine: ConditionPathExists=!/etc in its unit file is not met"), "{message}");
+    assert_eq!(set(&json!({"name": "elsewhere", "_exist": false})), ["_exist"]);
     let message = try_set(&json!({"name": "absent", "state": "running"})).unwrap_err();
     assert!(message.starts_with("there is no unit 'absent.service'"), "{message}");
 }

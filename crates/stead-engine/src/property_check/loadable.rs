@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use stead_core::diag::Diagnostic;
+use stead_core::diag::codes::powershell::module as codes;
+use stead_core::diag::{Diagnostic, Severity};
 use stead_core::manifest::Implementation;
 use stead_core::text::Span;
 
@@ -10,11 +11,12 @@ use crate::prepared::Prepared;
 use crate::session::Session;
 
 impl Session {
-    /// A warning for each mistake in the modules of PowerShell that a document uses which keeps PowerShell from loading a resource, as
-    /// far as files show it.
+    /// A warning for each file in the modules of PowerShell that a document uses whose text keeps PowerShell from loading a resource,
+    /// and for all else that does, as far as files show it.
     pub fn module_warnings(&mut self, prepared: &Prepared) -> Vec<Diagnostic> {
         let Some(powershell) = self.shared.host.powershell().cloned() else { return Vec::new() };
         let (mut seen, mut warnings) = (BTreeSet::new(), Vec::new());
+        let mut files = BTreeSet::new();
         for (_, node) in prepared.graph.iter().filter(|(_, node)| node.manifest.is_powershell()) {
             let Implementation::Adapted { resource, .. } = &node.manifest.implementation else { continue };
             if !seen.insert((&node.manifest.type_name, resource.path.as_ref())) {
@@ -25,7 +27,14 @@ impl Session {
                 let start = text.offset(finding.place);
                 let width = text.as_str().get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
                 let [start, end] = [start, start + width].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-                warnings.push(Diagnostic::warning(finding.code, Span::new(source, start, end), finding.message));
+                let span = Span::new(source, start, end);
+                if finding.severity == Severity::Warning {
+                    warnings.push(Diagnostic::warning(finding.code, span, finding.message));
+                } else if files.insert(finding.file.clone()) {
+                    // What follows the first mistake in a text is a consequence of it as a rule.
+                    let message = format!("{} [{}]", finding.message, finding.code.id);
+                    warnings.push(Diagnostic::warning(&codes::NOT_LOADED, span, message));
+                }
             }
         }
         warnings

@@ -45,6 +45,10 @@ impl Status {
     }
 }
 
+/// A condition of a unit: its name, whether one of several is enough, whether it is negated, its value, and whether it was met
+/// (above 0), was not (below), or was not looked at.
+type Condition = (String, bool, bool, String, i32);
+
 /// The ID of one run of a unit (`InvocationID`).
 pub type Invocation = Vec<u8>;
 
@@ -232,9 +236,11 @@ impl Systemd {
         let finished = self.property(&status, SERVICE, "Result", |value| String::try_from(value).ok());
         let result = finished.unwrap_or_else(|_| "unknown".to_owned());
         // A service of type oneshot has done its work when it is inactive again.
+        let has_ended = status.active == "inactive" && result == "success";
         let is_reached = match job {
             Job::Stop => status.is_stopped(),
-            Job::Start | Job::Restart => status.is_running() || (status.active == "inactive" && result == "success"),
+            Job::Start | Job::Restart if has_ended => return self.check_conditions(unit, &status),
+            Job::Start | Job::Restart => status.is_running(),
         };
         if is_reached {
             return Ok(());
@@ -242,6 +248,21 @@ impl Systemd {
         let active = status.active;
         let why = format!("it is {active}, with result {result}; see `journalctl --unit {unit}`");
         Err(Failure::new(FailureKind::System, format!("cannot {} '{unit}': {why}", job.word())))
+    }
+
+    /// Fails when systemd did not start a unit because of what the unit says of the machine: such a start is no error to it.
+    fn check_conditions(&self, unit: &str, status: &Status) -> Result<(), Failure> {
+        if self.property(status, UNIT, "ConditionResult", |value| bool::try_from(value).ok())? {
+            return Ok(());
+        }
+        let conditions = self.property(status, UNIT, "Conditions", |value| Vec::<Condition>::try_from(value).ok())?;
+        let unmet = conditions.into_iter().filter(|(.., verdict)| *verdict < 0).map(|(name, one_of, not, value, _)| {
+            let signs = [("|", one_of), ("!", not)].into_iter().filter_map(|(sign, is_set)| is_set.then_some(sign));
+            format!("{name}={}{value}", signs.collect::<String>())
+        });
+        let unmet = unmet.collect::<Vec<_>>().join(", ");
+        let message = format!("systemd does not start '{unit}' on this machine: {unmet} in its unit file is not met");
+        Err(Failure::new(FailureKind::Blocked, message))
     }
 
     fn property<T>(

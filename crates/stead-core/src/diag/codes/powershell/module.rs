@@ -33,6 +33,9 @@ crate::codes! {
     REQUIRED = "W1142", "a module requires one that is not installed",
         "PowerShell loads a module only with those in its `RequiredModules`, each in a version that the manifest admits. They\n\
          are looked for in `PSModulePath` and where PowerShell looks besides.";
+    NOT_LOADED = "W1147", "PowerShell does not load a resource that is used",
+        "A file that the resource consists of has a mistake: the code in brackets says which. Of each file the first one is shown;\n\
+         those behind it are consequences of it as a rule. Calls of the resource fail until it is mended.";
     EXPANSION = "E1146", "a composite resource cannot be expanded",
         "An instance of a composite resource becomes the instances that its configuration declares. Evaluated are\n\
          parameters with their defaults, `Import-DscResource`, resource blocks, `if`, `foreach`, assignments, and values made\n\
