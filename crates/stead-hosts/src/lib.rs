@@ -1,4 +1,5 @@
-//! Many machines, without any effect: an [`Inventory`] says which there are, a [`Filter`] which of them are meant.
+//! Many machines, without any effect: an [`Inventory`] says which there are, a [`Filter`] which of them are meant, and a
+//! [`Rollout`] which of those begin.
 //!
 //! ```text
 //! text ──read──▶ Inventory ──select(Filter)──▶ machines
@@ -13,9 +14,11 @@ mod finding;
 mod inventory;
 mod name;
 mod read;
+mod rollout;
 
 pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
 pub use name::{Address, BadName, MachineName, UserName};
 pub use read::read;
+pub use rollout::{Ended, Rollout, Rule};
 pub use stead_core::diag::codes::hosts as codes;

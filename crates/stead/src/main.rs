@@ -141,13 +141,10 @@ fn is_as_dsc(words: &[OsString]) -> bool {
 fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
     let progress = arguments.progress_format.unwrap_or(ProgressFormat::Default);
     match arguments.command {
-        Command::Plan(plan) => commands::plan(&plan.into_inner().into(), &env),
-        Command::Apply(apply) => commands::apply(apply.into_inner().into(), &env),
+        Command::Plan(plan) => hosts::plan(plan.into_inner().into(), &env),
+        Command::Apply(apply) => hosts::apply(apply.into_inner().into(), &env),
         Command::Show(show) => commands::show(&show.into_inner().into()),
-        Command::Check(document) => {
-            let (document, view) = document.into_inner().request();
-            commands::check(&document, view, &env)
-        }
+        Command::Check(check) => hosts::check(check.into_inner().into(), &env),
         Command::Bundle(bundle) => commands::bundle(&bundle.into_inner().into(), &env),
         Command::Graph(graph) => commands::graph(&graph.into_inner().into(), &env),
         Command::Lint(lint) => commands::lint(lint.into_inner().into(), &env),
@@ -181,6 +178,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lsp => lsp(&env),
         Command::Server => mcp::serve(env),
         Command::Completer { shell } => completion::script(shell, program),
+        Command::Remote(_) => hosts::remote(&env),
         Command::Manual { command } => manual::manual(&command),
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct ProcessEnv {
     pub(crate) host: Host,
     /// A host for another `PSModulePath` than that of this process.
     pub(crate) host_of: Arc<HostOf>,
+    /// Names of variables that programs get besides.
+    pub(crate) environment: Arc<[String]>,
     /// What is reported as soon as messages can be: settings that do not count, and why.
     pub(crate) warnings: Vec<String>,
     /// Why the policy cannot be used. Nothing may be done then.
@@ -61,11 +63,12 @@ impl ProcessEnv {
             powershell: Some(powershell(isolated, &inherited, None)),
             resources: Vec::new(),
         };
+        let environment = Arc::clone(&inherited);
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         let host = Host::new(options);
         let base = host.clone();
         let host_of = move |path: &str| base.with_powershell(powershell(isolated, &inherited, Some(path.to_owned())));
-        Self { began, settings, search, host, host_of: Arc::new(host_of), warnings, unusable_policy }
+        Self { began, settings, search, host, host_of: Arc::new(host_of), environment, warnings, unusable_policy }
     }
 }
 

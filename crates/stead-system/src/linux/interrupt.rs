@@ -32,6 +32,11 @@ pub fn catch(cancel: &Cancel, code: i32) {
     }
 }
 
+/// Asks this process to end, as Ctrl-C does.
+pub fn raise() -> io::Result<()> {
+    signal_hook::low_level::raise(SIGINT)
+}
+
 /// The way in which an agent was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runs {

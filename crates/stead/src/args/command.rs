@@ -6,11 +6,11 @@ use clap::Subcommand;
 
 use super::agent::Agent;
 use super::deferred::Deferred;
-use super::document::{Apply, Document, Graph, Lint, Plan};
+use super::document::{Apply, Check, Document, Graph, Lint, Plan};
 use super::dsc::{Config, Extension, Function, Resource, Schema};
 use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand};
 use super::history::History;
-use super::hosts::Hosts;
+use super::hosts::{Hosts, Remote};
 use super::machine::{Doctor, Explain, Facts, Puppetize};
 use super::resource::{Export, Get, Invoke, Serve, Set};
 use super::values::seconds;
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     /// Show a plan that 'plan --out' saved
     Show(Deferred<Show>),
     /// Report drift: what is not in the state of the document
-    Check(Deferred<Document>),
+    Check(Deferred<Check>),
     /// Bundle a document with the files it reads
     Bundle(Deferred<Bundle>),
     /// Print the order and the dependencies of a document
@@ -101,6 +101,9 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Carry out what another stead asks for over standard input, for 'plan', 'apply' and 'check' of many machines
+    #[command(hide = true)]
+    Remote(Deferred<Remote>),
     /// Print the manual page of a command
     #[command(hide = true)]
     Manual {
@@ -113,7 +116,7 @@ impl Command {
     /// The document that a command is about, where it is stated as for most of them.
     pub(super) fn document(&self) -> Option<&Document> {
         match self {
-            Self::Check(document) => Some(document),
+            Self::Check(check) => Some(&check.document),
             Self::Lint(lint) => Some(&lint.document),
             Self::Plan(plan) => Some(&plan.document),
             Self::Apply(apply) => Some(&apply.document),
@@ -146,6 +149,7 @@ impl Command {
             Self::Set(set) => set.deadline,
             Self::Export(export) => export.deadline,
             Self::Serve(serve) => serve.deadline,
+            Self::Remote(remote) => remote.deadline,
             other => other.document()?.deadline,
         }
     }

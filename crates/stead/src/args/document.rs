@@ -11,10 +11,11 @@ use stead_engine::{Parts, ReconcileOptions};
 
 use super::candidates;
 use super::history::Recording;
+use super::hosts::Fleet;
 use super::values::{assignment, at_least_one, seconds};
 use crate::request::{
-    self, ApplyRequest, Detail, DocumentRequest, Drawing, GraphRequest, GraphView, LintForm, LintRequest, Origin,
-    PlanRequest, View, Volume, Width,
+    self, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, LintForm, LintRequest,
+    Origin, PlanRequest, View, Volume, Width,
 };
 use crate::terminal::Output;
 
@@ -132,8 +133,18 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(super) document: Document,
     /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    fleet: Fleet,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(super) document: Document,
+    #[command(flatten)]
+    fleet: Fleet,
 }
 
 #[derive(Debug, Args)]
@@ -147,6 +158,8 @@ pub(crate) struct Apply {
     reconcile: Reconcile,
     #[command(flatten)]
     recording: Recording,
+    #[command(flatten)]
+    fleet: Fleet,
 }
 
 /// How what is pending is run again.
@@ -215,16 +228,26 @@ pub(crate) enum LintFormat {
 
 impl From<Plan> for PlanRequest {
     fn from(plan: Plan) -> Self {
+        let fleet = plan.fleet.request(plan.document.deadline);
         let (document, view) = plan.document.request();
-        Self { document, view, out: plan.out }
+        Self { document, view, out: plan.out, fleet }
+    }
+}
+
+impl From<Check> for DriftRequest {
+    fn from(check: Check) -> Self {
+        let fleet = check.fleet.request(check.document.deadline);
+        let (document, view) = check.document.request();
+        Self { document, view, fleet }
     }
 }
 
 impl From<Apply> for ApplyRequest {
     fn from(apply: Apply) -> Self {
+        let fleet = apply.fleet.request(apply.document.deadline);
         let (document, view) = apply.document.request();
         let (asks, reconcile, recording) = (!apply.yes, apply.reconcile.into(), apply.recording.request());
-        Self { document, view, asks, reconcile, recording }
+        Self { document, view, asks, reconcile, recording, fleet }
     }
 }
 

@@ -48,15 +48,20 @@ pub(crate) fn bundle(request: &BundleRequest, env: &ProcessEnv) -> Exit {
 
 fn made(request: &BundleRequest, env: &ProcessEnv) -> Result<Bundled, Exit> {
     let root = request.root.clone().unwrap_or_else(|| input::folder(&request.document));
-    let mut session = env.host.session(std::path::absolute(&root).unwrap_or(root));
+    let session = env.host.session(std::path::absolute(&root).unwrap_or(root));
     let text = input::document(&session, &request.document).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
     })?;
+    of_text(session, &text)
+}
+
+/// Bundles a document with its files, and reports what is wrong with it.
+pub(crate) fn of_text(mut session: Session, text: &Text) -> Result<Bundled, Exit> {
     let bundled = session.bundle(&text.name, &text.text, Reach::Folder);
     let Bundled { bundle, on_machine } = bundled.map_err(|not_bundled| refuse(&not_bundled, &session.sources))?;
     let bundle = Arc::new(bundle);
-    check(session, &text, &bundle)?;
+    check(session, text, &bundle)?;
     Ok(Bundled { bundle: Arc::unwrap_or_clone(bundle), on_machine })
 }
 

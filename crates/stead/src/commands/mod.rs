@@ -35,7 +35,7 @@ use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{ApplyRequest, DocumentRequest, GraphRequest, GraphView, PlanRequest, View};
 use crate::terminal::{Output, complain, complain_json, data_as, print, written_soon};
-pub(crate) use bundle::{bundle, refuse as refuse_bundle};
+pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
@@ -51,7 +51,7 @@ pub(crate) use puppetize::puppetize;
 use ready::{Ready, get_ready, prepare, session_for, warn};
 use report::{Printer, Style};
 use saved::Source;
-pub(crate) use saved::show;
+pub(crate) use saved::{reported, show};
 
 /// Shows what apply would change, and saves it if asked for.
 pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
@@ -59,7 +59,7 @@ pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn planned(request: &PlanRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let PlanRequest { document, view, out } = request;
+    let PlanRequest { document, view, out, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::PLAN, &ReconcileOptions::none()))?;
     let done = carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN) }, env)?;
     let saved = out.as_ref().map_or(Ok(()), |path| saved::save(path, &ready, &done));
@@ -73,7 +73,7 @@ pub(crate) fn apply(request: ApplyRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let ApplyRequest { mut document, view, asks, reconcile, recording } = request;
+    let ApplyRequest { mut document, view, asks, reconcile, recording, fleet: _ } = request;
     let plan = saved::to_apply(document.path()).transpose()?;
     if let Some(plan) = &plan {
         document = saved::document(plan, document)?;

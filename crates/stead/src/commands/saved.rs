@@ -2,6 +2,8 @@
 
 mod text;
 
+pub(crate) use text::reported;
+
 use std::fs::File;
 use std::path::Path;
 

@@ -7,23 +7,69 @@ use std::time::Duration;
 
 use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::text::{Source, Sources, Span};
-use stead_hosts::{Filter, Inventory, Machine, codes};
+use stead_hosts::{Address, Destination, Filter, Inventory, Machine, MachineName, UserName, codes};
 use stead_system::Cancel;
 use stead_system::process::{self, Environment, Executable, Limits, Program, is_program};
 
 use crate::exit::Exit;
 use crate::input::{self, Text};
-use crate::interrupt;
 use crate::process_env::ProcessEnv;
+use crate::request::FleetRequest;
 use crate::terminal::{complain, complain_text, show_findings};
 
 /// The machines of an inventory that match a filter. What is wrong has been said.
-pub(super) fn selected(path: &Path, filter: Option<&str>, env: &ProcessEnv) -> Result<Vec<Machine>, Exit> {
+pub(super) fn selected(
+    path: &Path,
+    filter: Option<&str>,
+    env: &ProcessEnv,
+    cancel: &Cancel,
+) -> Result<Vec<Machine>, Exit> {
     let mut sources = Sources::default();
     let filter = filter.map(|text| parsed(text, &mut sources)).transpose()?;
-    let inventory = load(path, env, &mut sources)?;
+    let inventory = load(path, env, &mut sources, cancel)?;
     warn_of_unknown_labels(filter.as_ref(), &inventory);
     Ok(inventory.select(filter.as_ref()).cloned().collect())
+}
+
+/// The machines that a command is for: of the inventory those that are named and match, or else those that are named.
+pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
+    let refused = |message: &str, help: &str| {
+        complain(&format!("error: {message}"));
+        complain(&format!("help: {help}"));
+        Exit::Unusable
+    };
+    let machines = match &fleet.inventory {
+        Some(path) => selected(path, fleet.filter.as_deref(), env, cancel)?,
+        None => fleet.names.iter().map(|text| alone(text)).collect::<Result<_, _>>().map_err(|why| {
+            refused(&why, "names have letters, digits, '.', '_' and '-'; others belong into the configuration of ssh")
+        })?,
+    };
+    let known = |name: &str| machines.iter().any(|machine| machine.name.as_str() == name);
+    if let Some(name) = fleet.names.iter().find(|name| fleet.inventory.is_some() && !known(name)) {
+        let near = nearest(name, machines.iter().map(|machine| machine.name.as_str())).map(did_you_mean);
+        let help = near.unwrap_or_else(|| "'stead hosts' lists the machines".to_owned());
+        return Err(refused(&format!("no machine that is meant has the name '{name}'"), &help));
+    }
+    let is_named = |machine: &Machine| {
+        fleet.inventory.is_none()
+            || fleet.names.is_empty()
+            || fleet.names.iter().any(|name| machine.name.as_str() == name)
+    };
+    let machines: Vec<Machine> = machines.into_iter().filter(is_named).collect();
+    if machines.is_empty() {
+        return Err(refused("no machine matches", "'stead hosts' lists the machines"));
+    }
+    Ok(machines)
+}
+
+/// A machine of which only the name is stated, or a user and the name.
+fn alone(text: &str) -> Result<Machine, String> {
+    let (user, address) = text.rsplit_once('@').map_or((None, text), |(user, address)| (Some(user), address));
+    let wrong = |why| format!("'{}' is not a name of a machine: {why}", text.escape_debug());
+    let user = user.map(UserName::parse).transpose().map_err(wrong)?;
+    let name = MachineName::parse(address).map_err(wrong)?;
+    let address = Address::parse(address).map_err(wrong)?;
+    Ok(Machine::at(name, Destination { address, user, port: None }))
 }
 
 fn parsed(text: &str, sources: &mut Sources) -> Result<Filter, Exit> {
@@ -53,9 +99,9 @@ fn warn_of_unknown_labels(filter: Option<&Filter>, inventory: &Inventory) {
     }
 }
 
-fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources) -> Result<Inventory, Exit> {
+fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources, cancel: &Cancel) -> Result<Inventory, Exit> {
     let Text { name, text } = if prints(path) {
-        printed(path, env)?
+        printed(path, env, cancel)?
     } else {
         input::read(path).map_err(|error| {
             complain(&format!("error: {error}"));
@@ -79,14 +125,14 @@ fn prints(path: &Path) -> bool {
 }
 
 /// What a program prints when it is called as Ansible does.
-fn printed(path: &Path, env: &ProcessEnv) -> Result<Text, Exit> {
+fn printed(path: &Path, env: &ProcessEnv, cancel: &Cancel) -> Result<Text, Exit> {
     let name = path.display().to_string();
     let failed = |why: &dyn std::fmt::Display| {
         complain(&format!("error: cannot read the inventory that '{name}' prints: {why}"));
         Exit::Failed
     };
     let mut environment = Environment::of_this_process(&[]);
-    environment.add_of_this_process(&env.settings.environment);
+    environment.add_of_this_process(&env.environment);
     let absolute = std::path::absolute(path).map_err(|error| failed(&error))?;
     let executable = Executable::open(absolute, &environment).map_err(|refused| failed(&refused.reason()))?;
     let folder = input::current_folder();
@@ -98,11 +144,8 @@ fn printed(path: &Path, env: &ProcessEnv) -> Result<Text, Exit> {
         variables: &[],
         input: None,
     };
-    let cancel = Cancel::default();
-    interrupt::catch_with(&cancel);
     let limits = Limits { deadline: Duration::from_mins(1), changes: false, ..Limits::default() };
-    let finished =
-        process::run(&program, &limits, &cancel, &mut |bytes| complain_text(&String::from_utf8_lossy(bytes)));
+    let finished = process::run(&program, &limits, cancel, &mut |bytes| complain_text(&String::from_utf8_lossy(bytes)));
     let finished = finished.map_err(|error| failed(&error))?;
     if finished.exit != process::Exit::Code(0) {
         return Err(failed(&format!("it ended with {}", finished.exit)));

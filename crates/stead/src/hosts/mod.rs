@@ -1,14 +1,64 @@
-//! Many machines: inventories of them.
+//! Many machines: inventories of them, and commands that are carried out on them over SSH.
 
 mod inventory;
+mod order;
+mod outcome;
+mod remote;
+mod run;
+mod ssh;
 
 use serde_json::json;
+use stead_engine::ReconcileOptions;
 use stead_hosts::Machine;
+use stead_system::Cancel;
 
+use crate::commands;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::request::HostsRequest;
-use crate::terminal::{Output, data_as, print, print_coloured, table, width};
+use crate::request::{ApplyRequest, DriftRequest, HostsRequest, PlanRequest};
+use crate::terminal::{Output, complain, data_as, is_terminal, print, print_coloured, table, width};
+use order::Operation;
+pub(crate) use remote::remote;
+use run::{Task, on_many};
+
+/// Shows what apply would change, on this machine or on others.
+pub(crate) fn plan(request: PlanRequest, env: &ProcessEnv) -> Exit {
+    if request.fleet.is_none() {
+        return commands::plan(&request, env);
+    }
+    let PlanRequest { document, view, fleet, .. } = request;
+    let Some(fleet) = fleet else { return Exit::Unusable };
+    let reconcile = ReconcileOptions::none();
+    let task = Task { operation: Operation::Plan, document, view, fleet, reconcile, recording: None };
+    on_many(&task, env).unwrap_or_else(|exit| exit)
+}
+
+/// Reports drift of this machine or of others.
+pub(crate) fn check(request: DriftRequest, env: &ProcessEnv) -> Exit {
+    let DriftRequest { document, view, fleet } = request;
+    let Some(fleet) = fleet else { return commands::check(&document, view, env) };
+    let reconcile = ReconcileOptions::none();
+    let task = Task { operation: Operation::Check, document, view, fleet, reconcile, recording: None };
+    on_many(&task, env).unwrap_or_else(|exit| exit)
+}
+
+/// Brings this machine or others to the desired state.
+pub(crate) fn apply(mut request: ApplyRequest, env: &ProcessEnv) -> Exit {
+    let Some(fleet) = request.fleet.take() else { return commands::apply(request, env) };
+    if request.asks && is_terminal() {
+        complain("error: 'apply' does not ask for each of several machines before it removes something");
+        complain("help: look at 'stead plan' for these machines, and then pass --yes");
+        return Exit::Unusable;
+    }
+    let ApplyRequest { document, view, reconcile, recording, .. } = request;
+    if reconcile.wait.is_some() {
+        complain("error: '--wait' cannot be used with '--host' and '--hosts'");
+        return Exit::Unusable;
+    }
+    let task = Task { operation: Operation::Apply, document, view, fleet, reconcile, recording };
+    on_many(&task, env).unwrap_or_else(|exit| exit)
+}
 
 /// Lists the machines of an inventory.
 pub(crate) fn list(request: &HostsRequest, env: &ProcessEnv) -> Exit {
@@ -16,7 +66,9 @@ pub(crate) fn list(request: &HostsRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn listed(request: &HostsRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let machines = inventory::selected(&request.inventory, request.filter.as_deref(), env)?;
+    let cancel = Cancel::default();
+    interrupt::catch_with(&cancel);
+    let machines = inventory::selected(&request.inventory, request.filter.as_deref(), env, &cancel)?;
     match request.output {
         Output::Text if machines.is_empty() => print("no machine matches\n"),
         Output::Text => {

@@ -8,6 +8,7 @@ use stead_core::bundle::Bundle;
 use stead_core::identity::DocumentIdentity;
 use stead_engine::{Parts, PlanError, Prepared, ReconcileOptions, SavedPlan, Session};
 
+use super::hosts::FleetRequest;
 use crate::terminal::Output;
 
 /// A document, and which part of which system it is for.
@@ -164,6 +165,17 @@ pub(crate) struct PlanRequest {
     pub(crate) view: View,
     /// The file that the plan is saved in.
     pub(crate) out: Option<PathBuf>,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
+}
+
+/// `check`
+#[derive(Debug)]
+pub(crate) struct DriftRequest {
+    pub(crate) document: DocumentRequest,
+    pub(crate) view: View,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// `apply`
@@ -176,6 +188,8 @@ pub(crate) struct ApplyRequest {
     pub(crate) reconcile: ReconcileOptions,
     /// Where the run is recorded, if it is.
     pub(crate) recording: Option<RecordingRequest>,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// The recording of a run.

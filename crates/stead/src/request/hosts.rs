@@ -1,6 +1,9 @@
 //! Requests about many machines.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use stead_hosts::Rule;
 
 use crate::terminal::Output;
 
@@ -12,4 +15,18 @@ pub(crate) struct HostsRequest {
     /// The filter that the machines must match.
     pub(crate) filter: Option<String>,
     pub(crate) output: Output,
+}
+
+/// The machines that a command is for, and how many at once.
+#[derive(Debug)]
+pub(crate) struct FleetRequest {
+    /// Names: of the inventory, where there is one.
+    pub(crate) names: Vec<String>,
+    /// A file, a program that prints one, or standard input for `-`.
+    pub(crate) inventory: Option<PathBuf>,
+    /// The filter that machines of the inventory must match.
+    pub(crate) filter: Option<String>,
+    pub(crate) rule: Rule,
+    /// How long one program may take there.
+    pub(crate) deadline: Option<Duration>,
 }

@@ -14,15 +14,15 @@ use stead_host::settings::{TraceFormat, TraceLevel};
 
 pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
 pub(crate) use document::{
-    ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, EvalRequest, GraphRequest, GraphView,
-    HistoryRequest, HistoryView, LintForm, LintRequest, Origin, PlanRequest, RecordingRequest, ShowRequest, Supplied,
-    View, Volume, Width,
+    ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest, GraphView,
+    HistoryRequest, HistoryView, LintForm, LintRequest, MadeDocument, Origin, PlanRequest, RecordingRequest,
+    ShowRequest, Supplied, View, Volume, Width,
 };
 pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
-pub(crate) use hosts::HostsRequest;
+pub(crate) use hosts::{FleetRequest, HostsRequest};
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

@@ -26,7 +26,7 @@ pub(crate) use output::{
 pub(crate) use progress::Progress;
 pub(crate) use stead_system::terminal::width;
 pub(crate) use table::table;
-pub(crate) use untrusted::plain;
+pub(crate) use untrusted::{for_users, plain};
 
 static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diff::{Alteration, Change};
-use stead_core::event::{Mode, Status};
+use stead_core::event::{Mode, SkipReason, Status};
 use stead_core::id::TypeName;
 use stead_core::value::Value;
 use stead_core::visible::visible;
@@ -29,6 +29,35 @@ pub(super) fn text(plan: &SavedPlan, detail: Detail) -> String {
     format!("{lines}Plan: {}\n", counts(Mode::PLAN, &plan.totals()))
 }
 
+/// The lines about an instance of the report of a run elsewhere, as the run itself would print them; empty where it is as it
+/// should be, and of a container that is only the sum of what is in it.
+pub(crate) fn reported(instance: &Json, mode: Mode, detail: Detail) -> String {
+    let status = match instance["status"].as_str() {
+        Some("changed") => Status::Changed,
+        Some("drifted") => Status::Drifted,
+        Some("failed") => Status::Failed,
+        Some("pending") => Status::Pending,
+        Some("skipped") => Status::Skipped(SkipReason::Cancelled),
+        Some("unknown") => return headline(UNKNOWN, &heading(instance), ""),
+        _ => return String::new(),
+    };
+    let differs = matches!(status, Status::Changed | Status::Drifted);
+    let why =
+        ["message", "due"].iter().find_map(|name| instance[*name].as_str().filter(|_| !differs || *name == "due"));
+    let why = why.map(|why| format!(": {}", visible(why.trim_end()))).unwrap_or_default();
+    let is_container = TypeName::parse(&text_of(instance, "type")).is_ok_and(|name| is_container(&name));
+    if differs && is_container {
+        return String::new();
+    }
+    let first = headline(wording(mode, &status, effect(instance)), &heading(instance), &why);
+    if differs && detail == Detail::Full { first + &differences(instance) } else { first }
+}
+
+/// Returns whether instances of a type are nested in it.
+fn is_container(name: &TypeName) -> bool {
+    matches!(name.as_str(), "Microsoft.DSC/Group" | "Microsoft.DSC/Include" | "Microsoft.DSC/Assertion")
+}
+
 /// The first line about one; empty where nothing becomes of it.
 fn headline_of(instance: &Json) -> String {
     match instance["status"].as_str() {
@@ -48,14 +77,17 @@ fn effect(instance: &Json) -> Option<Effect> {
 fn heading(instance: &Json) -> String {
     let names = instance["names"].as_array().into_iter().flatten();
     let names: Vec<&str> = names.filter_map(Json::as_str).collect();
+    let names = if names.is_empty() { instance["name"].as_str().into_iter().collect() } else { names };
     heading_of(&text_of(instance, "type"), &names, instance["desired"]["path"].as_str())
 }
 
 /// Returns the lines below the headline; empty for an instance that does not change.
 fn body(instance: &Json) -> String {
-    if instance["status"] != "changed" {
-        return String::new();
-    }
+    if instance["status"] == "changed" { differences(instance) } else { String::new() }
+}
+
+/// What differs in an instance.
+fn differences(instance: &Json) -> String {
     let difference = effect(instance).map(|effect| Difference {
         effect,
         properties: instance["changes"].as_array().into_iter().flatten().filter_map(change).collect(),

@@ -1,0 +1,92 @@
+//! What is asked of a machine: a line of JSON, and behind it the bundle.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use stead_core::event::Mode;
+use stead_core::identity::DocumentIdentity;
+use stead_engine::ReconcileOptions;
+
+/// The version of the conversation.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// The longest line of an order: parameters are in it.
+pub(super) const LONGEST: usize = 64 << 20;
+
+/// What is to be done on a machine. It may hold secrets, and so it is nowhere but in the pipe and in memory.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Order {
+    pub(super) protocol: u32,
+    pub(super) operation: Operation,
+    /// How many bytes of a bundle follow.
+    pub(super) bundle: usize,
+    pub(super) identity: DocumentIdentity,
+    pub(super) parameters: Json,
+    pub(super) only: Vec<String>,
+    pub(super) skip: Vec<String>,
+    pub(super) width: Option<NonZeroUsize>,
+    pub(super) system_root: Option<PathBuf>,
+    pub(super) reconcile: Reconcile,
+    pub(super) record: Option<Record>,
+}
+
+/// Where and how often a run is recorded.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) keep: NonZeroUsize,
+    pub(super) runs: Option<PathBuf>,
+}
+
+/// How what is pending is run again.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(super) struct Reconcile {
+    reconciler: Option<String>,
+    pending: Option<String>,
+    most: Option<u32>,
+    most_unchanged: Option<u32>,
+}
+
+impl From<&ReconcileOptions> for Reconcile {
+    fn from(options: &ReconcileOptions) -> Self {
+        Self {
+            reconciler: options.reconciler.clone(),
+            pending: options.pending.clone(),
+            most: options.max_pending_reruns,
+            most_unchanged: options.max_unchanged_reruns,
+        }
+    }
+}
+
+impl From<Reconcile> for ReconcileOptions {
+    fn from(order: Reconcile) -> Self {
+        Self {
+            reconciler: order.reconciler,
+            pending: order.pending,
+            max_pending_reruns: order.most,
+            max_unchanged_reruns: order.most_unchanged,
+            wait: None,
+        }
+    }
+}
+
+/// What is done with a document on many machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Operation {
+    Plan,
+    Apply,
+    Check,
+}
+
+impl Operation {
+    pub(super) fn mode(self) -> Mode {
+        match self {
+            Self::Plan => Mode::PLAN,
+            Self::Apply => Mode::APPLY,
+            Self::Check => Mode::TEST,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The results of many machines: equal ones are shown once, with the machines that have them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use stead_core::diag::counted;
+
+use super::order::Operation;
+use super::ssh::Answer;
+use crate::commands::reported;
+use crate::exit::Exit;
+use crate::request::{View, Volume};
+use crate::terminal::{Output, data_as, for_users, plain, print, print_coloured};
+
+/// What became of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Verdict {
+    Differs,
+    AsDesired,
+    GaveUp,
+    Unusable,
+    Failed,
+    Cancelled,
+    Unreachable,
+    NotBegun,
+}
+
+impl Verdict {
+    fn of(operation: Operation, code: i32, report: &Json) -> Self {
+        match code {
+            0 if operation == Operation::Apply && report["changes"] == true => Self::Differs,
+            0 => Self::AsDesired,
+            2 => Self::Differs,
+            3 => Self::Unusable,
+            4 => Self::GaveUp,
+            6 => Self::Cancelled,
+            _ => Self::Failed,
+        }
+    }
+
+    pub(super) fn is_failure(self) -> bool {
+        !matches!(self, Self::Differs | Self::AsDesired)
+    }
+
+    fn word(self, operation: Operation) -> &'static str {
+        match (self, operation) {
+            (Self::Differs, Operation::Plan) => "to change",
+            (Self::Differs, Operation::Apply) => "changed",
+            (Self::Differs, Operation::Check) => "drifted",
+            (Self::AsDesired, Operation::Apply) => "unchanged",
+            (Self::AsDesired, _) => "in desired state",
+            (Self::GaveUp, _) => "gave up",
+            (Self::Unusable, _) => "refused",
+            (Self::Failed, _) => "failed",
+            (Self::Cancelled, _) => "ended early",
+            (Self::Unreachable, _) => "unreachable",
+            (Self::NotBegun, _) => "not begun",
+        }
+    }
+}
+
+/// What is kept of a machine until all have ended.
+pub(super) struct Outcome {
+    pub(super) verdict: Verdict,
+    /// What is printed of it, which other machines may have as well.
+    text: String,
+    /// The machine as data, where that is printed.
+    data: Option<Json>,
+}
+
+impl Outcome {
+    /// Of a machine that was asked.
+    pub(super) fn of(name: &str, operation: Operation, view: View, answer: Answer) -> Self {
+        let (verdict, text, data) = match answer {
+            Answer::Unreachable(why) => (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), json!(why)),
+            Answer::Broken(why) => (Verdict::Failed, format!("failed: {}\n", plain(&why)), json!(why)),
+            Answer::Ran { code, report, lines } => {
+                let verdict = Verdict::of(operation, code, &report);
+                let instances = report["instances"].as_array().into_iter().flatten();
+                let shown = instances.map(|each| (reported(each, operation.mode(), view.detail), &each["status"]));
+                let is_shown = |status: &Json| view.volume > Volume::Quiet || status == "failed";
+                let mut text: String = shown.filter(|(_, status)| is_shown(status)).map(|(text, _)| text).collect();
+                let is_said = |line: &&String| verdict.is_failure() || line.starts_with("warning");
+                text.extend(lines.iter().filter(is_said).map(|line| format!("{}\n", for_users(line))));
+                text += &findings(&report);
+                if verdict.is_failure() && text.is_empty() {
+                    text = format!("{}\n", verdict.word(operation));
+                }
+                (verdict, text, report)
+            }
+        };
+        let data = (view.output != Output::Text).then(|| {
+            let member = if data.is_string() { "message" } else { "report" };
+            json!({ "name": name, "outcome": verdict.word(operation), member: data })
+        });
+        Self { verdict, text: if data.is_some() { String::new() } else { text }, data }
+    }
+
+    /// Of one that was not.
+    pub(super) fn not_begun(name: &str, operation: Operation, view: View) -> Self {
+        let verdict = Verdict::NotBegun;
+        let data = (view.output != Output::Text).then(|| json!({ "name": name, "outcome": verdict.word(operation) }));
+        Self { verdict, text: "not begun\n".to_owned(), data }
+    }
+}
+
+/// Why a document cannot be used there.
+fn findings(report: &Json) -> String {
+    let messages = report["findings"].as_array().into_iter().flatten().filter_map(|each| each["message"].as_str());
+    messages.flat_map(|message| ["error: ", message, "\n"]).map(|text| for_users(text).into_owned()).collect()
+}
+
+/// Prints what became of all machines; returns the exit code of the command.
+pub(super) fn finish(outcomes: Vec<(String, Outcome)>, operation: Operation, view: View, elapsed: Duration) -> Exit {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for (_, outcome) in &outcomes {
+        *counts.entry(outcome.verdict).or_default() += 1;
+    }
+    match view.output {
+        Output::Text => {
+            groups(&outcomes, view);
+            if view.volume > Volume::Quiet {
+                print(&totals(&counts, outcomes.len(), operation, elapsed));
+            }
+        }
+        output => {
+            let totals: serde_json::Map<String, Json> =
+                counts.iter().map(|(verdict, count)| (verdict.word(operation).to_owned(), json!(count))).collect();
+            let machines: Vec<Json> = outcomes.into_iter().filter_map(|(_, outcome)| outcome.data).collect();
+            data_as(&json!({ "version": 1, "totals": totals, "machines": machines }), output);
+        }
+    }
+    exit(&counts, operation)
+}
+
+/// Each text once, behind the names of the machines that it is about, in the order of the first of them.
+fn groups(outcomes: &[(String, Outcome)], view: View) {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, outcome) in outcomes.iter().filter(|(_, outcome)| !outcome.text.is_empty()) {
+        let at = *places.entry(&outcome.text).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((&outcome.text, vec![name])),
+        }
+    }
+    for (text, names) in groups {
+        let lines: String = text.lines().flat_map(|line| ["  ", line, "\n"]).collect();
+        print_coloured(&format!("{}:\n{lines}", listed(&names, view)));
+    }
+}
+
+/// How many names are listed of a group, unless all are asked for.
+const MOST_NAMES: usize = 10;
+
+fn listed(names: &[&str], view: View) -> String {
+    let most = if view.volume == Volume::Verbose { names.len() } else { MOST_NAMES };
+    let shown: Vec<&str> = names.iter().copied().take(most).collect();
+    let rest = names.len() - shown.len();
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    shown.join(", ") + &rest
+}
+
+fn totals(counts: &BTreeMap<Verdict, usize>, all: usize, operation: Operation, elapsed: Duration) -> String {
+    let verb = match operation {
+        Operation::Plan => "Plan for",
+        Operation::Apply => "Applied on",
+        Operation::Check => "Check of",
+    };
+    let parts: Vec<String> =
+        counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.word(operation))).collect();
+    let seconds = elapsed.as_secs_f64();
+    format!("{verb} {}: {} in {seconds:.1} s\n", counted(all, "machine"), parts.join(" · "))
+}
+
+fn exit(counts: &BTreeMap<Verdict, usize>, operation: Operation) -> Exit {
+    let is = |verdict: Verdict| counts.contains_key(&verdict);
+    if is(Verdict::Cancelled) {
+        Exit::Cancelled
+    } else if is(Verdict::Failed) || is(Verdict::Unreachable) || is(Verdict::NotBegun) {
+        Exit::Failed
+    } else if is(Verdict::Unusable) {
+        Exit::Unusable
+    } else if is(Verdict::GaveUp) {
+        Exit::GaveUp
+    } else if is(Verdict::Differs) && operation != Operation::Apply {
+        Exit::Drifted
+    } else {
+        Exit::Success
+    }
+}

@@ -1,0 +1,226 @@
+//! A command on many machines: what is sent to each, when each begins, and the outcome of all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use serde_json::{Value as Json, json};
+use stead_core::bundle::Bundle;
+use stead_core::identity::DocumentIdentity;
+use stead_core::text::{self, Limits, Node, SourceId};
+use stead_core::value::{Object, Value};
+use stead_core::visible::visible;
+use stead_engine::ReconcileOptions;
+use stead_host::redactor::Redactor;
+use stead_hosts::{Ended, Machine, Rollout};
+use stead_system::Cancel;
+use stead_system::process::{Environment, Executable};
+
+use super::inventory;
+use super::order::{Operation, Order, PROTOCOL, Reconcile, Record};
+use super::outcome::{Outcome, finish};
+use super::ssh::{Own, Way};
+use crate::commands;
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
+use crate::interrupt;
+use crate::process_env::ProcessEnv;
+use crate::request::{DocumentRequest, FleetRequest, RecordingRequest, View, Volume};
+use crate::terminal::{Output, Progress, complain, complain_json, is_watched, show_findings};
+
+/// What is done, and on which machines.
+pub(super) struct Task {
+    pub(super) operation: Operation,
+    pub(super) document: DocumentRequest,
+    pub(super) view: View,
+    pub(super) fleet: FleetRequest,
+    pub(super) reconcile: ReconcileOptions,
+    pub(super) recording: Option<RecordingRequest>,
+}
+
+/// Carries it out.
+pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
+    let cancel = Cancel::default();
+    interrupt::catch_with(&cancel);
+    let machines = inventory::of_fleet(&task.fleet, env, &cancel)?;
+    let delivery = Delivery::of(task, env)?;
+    let way = way(&delivery, env, &machines, task, cancel)?;
+    let outcomes = rolled_out(task, &machines, &delivery, &way);
+    let exit = finish(outcomes, task.operation, task.view, env.began.elapsed());
+    Ok(interrupt::exit(&way.cancel, exit))
+}
+
+/// What is sent to each machine, and what it is worth knowing of it.
+struct Delivery {
+    bundle: Bundle,
+    identity: DocumentIdentity,
+    /// The parameters that the document declares; true for those that are secret.
+    declared: BTreeMap<String, bool>,
+    /// Those of the command line.
+    stated: Object,
+}
+
+impl Delivery {
+    fn of(task: &Task, env: &ProcessEnv) -> Result<Self, Exit> {
+        let request = &task.document;
+        let path = request.path();
+        let root = request.supplied.root.clone().unwrap_or_else(|| input::folder(path));
+        let root = std::path::absolute(&root).unwrap_or(root);
+        let mut session = env.host.session(root.clone());
+        let unusable = |error: &dyn std::fmt::Display| {
+            complain(&format!("error: {error}"));
+            Exit::Unusable
+        };
+        let bundle = match input::delivered(&session, path).map_err(|error| unusable(&error))? {
+            Delivered::Bundle(bundle) => bundle,
+            Delivered::Document(text) => commands::bundle_of(env.host.session(root.clone()), &text)?.bundle,
+        };
+        let (name, text) = bundle.document();
+        let name = if input::is_standard(path) { input::shown(path) } else { name.to_owned() };
+        let document = Text { name, text: text.to_string() };
+        let from = ParameterSources::of(&request.supplied, &document);
+        let stated = input::parameters(&mut session, &from).map_err(|error| match error {
+            BadParameters::Unreadable(error) => unusable(&error),
+            BadParameters::Findings(findings) => {
+                show_findings(&findings, &session.sources);
+                Exit::Unusable
+            }
+        })?;
+        let identity = bundle.identity().cloned().unwrap_or_else(|| identity_of(path, &root));
+        Ok(Self { declared: declared(&document.text), stated: stated.values, identity, bundle })
+    }
+
+    /// The values of a machine. An inventory is for many documents: what this one does not declare is left out.
+    fn parameters(&self, machine: &Machine) -> Object {
+        let of_machine = machine.parameters.iter().filter(|(name, _)| self.declared.contains_key(*name));
+        of_machine.chain(self.stated.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+/// The name of a document that states none: where it lies here, so that it is the same one on each machine whenever it is sent.
+fn identity_of(path: &Path, root: &Path) -> DocumentIdentity {
+    if input::is_standard(path) {
+        return DocumentIdentity::of_input(root);
+    }
+    DocumentIdentity::of_file(&std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))
+}
+
+fn declared(document: &str) -> BTreeMap<String, bool> {
+    let (tree, _) = text::read(SourceId::default(), document, &Limits::default());
+    let entries = tree.as_ref().and_then(|tree| tree.get("parameters")?.entries()).unwrap_or_default();
+    let is_secret = |node: &Node| {
+        let name = node.get("type").and_then(Node::as_str).unwrap_or_default().to_ascii_lowercase();
+        name.starts_with("secure")
+    };
+    entries.iter().map(|entry| (entry.key.to_string(), is_secret(&entry.value))).collect()
+}
+
+fn way(delivery: &Delivery, env: &ProcessEnv, machines: &[Machine], task: &Task, cancel: Cancel) -> Result<Way, Exit> {
+    let failed = |why: String| {
+        complain(&format!("error: {why}"));
+        Exit::Failed
+    };
+    let mut redactor = Redactor::of_session();
+    for machine in machines {
+        let parameters = delivery.parameters(machine);
+        let is_secret = |name: &str| delivery.declared.get(name).copied().unwrap_or_default();
+        parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| redactor.add(value));
+    }
+    // `ssh` asks agents, and reads the configuration of this user.
+    let mut environment = Environment::of_this_process(&["SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME"]);
+    environment.add_of_this_process(&env.environment);
+    let found = Executable::find("ssh", Path::new("/nonexistent"), &environment);
+    let found = found.ok_or_else(|| failed("there is no program 'ssh', which reaches other machines".to_owned()))?;
+    let ssh = found.map_err(|refused| failed(format!("the program 'ssh' {}", refused.reason())))?;
+    let own = own().map_err(|error| failed(format!("cannot read the own program: {error}")))?;
+    let options = task.fleet.deadline.map(|limit| format!(" --deadline {}", limit.as_secs())).unwrap_or_default();
+    Ok(Way { ssh, environment, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
+}
+
+fn own() -> std::io::Result<Own> {
+    let bytes: Arc<[u8]> = std::fs::read("/proc/self/exe")?.into();
+    let digest = stead_core::digest::sha256(&bytes);
+    Ok(Own { bytes, digest })
+}
+
+/// What a thread says of its machine.
+enum News {
+    Event(usize, Json),
+    Ended(usize, Outcome),
+}
+
+fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way) -> Vec<(String, Outcome)> {
+    let (sender, news) = channel();
+    let mut rollout = Rollout::new(machines.len(), task.fleet.rule);
+    let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
+    let shows =
+        task.view.output == Output::Text && !task.view.events && task.view.volume > Volume::Quiet && is_watched();
+    let progress = shows.then(Progress::begin);
+    std::thread::scope(|scope| {
+        while !rollout.is_over() {
+            if way.cancel.is_cancelled() {
+                rollout.stop();
+            }
+            while let Some((at, machine)) = rollout.begin().and_then(|at| Some((at, machines.get(at)?))) {
+                let sender = sender.clone();
+                scope.spawn(move || ask(at, machine, (task, delivery, way), &sender));
+            }
+            let Some(next) = (!rollout.is_over()).then(|| news.recv().ok()).flatten() else { break };
+            let name = |at: usize| machines.get(at).map_or("", |machine| machine.name.as_str());
+            match next {
+                News::Event(at, event) => show_event(name(at), event, task.view, progress.as_ref()),
+                News::Ended(at, outcome) => {
+                    let ended = if outcome.verdict.is_failure() { Ended::Badly } else { Ended::Well };
+                    rollout.end(at, ended);
+                    outcomes.insert(at, outcome);
+                    if let Some(progress) = &progress {
+                        progress.step(machines.len(), name(at).to_owned());
+                    }
+                }
+            }
+        }
+    });
+    progress.iter().for_each(Progress::clear);
+    let outcome = |(at, machine): (usize, &Machine)| {
+        let name = machine.name.to_string();
+        let outcome = outcomes.remove(&at);
+        let outcome = outcome.unwrap_or_else(|| Outcome::not_begun(&name, task.operation, task.view));
+        (name, outcome)
+    };
+    machines.iter().enumerate().map(outcome).collect()
+}
+
+fn show_event(name: &str, mut event: Json, view: View, progress: Option<&Progress>) {
+    if let Some(progress) = progress {
+        let instance = event["instance"].as_str().unwrap_or_default();
+        progress.say(format!("{name}: {}", visible(instance)));
+    }
+    if let Some(members) = event.as_object_mut().filter(|_| view.events) {
+        members.insert("machine".to_owned(), json!(name));
+        complain_json(&event);
+    }
+}
+
+fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way), news: &Sender<News>) {
+    let parameters: Value = delivery.parameters(machine).into();
+    let document = &task.document;
+    let order = Order {
+        protocol: PROTOCOL,
+        operation: task.operation,
+        bundle: way.bundle.len(),
+        identity: delivery.identity.clone(),
+        parameters: json!({ "parameters": parameters.to_redacted_json() }),
+        only: document.parts.only.clone(),
+        skip: document.parts.skip.clone(),
+        width: document.width.0,
+        system_root: document.system_root.clone(),
+        reconcile: Reconcile::from(&task.reconcile),
+        record: task.recording.as_ref().map(|each| Record { keep: each.keep, runs: each.runs.clone() }),
+    };
+    let order = serde_json::to_vec(&order).unwrap_or_default();
+    let mut see = |event: Json| drop(news.send(News::Event(at, event)));
+    let answer = way.ask(&machine.destination, &order, &mut see);
+    let outcome = Outcome::of(machine.name.as_str(), task.operation, task.view, answer);
+    let _ = news.send(News::Ended(at, outcome));
+}

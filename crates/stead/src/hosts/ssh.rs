@@ -1,0 +1,262 @@
+//! The way to one machine: the `ssh` of this user, at its end a stead, and the conversation with that.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_host::redactor::Redactor;
+use stead_hosts::Destination;
+use stead_system::Cancel;
+use stead_system::process::{Environment, Executable, Exit, Program, Stream, Talk};
+
+/// The most that a machine may say in all on its standard output.
+const MOST_OUTPUT: usize = 64 << 20;
+
+/// The most that its shell may print before it begins.
+const MOST_BEFORE: usize = 64 << 10;
+
+/// The longest line of its standard error that is looked at.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// How much of the last lines of its standard error is kept.
+const MOST_LINES: usize = 20;
+
+/// How long a run elsewhere may take to end once it was asked to: until the next safe point of what it is doing.
+const GRACE: Duration = Duration::from_mins(5);
+
+/// What the sides say to each other before there is a stead: a line that begins so.
+const MARK: &str = "stead-hosts ";
+
+/// The program that is sent where there is none of this version.
+pub(super) struct Own {
+    pub(super) bytes: Arc<[u8]>,
+    /// SHA-256, in hexadecimal digits.
+    pub(super) digest: String,
+}
+
+/// What is the same for all machines.
+pub(super) struct Way {
+    pub(super) ssh: Executable,
+    pub(super) environment: Environment,
+    pub(super) own: Own,
+    /// Options of the stead there.
+    pub(super) options: String,
+    pub(super) bundle: Vec<u8>,
+    pub(super) redactor: Redactor,
+    pub(super) cancel: Cancel,
+}
+
+/// The outcome of a conversation.
+pub(super) enum Answer {
+    /// There was none: the reason.
+    Unreachable(String),
+    /// It was broken off, or nothing could be run there: the reason.
+    Broken(String),
+    /// A run ended there with this code, this report, and these lines besides.
+    Ran { code: i32, report: Json, lines: Vec<String> },
+}
+
+impl Way {
+    /// Has an order carried out, whose line may hold secrets. Calls `see` with each event.
+    pub(super) fn ask(&self, destination: &Destination, order: &[u8], see: &mut dyn FnMut(Json)) -> Answer {
+        match self.conversation(destination, order, see) {
+            Ok(answer) => answer,
+            Err(error) => Answer::Broken(error.to_string()),
+        }
+    }
+
+    fn conversation(
+        &self,
+        destination: &Destination,
+        order: &[u8],
+        see: &mut dyn FnMut(Json),
+    ) -> Result<Answer, stead_system::process::ProcessError> {
+        let arguments = arguments(destination, &self.script());
+        let program = Program {
+            executable: &self.ssh,
+            arguments: &arguments,
+            directory: Path::new("/"),
+            environment: &self.environment,
+            variables: &[],
+            input: None,
+        };
+        let mut talk = Talk::start(&program)?;
+        let mut heard =
+            Heard { redactor: &self.redactor, see, output: Vec::new(), rest: Vec::new(), lines: Vec::new() };
+        let mut found = None;
+        let ended = talk.exchange(&[], GRACE, &self.cancel, &mut |stream, bytes| {
+            heard.take(stream, bytes);
+            found = heard.take_mark();
+            found.is_none() && heard.is_bearable() && heard.output.len() <= MOST_BEFORE
+        })?;
+        let Some(found) = found else { return Ok(heard.unreachable(ended)) };
+        let program: &[u8] = match found.as_str() {
+            "found" | "kept" => &[],
+            "send" => &self.own.bytes,
+            other => return Ok(Answer::Broken(refusal(other))),
+        };
+        let ended =
+            talk.exchange(&[program, order, b"\n", &self.bundle], GRACE, &self.cancel, &mut |stream, bytes| {
+                heard.take(stream, bytes);
+                heard.is_bearable()
+            })?;
+        Ok(heard.answer(ended))
+    }
+
+    /// What a shell does on a machine: finds a stead of this version, or one that was sent before, or takes the one that is sent.
+    /// The folder for that is entered once and judged where it is then, so that nobody puts another in its place.
+    ///
+    /// It stands in single quotes in the shell of an account, whichever that is: there is no quote in it, no backslash, no
+    /// exclamation mark and no line break.
+    fn script(&self) -> String {
+        let (version, options) = (env!("CARGO_PKG_VERSION"), &self.options);
+        let (digest, size) = (&self.own.digest, self.own.bytes.len());
+        let machine = format!("{} {}", "Linux", std::env::consts::ARCH);
+        [
+            "umask 077; ".to_owned(),
+            format!("if [ \"$(stead --version 2>/dev/null </dev/null)\" = \"stead {version}\" ]; then echo {MARK}found; "),
+            format!("exec stead remote{options}; fi; "),
+            "m=\"$(uname -s) $(uname -m)\"; ".to_owned(),
+            format!("if [ \"$m\" = \"{machine}\" ]; then :; else echo \"{MARK}other $m\"; exit 0; fi; "),
+            "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/stead-programs\"; mkdir -p \"$d\"; ".to_owned(),
+            format!("if [ -L \"$d\" ]; then echo {MARK}folder; exit 0; fi; "),
+            format!("if cd -P \"$d\" && [ -O . ] && chmod 700 .; then :; else echo {MARK}folder; exit 0; fi; "),
+            format!("p=stead-{digest}; "),
+            "is() { [ -f \"$1\" ] && [ -O \"$1\" ] && ".to_owned(),
+            format!("[ \"$(wc -c <\"$1\")\" -eq {size} ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"{digest}  -\" ]; }}; "),
+            format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send; rm -f stead-*; "),
+            format!("head -c {size} >\"$p.new\"; chmod 700 \"$p.new\"; "),
+            "if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; else ".to_owned(),
+            "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; ".to_owned(),
+            format!("exec \"./$p\" remote{options}"),
+        ]
+        .concat()
+    }
+}
+
+/// Why nothing can be run there.
+fn refusal(found: &str) -> String {
+    match found.split_once(' ') {
+        Some(("other", machine)) => {
+            format!("it is another kind of machine ({machine}), and has no stead {}", env!("CARGO_PKG_VERSION"))
+        }
+        _ => "its folder ~/.cache/stead-programs is not one of this account alone".to_owned(),
+    }
+}
+
+/// The arguments of `ssh`. What is not stated here is as the user has configured it; a host key is never accepted, nor anything asked.
+fn arguments(destination: &Destination, script: &str) -> Vec<OsString> {
+    let options = [
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "ClearAllForwardings=yes",
+        "ControlMaster=no",
+        "ConnectTimeout=30",
+        "ServerAliveInterval=15",
+        "LogLevel=ERROR",
+        "RemoteCommand=none",
+    ];
+    let mut arguments: Vec<OsString> = vec!["-T".into()];
+    arguments.extend(options.iter().flat_map(|option| ["-o".into(), OsString::from(option)]));
+    arguments.extend(destination.user.iter().flat_map(|user| ["-l".into(), OsString::from(user.as_str())]));
+    arguments.extend(destination.port.iter().flat_map(|port| ["-p".into(), OsString::from(port.to_string())]));
+    arguments.extend(["--".into(), OsString::from(destination.address.as_str())]);
+    arguments.push(format!("exec sh -c '{script}'").into());
+    arguments
+}
+
+/// What a machine said. None of it is trusted: it is bounded, and secrets are covered in it once more.
+struct Heard<'a> {
+    redactor: &'a Redactor,
+    see: &'a mut dyn FnMut(Json),
+    output: Vec<u8>,
+    /// The bytes of standard error that are not a whole line yet.
+    rest: Vec<u8>,
+    /// The last lines of standard error besides events.
+    lines: Vec<String>,
+}
+
+impl Heard<'_> {
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        match stream {
+            Stream::Stdout => self.output.extend_from_slice(bytes),
+            Stream::Stderr => {
+                self.rest.extend_from_slice(bytes);
+                self.take_lines();
+            }
+        }
+    }
+
+    fn is_bearable(&self) -> bool {
+        self.output.len() <= MOST_OUTPUT && self.rest.len() <= LONGEST_LINE
+    }
+
+    fn take_lines(&mut self) {
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = self.rest.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.line(line);
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let text = self.redactor.scrub(text.trim_end());
+        let event = text.starts_with('{').then(|| serde_json::from_str::<Json>(&text).ok()).flatten();
+        if let Some(event) = event.filter(|event| event["event"].is_string()) {
+            return (self.see)(event);
+        }
+        self.lines.push(text.into_owned());
+        if self.lines.len() > MOST_LINES {
+            self.lines.remove(0);
+        }
+    }
+
+    /// What the script found, once it has said so, and forgets all up to there: some shells print something when they start.
+    fn take_mark(&mut self) -> Option<String> {
+        let mut start = 0;
+        while let Some(rest) = self.output.get(start..)
+            && let Some(end) = rest.iter().position(|byte| *byte == b'\n')
+        {
+            let line = rest.get(..end).and_then(|line| line.strip_prefix(MARK.as_bytes()));
+            let found = line.map(|found| String::from_utf8_lossy(found).into_owned());
+            start += end + 1;
+            if found.is_some() {
+                self.output.drain(..start);
+                return found;
+            }
+        }
+        None
+    }
+
+    fn last_line(&mut self, otherwise: &str) -> String {
+        let rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() && rest.len() <= LONGEST_LINE {
+            self.line(&rest);
+        }
+        self.lines.pop().unwrap_or_else(|| otherwise.to_owned())
+    }
+
+    fn unreachable(&mut self, ended: Option<Exit>) -> Answer {
+        match ended {
+            None => Answer::Broken("it says something else than it was asked".to_owned()),
+            // What `ssh` itself ends with when there is no connection.
+            Some(exit @ Exit::Code(255)) => Answer::Unreachable(self.last_line(&format!("ssh ended with {exit}"))),
+            Some(exit) => Answer::Broken(self.last_line(&format!("nothing was run there: ssh ended with {exit}"))),
+        }
+    }
+
+    fn answer(&mut self, ended: Option<Exit>) -> Answer {
+        let Some(ended) = ended else { return Answer::Broken("it sent too much".to_owned()) };
+        let output = String::from_utf8_lossy(&self.output);
+        let report = serde_json::from_str::<Json>(&self.redactor.scrub(&output)).unwrap_or_default();
+        match ended {
+            Exit::Code(code @ 0..=6) => Answer::Ran { code, report, lines: std::mem::take(&mut self.lines) },
+            Exit::Code(126 | 127) => Answer::Broken("stead cannot be started there".to_owned()),
+            other => Answer::Broken(self.last_line(&format!("the connection broke ({other})"))),
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Many machines, with an `ssh` of the test in place of the real one: each machine is a folder, in which a shell runs what is sent.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stead");
+
+/// What `ssh` is here. Its arguments are in `log`; `gone` is out of reach, and other names can be made to be hostile.
+const SSH: &str = r#"#!/bin/sh
+echo "$*" >>"$TEST_ROOT/log"
+while [ "$1" != -- ]; do shift; done
+host=$2; command=$3
+case $host in
+gone*) echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255;;
+garbage*) head -c 100000 /dev/urandom; exit 0;;
+escape*) printf 'stead-hosts found\n{"instances":[{"name":"\\u001b[2Jx","type":"A/B","status":"failed","message":"\\u001b]0;t\\u0007"}]}'
+  printf '\033[2Jhello\n' >&2; exit 1;;
+flood*) echo 'stead-hosts found'; yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; exit 0;;
+echoes*) echo 'stead-hosts found'; head -n 1 >&2; exit 1;;
+esac
+home=$TEST_ROOT/$host
+[ -d "$home" ] || mkdir -p "$home"
+cd "$home"
+exec env -i HOME="$home" STEAD_STATE="$home/state" TEST_ROOT="$TEST_ROOT" PATH="$TEST_PATH" sh -c "$command"
+"#;
+
+struct World(TempDir);
+
+impl World {
+    /// A world in which machines have a stead or not.
+    fn new(has_stead: bool) -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        for folder in ["bin", "there"] {
+            fs::create_dir(world.path(folder)).unwrap();
+        }
+        fs::write(world.path("bin/ssh"), SSH).unwrap();
+        fs::set_permissions(world.path("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+        if has_stead {
+            symlink(PROGRAM, world.path("there/stead")).unwrap();
+        }
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(words.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env_clear().env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()));
+        command.env("HOME", self.path("home")).env("STEAD_STATE", self.path("own-state")).env("NO_COLOR", "1");
+        command.env("TEST_ROOT", self.0.path());
+        command.env("TEST_PATH", format!("{}:/usr/bin:/bin", self.path("there").display()));
+        // Of the environment of this user `ssh` gets what it needs; here the test says the rest.
+        command.arg("--env").arg("TEST_*");
+        command
+    }
+
+    fn stead(&self, words: &str) -> Answer {
+        Answer::of(self.command(words).output().unwrap())
+    }
+}
+
+struct Answer {
+    code: i32,
+    out: String,
+    errors: String,
+}
+
+impl Answer {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), errors: text(output.stderr) }
+    }
+
+    /// What it printed, without how long it took.
+    fn shown(&self) -> String {
+        let untimed = |line: &str| {
+            line.rsplit_once(" in ").filter(|(_, time)| time.ends_with(" s")).map(|(head, _)| head.to_owned())
+        };
+        self.out.lines().map(|line| untimed(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+    }
+}
+
+const SITE: &str = "parameters: {text: {type: string, defaultValue: hello}}
+resources:
+- {name: motd, type: Stead/File, properties: {path: motd, content: \"[parameters('text')]\"}}
+- {name: page, type: Stead/File, properties: {path: page, source: page.html}}
+";
+
+const HOSTS: &str = "layers: [{where: role=db, parameters: {text: data, other: 1}}]
+machines:
+  web1: {labels: {role: web}}
+  web2: {labels: {role: web}}
+  db1: {labels: {role: db}}
+";
+
+fn site(has_stead: bool) -> World {
+    let world = World::new(has_stead);
+    world.write("site.yaml", SITE);
+    world.write("page.html", "<p>\n");
+    world.write("hosts.yaml", HOSTS);
+    world
+}
+
+#[test]
+fn many_machines_are_planned_applied_and_checked_and_drift_is_repaired() {
+    let world = site(true);
+    let plan = world.stead("plan site.yaml --hosts hosts.yaml");
+    let expected = "web1, web2:
+  + Stead/File 'motd'  to be created
+      + content: \"hello\"
+  + Stead/File 'page'  to be created
+      + content: \"<p>\\n\"
+db1:
+  + Stead/File 'motd'  to be created
+      + content: \"data\"
+  + Stead/File 'page'  to be created
+      + content: \"<p>\\n\"
+Plan for 3 machines: 3 to change
+";
+    assert_eq!((plan.code, plan.shown().as_str()), (2, expected), "{}", plan.errors);
+    assert!(!world.path("web1/motd").exists());
+    let apply = world.stead("apply site.yaml --hosts hosts.yaml --where role=web");
+    assert_eq!(
+        (apply.code, apply.shown().ends_with("Applied on 2 machines: 2 changed\n")),
+        (0, true),
+        "{}",
+        apply.errors
+    );
+    assert_eq!((world.read("web1/motd"), world.read("web2/page")), ("hello".to_owned(), "<p>\n".to_owned()));
+    let again = world.stead("apply site.yaml --hosts hosts.yaml --where role=web");
+    assert_eq!((again.code, again.shown().as_str()), (0, "Applied on 2 machines: 2 unchanged\n"));
+    world.write("web2/motd", "other");
+    let check = world.stead("check site.yaml --hosts hosts.yaml --where role=web --brief");
+    let expected = "web2:\n  ~ Stead/File 'motd'  drifted\nCheck of 2 machines: 1 drifted · 1 in desired state\n";
+    assert_eq!((check.code, check.shown().as_str()), (2, expected), "{}", check.errors);
+    let repaired = world.stead("apply site.yaml --host web2 --brief");
+    assert_eq!((repaired.code, world.read("web2/motd")), (0, "hello".to_owned()), "{}", repaired.errors);
+    // What is on the command line wins over the inventory.
+    let set = world.stead("apply site.yaml --hosts hosts.yaml --set text=set -o json");
+    let report: Json = serde_json::from_str(&set.out).unwrap();
+    assert_eq!((set.code, world.read("db1/motd")), (0, "set".to_owned()), "{}", set.errors);
+    assert_eq!(report["totals"], serde_json::json!({ "changed": 3 }));
+    assert_eq!(report["machines"][2]["name"], "db1");
+    assert_eq!(report["machines"][2]["report"]["totals"]["created"], 2);
+}
+
+#[test]
+fn a_machine_without_stead_gets_the_program_once() {
+    let world = site(false);
+    let first = world.stead("apply site.yaml --host web1");
+    assert_eq!((first.code, world.read("web1/motd")), (0, "hello".to_owned()), "{}{}", first.out, first.errors);
+    let folder = world.path("web1/.cache/stead-programs");
+    let names = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let [program] = names().try_into().unwrap();
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let kept = inode(&program);
+    assert_eq!(world.stead("check site.yaml --host web1").code, 0);
+    assert_eq!(inode(&program), kept);
+    // What was changed there is not run.
+    fs::write(&program, "#!/bin/sh\ntouch \"$HOME/pwned\"\n").unwrap();
+    let again = world.stead("check site.yaml --host web1");
+    assert_eq!((again.code, world.path("web1/pwned").exists()), (0, false), "{}", again.errors);
+    // Nor is anything where the folder is a link.
+    fs::create_dir_all(world.path("web2/.cache")).unwrap();
+    fs::create_dir(world.path("elsewhere")).unwrap();
+    symlink(world.path("elsewhere"), world.path("web2/.cache/stead-programs")).unwrap();
+    let refused = world.stead("check site.yaml --host web2");
+    let expected = "web2:\n  failed: its folder ~/.cache/stead-programs is not one of this account alone\n";
+    assert_eq!((refused.code, refused.shown().starts_with(expected)), (1, true), "{}", refused.out);
+    assert_eq!(fs::read_dir(world.path("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
+fn the_first_failure_halts_and_what_was_not_begun_is_said() {
+    let world = site(true);
+    let names = "machines: {a: null, gone: null, b: null, c: null}";
+    world.write("hosts.yaml", names);
+    let halted = world.stead("apply site.yaml --hosts hosts.yaml --at-once 1 --halt-after 1 --brief");
+    let expected = "a:
+  + Stead/File 'motd'  created
+  + Stead/File 'page'  created
+gone:
+  unreachable: ssh: connect to host gone port 22: Connection refused
+b, c:
+  not begun
+Applied on 4 machines: 1 changed · 1 unreachable · 2 not begun
+";
+    assert_eq!((halted.code, halted.shown().as_str()), (1, expected), "{}", halted.errors);
+    assert!(!world.path("b").exists());
+    let rest = world.stead("apply site.yaml --hosts hosts.yaml --brief");
+    assert!(rest.shown().ends_with("Applied on 4 machines: 2 changed · 1 unchanged · 1 unreachable\n"), "{}", rest.out);
+}
+
+#[test]
+fn hostile_machines_harm_nobody() {
+    let world = site(true);
+    world.write("hosts.yaml", "machines: {garbage: null, escape: null, flood: null, web1: null}");
+    let apply = world.stead("apply site.yaml --hosts hosts.yaml --brief");
+    assert_eq!((apply.code, world.read("web1/motd")), (1, "hello".to_owned()));
+    let all = apply.out.clone() + &apply.errors;
+    assert!(!all.contains(|c: char| c.is_control() && c != '\n'), "{all:?}");
+    assert!(all.contains("flood:\n  failed: it sent too much\n"), "{all}");
+    assert!(apply.shown().ends_with("Applied on 4 machines: 1 changed · 3 failed\n"), "{all}");
+    for name in
+        ["-oProxyCommand=touch${IFS}pwned", "a b", "$(touch pwned)", "x;touch pwned", "@", "-l@web1", "a\u{1b}[2J"]
+    {
+        let refused = Answer::of(world.command("check site.yaml").arg(format!("--host={name}")).output().unwrap());
+        assert_eq!(refused.code, 3, "{name}: {}", refused.errors);
+        assert!(!refused.errors.contains('\u{1b}'), "{}", refused.errors);
+    }
+    assert!(!world.path("pwned").exists());
+}
+
+#[test]
+fn secrets_are_in_the_pipe_alone() {
+    let world = site(true);
+    world.write(
+        "site.yaml",
+        "parameters: {token: {type: secureString}}
+resources:
+- name: look
+  type: Stead/Command
+  properties:
+    set: 'cat /proc/*/cmdline /proc/*/environ >seen 2>/dev/null; echo done >done'
+    test: 'test -e done'
+- {name: secret, type: Stead/File, properties: {path: secret, content: \"[parameters('token')]\"}}
+",
+    );
+    world.write(
+        "hosts.yaml",
+        "machines: {web1: {parameters: {token: hunter2-of-web1}}, echoes: {parameters: {token: hunter2-of-echo}}}",
+    );
+    let apply = world.stead("apply site.yaml --hosts hosts.yaml -v");
+    assert_eq!(
+        (apply.code, world.read("web1/secret").as_str()),
+        (1, "hunter2-of-web1"),
+        "{}{}",
+        apply.out,
+        apply.errors
+    );
+    let seen = fs::read(world.path("web1/seen")).unwrap();
+    assert!(!seen.is_empty() && !String::from_utf8_lossy(&seen).contains("hunter2"));
+    let json = world.stead("apply site.yaml --hosts hosts.yaml -o json --events");
+    for text in [&apply.out, &apply.errors, &json.out, &json.errors, &world.read("log")] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    assert!(json.errors.contains("\"machine\":\"web1\""), "{}", json.errors);
+}
+
+#[test]
+fn a_run_ends_when_nobody_is_there_any_more() {
+    let world = site(true);
+    world.write(
+        "site.yaml",
+        "resources:
+- {name: one, type: Stead/Command, properties: {set: 'touch begun; while [ ! -e go ]; do sleep 0.05; done', test: 'false'}}
+- {name: two, type: Stead/File, dependsOn: [\"[resourceId('Stead/Command', 'one')]\"], properties: {path: two, content: x}}
+",
+    );
+    let mut child =
+        world.command("apply site.yaml --host web1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    stead_testkit::until(|| world.path("web1/begun").exists().then_some(()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nothing of it is left: its lock is free, and what it had not begun was not done.
+    world.write("web1/go", "");
+    stead_testkit::until(|| {
+        let processes = Command::new("pgrep").args(["-f", world.path("web1").to_str().unwrap()]).output().unwrap();
+        processes.stdout.is_empty().then_some(())
+    });
+    assert!(!world.path("web1/two").exists());
+}
+
+#[test]
+fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
+    let world = site(true);
+    world.write(
+        "site.yaml",
+        "resources:
+- {name: one, type: Stead/Command, properties: {set: 'touch begun; sleep 600', test: 'false'}}
+- {name: two, type: Stead/File, dependsOn: [\"[resourceId('Stead/Command', 'one')]\"], properties: {path: two, content: x}}
+",
+    );
+    assert_eq!(world.stead("bundle site.yaml -o site.bundle").code, 0);
+    let bundle = fs::read(world.path("site.bundle")).unwrap();
+    let order = serde_json::json!({
+        "protocol": 1, "operation": "apply", "bundle": bundle.len(), "identity": "name:test", "parameters": {"parameters": {}},
+        "only": [], "skip": [], "width": null, "systemRoot": null, "reconcile": {}, "record": null,
+    });
+    let mut there = Command::new(PROGRAM);
+    there.arg("remote").env("HOME", world.0.path()).env("STEAD_STATE", world.path("state"));
+    let mut child = there.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, &[format!("{order}\n").as_bytes(), &bundle].concat()).unwrap();
+    stead_testkit::until(|| world.path("begun").exists().then_some(()));
+    drop(pipe);
+    assert_eq!(child.wait().unwrap().code(), Some(6));
+    assert!(!world.path("two").exists());
+    // What is not an order, or of another version, is refused, and nothing of it is shown.
+    for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":1", "\"protocol\":9")]
+    {
+        let mut child = there.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), wrong.as_bytes()).unwrap();
+        let answer = Answer::of(child.wait_with_output().unwrap());
+        assert_eq!((answer.code, answer.errors.contains("hunter2")), (1, false), "{}", answer.errors);
+    }
+}
+
+/// An SSH server of the test; its machine is a folder as those of the other tests.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server on a free port and gives `ssh` a configuration for it; `None` where there is none on this machine.
+fn server(world: &World) -> Option<(Server, u16)> {
+    let is_there = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen", "/run/sshd"]
+        .iter()
+        .all(|path| Path::new(path).exists());
+    if !is_there {
+        stead_testkit::skip("a_real_server", "there is no SSH server");
+        return None;
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = |name: &str| world.path(name).display().to_string();
+    for key in ["host", "own"] {
+        let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status().unwrap();
+        assert!(made.success());
+    }
+    fs::copy(world.path("own.pub"), world.path("authorized")).unwrap();
+    fs::create_dir(world.path("real")).unwrap();
+    let there = format!("HOME={0} STEAD_STATE={0}/state PATH=/usr/bin:/bin", at("real"));
+    world.write(
+        "sshd.conf",
+        &format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PermitRootLogin yes\nForceCommand cd {} && exec env -i {there} sh -c \"$SSH_ORIGINAL_COMMAND\"\n",
+            at("host"),
+            at("authorized"),
+            at("real"),
+        ),
+    );
+    let known = fs::read_to_string(world.path("host.pub")).unwrap();
+    world.write("known", &format!("[127.0.0.1]:{port} {known}"));
+    world.write(
+        "ssh.conf",
+        &format!(
+            "IdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nGlobalKnownHostsFile none\n",
+            at("own"),
+            at("known")
+        ),
+    );
+    world.write("bin/ssh", &format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh.conf")));
+    let mut command = Command::new("/usr/sbin/sshd");
+    command.args(["-D", "-e", "-f", &at("sshd.conf")]).stdin(Stdio::null()).stdout(Stdio::null());
+    let server = Server(command.stderr(fs::File::create(world.path("sshd.log")).unwrap()).spawn().unwrap());
+    stead_testkit::until(|| std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    Some((server, port))
+}
+
+#[test]
+fn a_real_server_is_planned_applied_and_repaired_and_its_key_is_never_accepted() {
+    let world = site(false);
+    let Some((_server, port)) = server(&world) else { return };
+    world.write("hosts.yaml", &format!("machines: {{real: {{address: 127.0.0.1, port: {port}}}}}"));
+    let plan = world.stead("plan site.yaml --hosts hosts.yaml --brief");
+    let expected = "real:\n  + Stead/File 'motd'  to be created\n  + Stead/File 'page'  to be created\nPlan for 1 machine: 1 to change\n";
+    assert_eq!((plan.code, plan.shown().as_str()), (2, expected), "{}{}", plan.errors, world.read("sshd.log"));
+    assert_eq!(world.stead("apply site.yaml --hosts hosts.yaml").code, 0);
+    assert_eq!(world.read("real/motd"), "hello");
+    assert_eq!(world.stead("apply site.yaml --hosts hosts.yaml").shown(), "Applied on 1 machine: 1 unchanged\n");
+    world.write("real/motd", "drift");
+    assert_eq!(world.stead("check site.yaml --hosts hosts.yaml").code, 2);
+    assert_eq!(world.stead("apply site.yaml --hosts hosts.yaml").code, 0);
+    assert_eq!(world.read("real/motd"), "hello");
+    let known = world.read("known");
+    world.write("known", "");
+    let refused = world.stead("check site.yaml --hosts hosts.yaml");
+    assert_eq!((refused.code, refused.out.contains("Host key verification failed")), (1, true), "{}", refused.out);
+    assert_eq!(world.read("known"), "");
+    world.write("known", &known);
+    // A document that fails halts the rest; what failed is said as it is.
+    world.write("site.yaml", "resources: [{name: x, type: Stead/Command, properties: {set: 'exit 7', test: 'false'}}]");
+    world.write(
+        "hosts.yaml",
+        &format!("port: {port}\nmachines: {{real: {{address: 127.0.0.1}}, next: {{address: 127.0.0.1}}}}"),
+    );
+    let failed = world.stead("apply site.yaml --hosts hosts.yaml --at-once 1 --halt-after 1 --brief");
+    let expected = "real:\n  ! Stead/Command 'x'  failed: the command 'set' ended with exit code 7\nnext:\n  not begun\nApplied on 2 machines: 1 gave up · 1 not begun\n";
+    assert_eq!((failed.code, failed.shown().as_str()), (1, expected), "{}", failed.errors);
+}
+
+#[test]
+fn five_hundred_machines_are_readable() {
+    let world = site(true);
+    // Each answers as a machine that differs in one of two ways would.
+    let answer = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "stead VERSION"; exit; }
+head -n 1 >/dev/null
+case $HOME in *7) exit 3;; esac
+echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"drifted","action":"change","changes":[]}]}'
+exit 2
+"#;
+    world.write("answer", &answer.replace("VERSION", env!("CARGO_PKG_VERSION")));
+    fs::set_permissions(world.path("answer"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::remove_file(world.path("there/stead")).unwrap();
+    symlink(world.path("answer"), world.path("there/stead")).unwrap();
+    let names: Vec<String> = (0..500).map(|number| format!("  m{number:03}:\n")).collect();
+    world.write("hosts.yaml", &format!("machines:\n{}", names.concat()));
+    let check = world.stead("check site.yaml --hosts hosts.yaml");
+    let expected = "m000, m001, m002, m003, m004, m005, m006, m008, m009, m010 and 440 more:
+  ~ Stead/File 'motd'  drifted
+m007, m017, m027, m037, m047, m057, m067, m077, m087, m097 and 40 more:
+  refused
+Check of 500 machines: 450 drifted · 50 refused
+";
+    assert_eq!((check.code, check.shown().as_str()), (3, expected), "{}", check.errors);
+}
