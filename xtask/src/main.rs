@@ -9,7 +9,6 @@ mod codes;
 mod deps;
 mod language;
 mod links;
-mod measure;
 mod mutants;
 mod notices;
 mod package;
@@ -25,7 +24,6 @@ use repository::{Finding, Repository};
 const USAGE: &str = "usage: cargo xtask NAME
 
   tidy      direction of dependencies, the code map, links, words that do not belong here
-  measure   lengths of files and functions, and the share of documented items
   codes     diagnostic codes: each declared once, each with a case below corpus/
   circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
@@ -65,7 +63,6 @@ fn words() -> Vec<String> {
 fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), String> {
     match name {
         "tidy" => tidy::check(repository).map(|findings| (String::new(), findings)),
-        "measure" => measure::check(repository),
         "codes" => codes::check(repository).map(|findings| (String::new(), findings)),
         "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
@@ -79,13 +76,12 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
 }
 
 fn all(repository: &Repository) -> Result<(String, Vec<Finding>), String> {
-    let (text, mut findings) = measure::check(repository)?;
-    findings.extend(tidy::check(repository)?);
+    let mut findings = tidy::check(repository)?;
     findings.extend(codes::check(repository)?);
     findings.extend(circles::check(repository)?);
     findings.extend(deps::check(repository)?);
     findings.extend(mutants::check(repository));
-    Ok((text, findings))
+    Ok((String::new(), findings))
 }
 
 fn report(text: &str, findings: &[Finding]) -> String {

@@ -76,7 +76,7 @@ fn key_of(name: &Json) -> String {
     name.as_str().map_or_else(|| name.to_string(), str::to_owned)
 }
 
-/// Text that is no expression.
+/// Text that is not an expression.
 fn literal(text: &str) -> String {
     if text.starts_with('[') { format!("[{text}") } else { text.to_owned() }
 }

@@ -7,6 +7,8 @@
 mod commands;
 #[path = "laws/damage.rs"]
 mod damage;
+#[path = "laws/drawn.rs"]
+mod drawn;
 #[path = "laws/read_only.rs"]
 mod read_only;
 mod support;

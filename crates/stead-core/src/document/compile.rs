@@ -96,7 +96,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// The item of a loop around that was meant by a word that is no function.
+    /// The item of a loop around that was meant by a word that is not a function.
     fn item_meant(&self, text: &str, fault: &Fault) -> Option<Help> {
         let word = text.get(fault.at.clone()).filter(|_| *fault.code == codes::UNKNOWN_FUNCTION)?;
         let meant = Meant::word(word, self.items.iter().map(|item| &**item))?;

@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the loops of an instance call their items, as far as it can be read; nothing of what is no instance.
+/// What the loops of an instance call their items, as far as it can be read; nothing of what is not an instance.
 pub fn items_of(entries: &[Entry]) -> impl Iterator<Item = Box<str>> {
     let value = |key: &str| entries.iter().find(|entry| &*entry.key == key).map(|entry| &entry.value);
     let copy = value("copy").filter(|_| value("type").is_some());
