@@ -35,7 +35,7 @@ crate::codes! {
          are looked for in `PSModulePath` and where PowerShell looks besides.";
     NOT_LOADED = "W1147", "PowerShell does not load a resource that is used",
         "A file that the resource consists of has a mistake: the code in brackets says which. Of each file the first one is shown;\n\
-         those behind it are consequences of it as a rule. Calls of the resource fail until it is mended.";
+         those behind it are consequences of it as a rule. Calls of the resource fail until it is fixed.";
     EXPANSION = "E1146", "a composite resource cannot be expanded",
         "An instance of a composite resource becomes the instances that its configuration declares. Evaluated are\n\
          parameters with their defaults, `Import-DscResource`, resource blocks, `if`, `foreach`, assignments, and values made\n\
