@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 use stead_core::call::Failure;
+use stead_core::document::{Document, Template, modules_of};
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Extension, Form, Manifest};
@@ -13,11 +14,14 @@ use stead_host::catalog::Programs;
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
-use stead_powershell::adapter::{PowerShell, adapters};
+use stead_powershell::adapter::{ADAPTERS, Options, PowerShell, adapters};
 use stead_powershell::index::Inventory;
 use stead_powershell::transitional;
 
 use crate::host::Host;
+
+/// The variable with the folders of modules.
+const MODULE_PATH: &str = "PSModulePath";
 
 /// The part of discovery that this program does itself.
 pub(crate) struct OnMachine {
@@ -94,4 +98,67 @@ impl Modules {
         let mut inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
         Some(of(powershell, inventory.get_or_insert_with(|| powershell.search())))
     }
+}
+
+/// The folders of modules that the adapters of a document name, each text once and as it is written.
+pub(crate) fn stated(document: &Document) -> Vec<String> {
+    let mut stated = Vec::new();
+    for instance in &document.resources {
+        if let Some(properties) = &instance.properties {
+            take_stated(&instance.type_name.value, properties, &mut stated);
+        }
+    }
+    stated
+}
+
+fn take_stated(kind: &TypeName, properties: &Template, stated: &mut Vec<String>) {
+    let is_adapter = ADAPTERS.iter().any(|adapter| kind.as_str().eq_ignore_ascii_case(adapter));
+    if let Some(path) = modules_of(properties).filter(|path| is_adapter && !stated.iter().any(|known| known == path)) {
+        stated.push(path.to_owned());
+    }
+    for nested in properties.get("resources").and_then(Template::items).into_iter().flatten() {
+        let kind = nested.get("type").and_then(|kind| TypeName::parse(kind.literal().as_str()?).ok());
+        if let Some((kind, properties)) = kind.zip(nested.get("properties")) {
+            take_stated(&kind, properties, stated);
+        }
+    }
+}
+
+/// A host whose processes of PowerShell look for modules in folders as a document names them.
+pub(crate) fn looking_in(host: &Host, stated: &[String]) -> Host {
+    let Some(search) = host.options.powershell.clone().filter(|_| !stated.is_empty()) else { return host.clone() };
+    let stated = stated.to_vec();
+    host.with_powershell(Arc::new(move || Some(with_folders(search()?, &stated))))
+}
+
+/// PowerShell that looks for modules in these folders, and then in the usual ones. `$env:NAME` is the value of a variable, as PowerShell has it: of
+/// `PSModulePath` the folders that are looked through otherwise.
+fn with_folders(mut options: Options, stated: &[String]) -> Options {
+    let usual = std::env::join_paths(&options.module_path).unwrap_or_default().to_string_lossy().into_owned();
+    let value = |name: &str| {
+        let own = || options.environment.get(name).map(|value| value.to_string_lossy().into_owned());
+        if name.eq_ignore_ascii_case(MODULE_PATH) { usual.clone() } else { own().unwrap_or_default() }
+    };
+    let of_text = |text: &String| std::env::split_paths(&expanded(text, value)).collect::<Vec<_>>();
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in stated.iter().flat_map(of_text).chain(options.module_path.iter().cloned()) {
+        if folder.is_absolute() && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    options.environment.set(MODULE_PATH, std::env::join_paths(&folders).unwrap_or_default());
+    Options { module_path: folders, ..options }
+}
+
+fn expanded(text: &str, value: impl Fn(&str) -> String) -> String {
+    const MARK: &str = "$env:";
+    let (mut whole, mut rest) = (String::new(), text);
+    while let Some(at) = rest.to_ascii_lowercase().find(MARK) {
+        let (before, name) = (rest.get(..at).unwrap_or_default(), rest.get(at + MARK.len()..).unwrap_or_default());
+        let end = name.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(name.len());
+        let (name, after) = name.split_at(end);
+        whole.extend([before, &value(name)]);
+        rest = after;
+    }
+    whole + rest
 }

@@ -15,6 +15,8 @@ use stead_host::vault::take_secrets;
 use crate::host::ENGINE_VERSION;
 use crate::importing::Importers;
 use crate::known::{Expanding, Known};
+use crate::late::LateSearch;
+use crate::modules;
 use crate::prepared::{Prepared, Unusable};
 use crate::reconcile::ReconcileOptions;
 use crate::session::Session;
@@ -112,6 +114,7 @@ impl Session {
             unusable.findings.extend(more);
             return Err(unusable);
         }
+        self.look_in(modules::stated(&document));
         self.hand_on(&document);
         let names = supplied.values.keys().cloned().collect();
         let supplied = match self.sealed(&document, supplied) {
@@ -122,6 +125,16 @@ impl Session {
             }
         };
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
+    }
+
+    /// Has modules of PowerShell looked for in the folders that a document names.
+    fn look_in(&mut self, stated: Vec<String>) {
+        if stated == self.shared.stated_modules {
+            return;
+        }
+        self.shared = Arc::new(self.shared.with_modules(stated, &self.machine, &self.options.cancel));
+        self.late = Arc::new(LateSearch::new(Arc::clone(&self.shared.discovery)));
+        self.change_machine(|_| {});
     }
 
     /// Has programs of resources, and those of extensions that open secrets, given the variables of the environment that a

@@ -16,13 +16,17 @@ use stead_system::Cancel;
 
 use crate::contexts::forward;
 use crate::host::{Host, HostOptions};
-use crate::modules::{Modules, OnMachine};
+use crate::modules::{Modules, OnMachine, looking_in};
 use crate::providers::Providers;
 
 /// The resources that were found, and everything that is called with them.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) host: Host,
+    /// The host as it was given, without what a document adds to it.
+    given: Host,
+    /// The folders of modules that a document names; see [`crate::modules::stated`].
+    pub(crate) stated_modules: Vec<String>,
     /// The folder that relative paths start from.
     pub(crate) root: Arc<Path>,
     pub(crate) settings: Arc<Settings>,
@@ -50,6 +54,8 @@ impl Shared {
         let discovery = Arc::new(Discovery::new(host.options.search.clone(), host.catalog(), Arc::new(programs)));
         Self {
             host: host.clone(),
+            given: host.clone(),
+            stated_modules: Vec::new(),
             root: root.into(),
             inherited: host.options.environment.clone().into(),
             extensions: Arc::new(Extensions::new(Arc::clone(&discovery), (*settings).clone(), context)),
@@ -59,6 +65,13 @@ impl Shared {
             modules,
             traced: Arc::default(),
         }
+    }
+
+    /// Returns the state of somebody who looks for modules of PowerShell in these folders, and has found nothing yet.
+    pub(crate) fn with_modules(&self, stated: Vec<String>, machine: &Machine, cancel: &Cancel) -> Self {
+        let host = looking_in(&self.given, &stated);
+        let given = self.given.clone();
+        Self { given, stated_modules: stated, ..Self::new(&host, &self.root, machine, cancel) }
     }
 
     /// Returns this state for programs that are given these variables of the environment. Resources that were found stay found.

@@ -195,7 +195,8 @@ pub const AT_DOCUMENTS: &[ForeignWords] = &[
     row(
         &["psmodulepath"],
         Advice(
-            "modules are looked for once, for all of the document: set the environment variable PSModulePath where stead is called",
+            "it belongs to an adapter of PowerShell, as one text without expressions: folders with a colon between two, and \
+             `$env:PSModulePath` for those that are looked through anyway",
         ),
     ),
     row(&["name"], Example(&["metadata: {name: web}"], HERE)),

@@ -3,6 +3,7 @@
 //! The keys and their meaning are those of DSC v3 configuration documents.
 
 pub use crate::diag::codes::document as codes;
+mod adapters;
 mod apart;
 mod compile;
 mod fields;
@@ -17,6 +18,8 @@ mod winget;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
+pub(crate) use adapters::leave_out_modules;
+pub use adapters::modules_of;
 pub use apart::keep_apart;
 pub use foreign::{AT_DOCUMENTS, AT_INSTANCES, ForeignWords, Meaning, When};
 pub use loops::{LOOP_KEYS, items_of};

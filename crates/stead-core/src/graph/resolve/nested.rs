@@ -53,7 +53,7 @@ impl Builder<'_> {
         let built = match purpose {
             Purpose::Include if expands => self.expanded(id, &manifest, instance),
             Purpose::Include => self.include(id, instance),
-            _ => self.nested(instance, purpose).map(|document| {
+            _ => self.nested(instance, purpose, &manifest).map(|document| {
                 let place = (self.folder(id), Some(id), Some(scope));
                 self.scope(&Arc::new(document), place, &Supplied::default());
             }),
@@ -73,14 +73,18 @@ impl Builder<'_> {
     }
 
     /// The document in the properties of a group.
-    fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
+    fn nested(&mut self, instance: &Instance, purpose: Purpose, manifest: &Manifest) -> Option<Document> {
         let Some(properties) = &instance.properties else {
             let message = format!("'{}' needs 'resources' in its properties", instance.type_name.value);
             let finding = Diagnostic::error(&codes::NOT_AN_OBJECT, instance.span, message);
             self.findings.push(finding.with_help("list the nested instances: 'properties: {resources: [...]}'"));
             return None;
         };
-        let (mut document, findings) = document::read(properties.span.source, properties.clone());
+        let mut properties = properties.clone();
+        if purpose == Purpose::Adapter && manifest.is_in_process() {
+            document::leave_out_modules(&mut properties);
+        }
+        let (mut document, findings) = document::read(properties.span.source, properties);
         let usable = !any_error(&findings);
         self.findings.extend(findings);
         if purpose == Purpose::Adapter {
