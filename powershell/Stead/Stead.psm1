@@ -132,6 +132,7 @@ function Close-Server($Server) {
 }
 
 $ExecutionContext.SessionState.Module.OnRemove = {
+    if ($formerExpansion -and [object]::ReferenceEquals($function:global:TabExpansion2, $ownExpansion)) { $function:global:TabExpansion2 = $formerExpansion }
     $process = [AppDomain]::CurrentDomain
     [Monitor]::Enter($process)
     try {
@@ -669,6 +670,62 @@ function Complete-Property($Resource) {
         }
     }
 }
+
+# The resource that a name, and a module where it is stated, mean.
+function Find-Completed([string] $Name, [string] $Module) {
+    Get-Completed | Where-Object { $_.Name -eq $Name -and (-not $Module -or $_.ModuleName -eq $Module) } | Select-Object -First 1
+}
+
+# Names and values within the table behind -Property. PowerShell asks nobody there but the function TabExpansion2.
+function Complete-Within([Language.Ast] $Ast, [int] $At) {
+    $within = { param($each) $each -is [Language.HashtableAst] -and $each.Extent.StartOffset -lt $At -and ($each.Extent.EndOffset -ge $At -or -not $each.Extent.Text.EndsWith('}')) }
+    $table = $Ast.FindAll($within, $true) | Select-Object -Last 1
+    $command = if ($table) { $table.Parent -as [Language.CommandAst] }
+    if (-not $command -or $command.GetCommandName() -ne 'Invoke-DscResource') { return }
+    $bound = [Language.StaticParameterBinder]::BindCommand($command, $true).BoundParameters
+    if ($bound['ModuleName'] -and $bound['ModuleName'].Value -eq $table) { return }
+    $resource = Find-Completed $bound['Name'].ConstantValue $bound['ModuleName'].ConstantValue
+    if (-not $resource) { return }
+    $text = $Ast.Extent.Text
+    $before = $text.Substring($table.Extent.StartOffset + 2, [Math]::Min($At, $text.Length) - $table.Extent.StartOffset - 2)
+    $pair = [regex]::Match($before, '(?:^|[;\n])\s*(?:[''"]?(?<name>\w+)[''"]?\s*=\s*(?<value>[''"]?\w*)|(?<key>\w*))$')
+    if (-not $pair.Success) { return }
+    if ($pair.Groups['name'].Success) {
+        $begun = $pair.Groups['value'].Value
+        $property = $resource.Properties | Where-Object Name -EQ $pair.Groups['name'].Value
+        $words = if ($property.PropertyType -eq '[bool]') { '$true', '$false' } else { @($property.Values | ForEach-Object { "'$_'" }) }
+        $offered = $words | Where-Object { $_.Trim("'", '$') -like "$($begun.Trim("'", '"'))*" } | ForEach-Object { [CompletionResult]::new($_, $_, 'ParameterValue', $_) }
+    }
+    else {
+        $begun = $pair.Groups['key'].Value
+        $stated = @($table.KeyValuePairs | Where-Object { $_.Item1.Extent.EndOffset -lt $At - $begun.Length } | ForEach-Object { $_.Item1.Extent.Text.Trim("'", '"') })
+        $missing = $resource.Properties | Where-Object { $_.Name -like "$begun*" -and $_.Name -notin $stated -and $_.Name -notin 'DependsOn', 'PsDscRunAsCredential' }
+        $offered = $missing | ForEach-Object { [CompletionResult]::new("$($_.Name) = ", $_.Name, 'Property', "$($_.Name): $($_.PropertyType)") }
+    }
+    if ($offered) { [CommandCompletion]::new([System.Collections.ObjectModel.Collection[CompletionResult]] @($offered), -1, $At - $begun.Length, $begun.Length) }
+}
+
+# Where the table offers nothing, what there was before offers what it has.
+$formerExpansion = $function:global:TabExpansion2
+$ownExpansion = {
+    [CmdletBinding(DefaultParameterSetName = 'ScriptInputSet')]
+    [OutputType([System.Management.Automation.CommandCompletion])]
+    param(
+        [Parameter(ParameterSetName = 'ScriptInputSet', Mandatory, Position = 0)] [AllowEmptyString()] [string] $inputScript,
+        [Parameter(ParameterSetName = 'ScriptInputSet', Position = 1)] [int] $cursorColumn = $inputScript.Length,
+        [Parameter(ParameterSetName = 'AstInputSet', Mandatory, Position = 0)] [System.Management.Automation.Language.Ast] $ast,
+        [Parameter(ParameterSetName = 'AstInputSet', Mandatory, Position = 1)] [System.Management.Automation.Language.Token[]] $tokens,
+        [Parameter(ParameterSetName = 'AstInputSet', Mandatory, Position = 2)] [System.Management.Automation.Language.IScriptPosition] $positionOfCursor,
+        [Parameter(ParameterSetName = 'ScriptInputSet', Position = 2)] [Parameter(ParameterSetName = 'AstInputSet', Position = 3)] [hashtable] $options
+    )
+    try {
+        $parsed, $at = if ($ast) { $ast, $positionOfCursor.Offset } else { [Language.Parser]::ParseInput($inputScript, [ref] $null, [ref] $null), $cursorColumn }
+        $within = Complete-Within $parsed $at
+    }
+    catch { Write-Debug "$_" }
+    if ($within) { $within } else { & $formerExpansion @PSBoundParameters }
+}
+if ($formerExpansion) { $function:global:TabExpansion2 = $ownExpansion }
 
 $completer = {
     param($command, $parameter, $begun, $syntax, $bound)

@@ -381,6 +381,41 @@ Describe 'Completion and help' {
         $found = [System.Management.Automation.CommandCompletion]::CompleteInput($Line, $Line.Length, $null).CompletionMatches
         $found.CompletionText | Should -Contain $Text
     }
+    It 'completes within the table of <Line>' -ForEach @(
+        @{ Line = 'Invoke-DscResource -Name Sample -Property @{ En'; Text = 'Ensure = '; Begun = 2 }
+        @{ Line = "Invoke-DscResource Sample -Method Get -Property @{ Name = 'a'; "; Text = 'Ensure = '; Begun = 0 }
+        @{ Line = "Invoke-DscResource -Name Sample -Property @{ Name = 'a'; Ensure = 'P"; Text = "'Present'"; Begun = 2 }
+        @{ Line = 'Invoke-DscResource -Name Sample -Property @{ Ensure = '; Text = "'Absent'"; Begun = 0 }
+    ) {
+        $found = TabExpansion2 $Line $Line.Length
+        $found.CompletionMatches.CompletionText | Should -Contain $Text
+        $found.CompletionMatches.ListItemText | Should -Not -Contain 'Name'
+        $found.ReplacementIndex, $found.ReplacementLength | Should -Be ($Line.Length - $Begun), $Begun
+    }
+    It 'leaves all other completion as it is' {
+        (TabExpansion2 'Get-ChildIt' 11).CompletionMatches.CompletionText | Should -Contain 'Get-ChildItem'
+        (TabExpansion2 '@{ En' 5).CompletionMatches.CompletionText | Should -Not -Contain 'Ensure = '
+        $own = $function:TabExpansion2
+        try {
+            Remove-Module Stead
+            (TabExpansion2 'Invoke-DscResource -Name Sample -Property @{ En' 47).CompletionMatches.CompletionText | Should -Not -Contain 'Ensure = '
+        }
+        finally { Import-Module $module -Force -Global }
+        "$function:TabExpansion2" | Should -BeExactly "$own"
+    }
+    It 'has examples in the help of <_> that run' -ForEach 'Invoke-DscResource', 'Get-DscResource' {
+        $examples = (Get-Help $_ -Examples).examples.example
+        $before = $env:PSModulePath
+        $folder = New-Item -ItemType Directory -Path (Join-Path $TestDrive "$_/Sample")
+        Set-Content (Join-Path $folder 'Sample.psd1') "@{ RootModule = 'Sample.psm1'; ModuleVersion = '1.2.0'; DscResourcesToExport = @('SampleFile') }"
+        Set-Content (Join-Path $folder 'Sample.psm1') '[DscResource()] class SampleFile { [DscProperty(Key)] [string] $Path
+            [SampleFile] Get() { return $this } [bool] Test() { return $true } [void] Set() { } }'
+        try {
+            $env:PSModulePath = $folder.Parent.FullName
+            foreach ($example in $examples) { & ([scriptblock]::Create($example.code)) | Should -Not -BeNullOrEmpty -Because $example.code }
+        }
+        finally { $env:PSModulePath = $before }
+    }
     It 'explains <_> with examples' -ForEach 'Invoke-DscResource', 'Get-DscResource' {
         $help = Get-Help $_ -Full
         $help.examples.example.Count | Should -BeGreaterThan 1
