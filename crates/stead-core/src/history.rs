@@ -86,6 +86,8 @@ pub struct CallRecord {
     pub operation: Operation,
     /// Real or what-if.
     pub execution: Execution,
+    /// When it was started.
+    pub began: Timestamp,
     /// How long it took; `None` if the run was interrupted before it ended.
     pub elapsed: Option<Duration>,
 }
@@ -136,7 +138,8 @@ impl History {
         history
     }
 
-    fn apply(&mut self, event: &Event) {
+    /// Takes in the next event.
+    pub fn apply(&mut self, event: &Event) {
         self.report.apply(event);
         let Some(instance) = event.kind.instance() else { return };
         self.containers.extend(instance.container().map(InstancePath::node));
@@ -209,7 +212,8 @@ impl Trail {
             EventKind::CallStarted { operation, execution, .. } => {
                 self.begin_if_due(event.at);
                 if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.calls.push(CallRecord { operation: *operation, execution: *execution, elapsed: None });
+                    let (operation, execution, began) = (*operation, *execution, event.at);
+                    attempt.calls.push(CallRecord { operation, execution, began, elapsed: None });
                 }
             }
             EventKind::CallEnded { response, elapsed, .. } => {

@@ -128,10 +128,20 @@ impl From<Supplied> for request::Supplied {
     }
 }
 
+/// The page about what was done.
+#[derive(Debug, Args)]
+pub(super) struct Report {
+    /// Also write a report to FILE that any browser shows: what failed and changed, what waited for what, what took how long
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
+    report: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     #[command(flatten)]
     pub(super) document: Document,
+    #[command(flatten)]
+    report: Report,
     /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
     out: Option<PathBuf>,
@@ -144,6 +154,8 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(super) document: Document,
     #[command(flatten)]
+    report: Report,
+    #[command(flatten)]
     fleet: Fleet,
 }
 
@@ -151,6 +163,8 @@ pub(crate) struct Check {
 pub(crate) struct Apply {
     #[command(flatten)]
     pub(super) document: Document,
+    #[command(flatten)]
+    report: Report,
     /// Remove and replace without asking; without a terminal nothing is asked
     #[arg(short, long)]
     yes: bool,
@@ -230,7 +244,7 @@ impl From<Plan> for PlanRequest {
     fn from(plan: Plan) -> Self {
         let fleet = plan.fleet.request(plan.document.deadline);
         let (document, view) = plan.document.request();
-        Self { document, view, out: plan.out, fleet }
+        Self { document, view, report: plan.report.report, out: plan.out, fleet }
     }
 }
 
@@ -238,7 +252,7 @@ impl From<Check> for DriftRequest {
     fn from(check: Check) -> Self {
         let fleet = check.fleet.request(check.document.deadline);
         let (document, view) = check.document.request();
-        Self { document, view, fleet }
+        Self { document, view, report: check.report.report, fleet }
     }
 }
 
@@ -247,7 +261,7 @@ impl From<Apply> for ApplyRequest {
         let fleet = apply.fleet.request(apply.document.deadline);
         let (document, view) = apply.document.request();
         let (asks, reconcile, recording) = (!apply.yes, apply.reconcile.into(), apply.recording.request());
-        Self { document, view, asks, reconcile, recording, fleet }
+        Self { document, view, report: apply.report.report, asks, reconcile, recording, fleet }
     }
 }
 

@@ -53,13 +53,17 @@ pub(super) enum HistoryCommand {
     Show {
         /// The run, or the first characters of its name; 'last' is the newest
         run: String,
+        /// Print a page about it instead, for a browser
+        #[arg(long)]
+        html: bool,
     },
 }
 
 impl From<History> for HistoryRequest {
     fn from(history: History) -> Self {
         let shows = match history.command {
-            Some(HistoryCommand::Show { run }) => HistoryView::Run(run),
+            Some(HistoryCommand::Show { run, html: true }) => HistoryView::Page(run),
+            Some(HistoryCommand::Show { run, html: false }) => HistoryView::Run(run),
             None => HistoryView::Newest(history.lines),
         };
         Self { runs: history.runs, output: history.output, shows }

@@ -49,6 +49,7 @@ words! {
     Drawing {
         "dot" Dot "For Graphviz"
         "mermaid" Mermaid "For Mermaid"
+        "svg" Svg "For browsers: drawn by stead itself"
     }
     Language {
         "sh" Sh "A shell script with get and set"

@@ -15,7 +15,7 @@ pub(super) fn draw(prepared: &Prepared, language: Drawing) -> String {
     let graph = &*prepared.graph;
     let mut drawn = match language {
         Drawing::Dot => "digraph stead {\n  rankdir=LR;\n  compound=true;\n  node [shape=box];\n".to_owned(),
-        Drawing::Mermaid => "flowchart LR\n".to_owned(),
+        Drawing::Mermaid | Drawing::Svg => "flowchart LR\n".to_owned(),
     };
     scope(prepared, ScopeId(0), language, 1, &mut drawn);
     for (id, node) in graph.iter().filter(|(id, _)| prepared.is_selected(*id)) {
@@ -90,7 +90,7 @@ fn scope(prepared: &Prepared, within: ScopeId, language: Drawing, depth: usize, 
         let label = escaped(&format!("{shown}\n{}", graph.declaration(*id).type_name.value), language);
         let shape = match language {
             Drawing::Dot => format!("{} [label=\"{label}\"];", name(*id)),
-            Drawing::Mermaid => format!("{}[\"{label}\"]", name(*id)),
+            Drawing::Mermaid | Drawing::Svg => format!("{}[\"{label}\"]", name(*id)),
         };
         let Role::Container { inner, .. } = graph.node(*id).role else {
             line(drawn, depth, &shape);
@@ -101,7 +101,7 @@ fn scope(prepared: &Prepared, within: ScopeId, language: Drawing, depth: usize, 
                 line(drawn, depth, &format!("subgraph cluster_{} {{ label=\"{label}\";", name(*id)));
                 line(drawn, depth + 1, &format!("{} [shape=point, style=invis];", name(*id)));
             }
-            Drawing::Mermaid => line(drawn, depth, &format!("subgraph {shape}")),
+            Drawing::Mermaid | Drawing::Svg => line(drawn, depth, &format!("subgraph {shape}")),
         }
         scope(prepared, inner, language, depth + 1, drawn);
         line(drawn, depth, if language == Drawing::Dot { "}" } else { "end" });
@@ -115,7 +115,7 @@ fn name(id: NodeId) -> String {
 fn escaped(text: &str, language: Drawing) -> String {
     match language {
         Drawing::Dot => text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"),
-        Drawing::Mermaid => text.replace('"', "#quot;").replace('\n', "<br>"),
+        Drawing::Mermaid | Drawing::Svg => text.replace('"', "#quot;").replace('\n', "<br>"),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use stead_core::destruction::{Effects, Entries, Item, Listing};
+use stead_report::Line;
 
 use super::values;
-use crate::terminal::plain;
 
 /// The lines; empty where nothing is listed.
-pub(super) fn lines(effects: &Effects) -> String {
+pub(super) fn lines(effects: &Effects) -> Vec<Line> {
     let (new, old) = (contents(&effects.creates), contents(&effects.destroys));
     let replaced = old.iter().filter_map(|(path, old)| Some((path, old, new.get(path)?)));
     let replaced =
@@ -17,11 +17,10 @@ pub(super) fn lines(effects: &Effects) -> String {
         let path = item.path.as_str();
         item.kind.content().is_none() || !(new.contains_key(path) && old.contains_key(path))
     };
-    let place = effects.place.as_deref().map(|place| format!("    {}\n", plain(place)));
-    place.unwrap_or_default()
-        + &replaced.collect::<String>()
-        + &listed('+', &effects.creates, alone)
-        + &listed('-', &effects.destroys, alone)
+    let place = effects.place.as_deref().map(values::said);
+    let created = listed('+', &effects.creates, alone);
+    let destroyed = listed('-', &effects.destroys, alone);
+    place.into_iter().chain(replaced).chain(created).chain(destroyed).collect()
 }
 
 /// The contents in a listing, by path.
@@ -37,18 +36,18 @@ fn change(old: &str, new: &str) -> String {
 /// How many names below a directory are shown. All that are known are in the JSON.
 const NAMES: usize = 20;
 
-fn listed(sign: char, listing: &Listing, alone: impl Fn(&Item) -> bool) -> String {
+fn listed(sign: char, listing: &Listing, alone: impl Fn(&Item) -> bool) -> Vec<Line> {
     let items = listing.items().iter().filter(|item| alone(item));
-    let items = items.map(|item| {
+    let items = items.flat_map(|item| {
         let sign = if item.kind.is_replaced() { '~' } else { sign };
-        values::detail(sign, &item.to_string()) + &below(sign, item.kind.entries())
+        std::iter::once(values::detail(sign, &item.to_string())).chain(below(sign, item.kind.entries()))
     });
     let more = Some(listing.more()).filter(|more| *more > 0);
     items.chain(more.map(|more| values::detail(sign, &format!("and {more} more")))).collect()
 }
 
 /// The first names below a directory, relative to it, and how many follow.
-fn below(sign: char, entries: &Entries) -> String {
+fn below(sign: char, entries: &Entries) -> Vec<Line> {
     let names = entries.names().iter().take(NAMES);
     let rest = entries.rest_after(names.len()).filter(|_| entries.total() > 0).map(|rest| format!("and {rest}"));
     names.chain(&rest).map(|text| values::deeper_detail(sign, text)).collect()

@@ -13,9 +13,10 @@ use stead_engine::{error_chain, json};
 use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
 use stead_system::places;
 
+use super::page;
 use crate::exit::Exit;
 use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
-use crate::terminal::{Output, complain, data_as, print_coloured};
+use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 
 /// Where a run is to be recorded.
 pub(super) struct Recorder {
@@ -66,7 +67,8 @@ fn carried_out(request: &HistoryRequest) -> Result<(), Exit> {
     let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
     match (&request.shows, &runs) {
         (HistoryView::Run(run), Some(runs)) => show(runs, &chosen(run, &ids, &directory)?, request.output),
-        (HistoryView::Run(run), None) => chosen(run, &ids, &directory).map(drop),
+        (HistoryView::Page(run), Some(runs)) => show_page(runs, &chosen(run, &ids, &directory)?),
+        (HistoryView::Run(run) | HistoryView::Page(run), None) => chosen(run, &ids, &directory).map(drop),
         (HistoryView::Newest(most), runs) => {
             let newest = ids.iter().rev().take(*most);
             list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))), request.output);
@@ -136,6 +138,12 @@ fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
         Err(error) => json::unreadable_run(id.as_str(), &error_chain(&error)),
     });
     data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
+}
+
+fn show_page(runs: &RecordedRuns, id: &RunId) -> Result<(), Exit> {
+    let Recorded { history, is_running } = Entry::read(runs, id).content.map_err(|error| failed(&error))?;
+    print_exactly(&stead_report::html(&page::of_recorded(id.as_str(), &history, is_running)));
+    Ok(())
 }
 
 fn show(runs: &RecordedRuns, id: &RunId, output: Output) -> Result<(), Exit> {

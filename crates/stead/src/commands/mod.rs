@@ -16,6 +16,7 @@ mod history;
 mod invoke;
 mod lint;
 mod new;
+mod page;
 mod puppetize;
 mod ready;
 mod report;
@@ -24,6 +25,7 @@ pub(crate) mod sls;
 mod values;
 mod why;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::event::{Event, EventKind, Mode};
@@ -33,8 +35,8 @@ use stead_engine::{Execution, Planned, ReconcileOptions, Summary, error_chain, j
 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
-use crate::request::{ApplyRequest, DocumentRequest, GraphRequest, GraphView, PlanRequest, View};
-use crate::terminal::{Output, complain, complain_json, data_as, print, written_soon};
+use crate::request::{ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, PlanRequest, View};
+use crate::terminal::{Output, complain, complain_json, data_as, print, print_exactly, written_soon};
 pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
@@ -59,9 +61,9 @@ pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn planned(request: &PlanRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let PlanRequest { document, view, out, fleet: _ } = request;
+    let PlanRequest { document, view, report, out, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::PLAN, &ReconcileOptions::none()))?;
-    let done = carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN) }, env)?;
+    let done = carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, report) }, env)?;
     let saved = out.as_ref().map_or(Ok(()), |path| saved::save(path, &ready, &done));
     let exit = done.end(ready);
     saved.map(|()| exit)
@@ -73,7 +75,7 @@ pub(crate) fn apply(request: ApplyRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let ApplyRequest { mut document, view, asks, reconcile, recording, fleet: _ } = request;
+    let ApplyRequest { mut document, view, report, asks, reconcile, recording, fleet: _ } = request;
     let plan = saved::to_apply(document.path()).transpose()?;
     if let Some(plan) = &plan {
         document = saved::document(plan, document)?;
@@ -85,18 +87,19 @@ fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
         None if asks => confirm::confirm(view, &ready)?,
         None => Planned::default(),
     };
-    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY) };
+    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, &report) };
     Ok(carry_out(&ready, view, task, env)?.end(ready))
 }
 
 /// Reports drift.
-pub(crate) fn check(request: &DocumentRequest, view: View, env: &ProcessEnv) -> Exit {
-    checked(request, view, env).unwrap_or_else(|exit| exit)
+pub(crate) fn check(request: &DriftRequest, env: &ProcessEnv) -> Exit {
+    checked(request, env).unwrap_or_else(|exit| exit)
 }
 
-fn checked(request: &DocumentRequest, view: View, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let ready = get_ready(request, view, session_for(request, env), (Mode::TEST, &ReconcileOptions::none()))?;
-    Ok(carry_out(&ready, view, Task::new(Mode::TEST), env)?.end(ready))
+fn checked(request: &DriftRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
+    let DriftRequest { document, view, report, fleet: _ } = request;
+    let ready = get_ready(document, *view, session_for(document, env), (Mode::TEST, &ReconcileOptions::none()))?;
+    Ok(carry_out(&ready, *view, Task::new(Mode::TEST, report), env)?.end(ready))
 }
 
 /// What is done with a document.
@@ -107,11 +110,13 @@ struct Task<'a> {
     recorder: Option<&'a Recorder>,
     /// True if what is done is stored: nothing of it is left out then.
     is_stored: bool,
+    /// The file that a page about it is written to.
+    report: Option<&'a Path>,
 }
 
-impl Task<'_> {
-    fn new(mode: Mode) -> Self {
-        Self { mode, planned: Planned::default(), recorder: None, is_stored: false }
+impl<'a> Task<'a> {
+    fn new(mode: Mode, report: &'a Option<PathBuf>) -> Self {
+        Self { mode, planned: Planned::default(), recorder: None, is_stored: false, report: report.as_deref() }
     }
 }
 
@@ -132,16 +137,22 @@ impl Done {
 }
 
 fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Result<Done, Exit> {
-    let Task { mode, planned, recorder, is_stored } = task;
+    let Task { mode, planned, recorder, is_stored, report } = task;
     let style = Style::new(view, mode);
-    let retention = style.retention(is_stored || recorder.is_some());
+    let retention = style.retention(is_stored || recorder.is_some() || report.is_some());
+    let mut history = report.map(page::Writer::begin).transpose()?;
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
     let mut execution = Execution { policy, retention, planned, ..Execution::new(mode, ready.width) };
     if let Some(recorder) = recorder {
         execution.journal = Box::new(recorder.begin()?);
     }
-    let run = written_soon(|| executed(ready, view, execution, |run, event| printer.event(run, event)))?;
+    let run = written_soon(|| {
+        executed(ready, view, execution, |run, event| {
+            history.iter_mut().for_each(|history| history.event(event));
+            printer.event(run, event);
+        })
+    })?;
     warn(view, &ready.session.computed_conflicts(&run), &ready.prepared.sources);
     let summary = Summary::of(&run);
     match view.output {
@@ -150,6 +161,9 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     }
     if view.timings && view.output == Output::Text {
         print(&report::timings(&run));
+    }
+    if let Some(history) = history {
+        history.write(&run, ready)?;
     }
     Ok(Done { run, summary })
 }
@@ -193,6 +207,10 @@ pub(crate) fn graph(request: &GraphRequest, env: &ProcessEnv) -> Exit {
     match prepare(document, output, session, Values::Required, Mode::PLAN) {
         Ok((session, prepared)) => match (&request.shows, output) {
             (GraphView::Why(name), _) => why::why(&session, &prepared, name, output),
+            (GraphView::Drawing(Drawing::Svg), Output::Text) => {
+                print_exactly(&page::drawing(&prepared));
+                Exit::Success
+            }
             (GraphView::Drawing(language), Output::Text) => {
                 print(&drawing::draw(&prepared, *language));
                 Exit::Success

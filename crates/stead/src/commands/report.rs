@@ -21,6 +21,7 @@ use stead_core::value::{Value, pointer};
 use stead_core::visible::visible;
 use stead_core::wire::results::{left_out, reason};
 use stead_engine::{Difference, Summary, printed};
+use stead_report::Line;
 use stead_resources::{BuiltIn, builtin_of};
 
 use super::effects;
@@ -203,7 +204,7 @@ impl Printer {
                 Some(finding) => diag::snippet(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed | Status::Drifted => changes(run, node) + &self.printed(run, node),
+            Status::Changed | Status::Drifted => values::shown(&changes(run, node)) + &self.printed(run, node),
             Status::InState => self.printed(run, node),
             _ => String::new(),
         }
@@ -212,7 +213,7 @@ impl Printer {
     /// With -v, what a command printed.
     fn printed(&self, run: &Run, node: NodeId) -> String {
         let output = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
-        output.map(values::output).unwrap_or_default()
+        output.map(|output| values::shown(&values::output(output))).unwrap_or_default()
     }
 
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
@@ -265,16 +266,21 @@ impl Printer {
     }
 
     fn restarts(&self, run: &Run) {
-        let verb = if self.style.mode == Mode::PLAN { "would have" } else { "has" };
         for restart in &run.report().restarts {
-            let what = match restart {
-                Restart::System(name) => format!("the machine ({})", visible(name)),
-                Restart::Service(name) => format!("the service {}", visible(name)),
-                Restart::Process { name, id } => format!("the process {} ({id})", visible(name)),
-            };
-            print(&format!("{what} {verb} to be restarted\n"));
+            print(&format!("{}\n", self::restart(restart, self.style.mode)));
         }
     }
+}
+
+/// What has to be restarted.
+pub(super) fn restart(restart: &Restart, mode: Mode) -> String {
+    let verb = if mode == Mode::PLAN { "would have" } else { "has" };
+    let what = match restart {
+        Restart::System(name) => format!("the machine ({})", visible(name)),
+        Restart::Service(name) => format!("the service {}", visible(name)),
+        Restart::Process { name, id } => format!("the process {} ({id})", visible(name)),
+    };
+    format!("{what} {verb} to be restarted")
 }
 
 /// Lists what an earlier run owes to instances that this one leaves out, one line for each.
@@ -290,8 +296,18 @@ fn still_due(run: &Run) -> String {
 pub(super) fn heading(instance: &InstancePath, desired: Option<&Value>) -> String {
     let mut names: Vec<&str> = instance.outward().map(|path| &**path.name()).collect();
     names.reverse();
-    let path = desired.and_then(|desired| desired.as_object()?.get("path")?.as_str());
+    let path = desired.and_then(stated_path);
     heading_of(instance.type_name().as_str(), &names, path)
+}
+
+fn stated_path(desired: &Value) -> Option<&str> {
+    desired.as_object()?.get("path")?.as_str()
+}
+
+/// Where an instance is, if its name does not tell.
+pub(super) fn path_of<'v>(instance: &InstancePath, desired: Option<&'v Value>) -> Option<&'v str> {
+    let tells = |path: &&str| instance.name().split_whitespace().any(|word| word == *path);
+    desired.and_then(stated_path).filter(|path| !tells(path))
 }
 
 /// Formats what [`heading`] does, from the names of the containers and of the instance, outermost first.
@@ -393,7 +409,7 @@ fn sign(effect: Effect) -> (&'static str, AnsiColor) {
 }
 
 /// What differs in an instance, and what comes into being and what is destroyed with it.
-fn changes(run: &Run, node: NodeId) -> String {
+pub(super) fn changes(run: &Run, node: NodeId) -> Vec<Line> {
     let record = run.report().record(node);
     let built_in = builtin_of(&run.graph().node(node).manifest);
     let difference = Difference::of(run, node);
@@ -406,7 +422,7 @@ pub(super) fn described(
     effects: Option<&Effects>,
     what_if: Option<&[String]>,
     built_in: Option<&BuiltIn>,
-) -> String {
+) -> Vec<Line> {
     let listed = effects.map(effects::lines).unwrap_or_default();
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
     // What is listed as gone is not listed once more, property by property, nor in words.
@@ -416,16 +432,16 @@ pub(super) fn described(
         built_in.is_some_and(|built_in| built_in.is_derived(&property))
     };
     let reported = properties.filter(|change| !is_derived(change));
-    let mut shown: String = reported.map(|change| values::change(change, built_in)).collect();
-    shown += &listed;
+    let mut shown: Vec<Line> = reported.flat_map(|change| values::change(change, built_in)).collect();
     if listed.is_empty() {
-        shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();
+        shown.extend(difference.map(|difference| words(&difference.words)).unwrap_or_default());
     }
+    shown.extend(listed);
     if shown.is_empty() { what_if.map(words).unwrap_or_default() } else { shown }
 }
 
-fn words(said: &[String]) -> String {
-    said.iter().flat_map(|text| ["    ".into(), plain(text), "\n".into()]).collect()
+fn words(said: &[String]) -> Vec<Line> {
+    said.iter().map(|text| values::said(text)).collect()
 }
 
 pub(super) fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {

@@ -6,6 +6,7 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 use stead_core::diag::counted;
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
+use stead_report::{Line, Text};
 use stead_resources::BuiltIn;
 
 use crate::terminal::{json, painted, plain};
@@ -16,14 +17,23 @@ const WIDTH: usize = 100;
 /// How many lines of a text are shown: what follows is not about to be read to its end. All of it is in the JSON.
 const LINES: usize = 60;
 
-/// How far lines below the heading of an instance are indented.
-const INDENT: &str = "    ";
-
-/// How far the lines of a text are indented.
-const DEEPER: &str = "        ";
+/// Lines below the heading of an instance, as a terminal shows them.
+pub(super) fn shown(lines: &[Line]) -> String {
+    let shown = lines.iter().map(|Line { sign, is_deeper, text }| {
+        let signed = sign.map_or_else(|| text.to_string(), |sign| format!("{sign} {text}"));
+        let painted = match sign {
+            Some('+') => painted(AnsiColor::Green, &signed),
+            Some('-') => painted(AnsiColor::Red, &signed),
+            Some('~') => painted(AnsiColor::Yellow, &signed),
+            _ => signed,
+        };
+        format!("{}{painted}\n", if *is_deeper { "        " } else { "    " })
+    });
+    shown.collect()
+}
 
 /// The lines that show a change of a property. The schema of a built-in resource tells which texts are encoded bytes.
-pub(super) fn change(change: &Change, built_in: Option<&BuiltIn>) -> String {
+pub(super) fn change(change: &Change, built_in: Option<&BuiltIn>) -> Vec<Line> {
     let schema = built_in.map(BuiltIn::schema);
     let path = plain(change.path.trim_start_matches('/'));
     let one = |value: &Value| {
@@ -32,49 +42,49 @@ pub(super) fn change(change: &Change, built_in: Option<&BuiltIn>) -> String {
     };
     match &change.what {
         Alteration::Added(Value::String(new)) if has_lines(new) && !is_binary(new) => {
-            line(INDENT, '+', &format!("{path}:")) + &text("", new)
+            headed(detail('+', &format!("{path}:")), text("", new))
         }
-        Alteration::Added(new) => line(INDENT, '+', &format!("{path}: {}", one(new))),
-        Alteration::Removed(old) => line(INDENT, '-', &format!("{path}: {}", one(old))),
+        Alteration::Added(new) => vec![detail('+', &format!("{path}: {}", one(new)))],
+        Alteration::Removed(old) => vec![detail('-', &format!("{path}: {}", one(old)))],
         Alteration::Replaced { old: Value::String(old), new: Value::String(new) }
             if !is_binary(old) && !is_binary(new) && (has_lines(old) || has_lines(new)) =>
         {
-            line(INDENT, '~', &format!("{path}:")) + &text(old, new)
+            headed(detail('~', &format!("{path}:")), text(old, new))
         }
-        Alteration::Replaced { old, new } => line(INDENT, '~', &format!("{path}: {} -> {}", one(old), one(new))),
+        Alteration::Replaced { old, new } => {
+            vec![detail('~', &format!("{path}: {} -> {}", one(old), one(new)))]
+        }
     }
 }
 
 /// What a command printed, line by line.
-pub(super) fn output(printed: &Value) -> String {
+pub(super) fn output(printed: &Value) -> Vec<Line> {
     let text = match printed {
         Value::String(text) => text,
         other => &value(other),
     };
     let mut excerpt = Excerpt::default();
-    text.lines().for_each(|each| excerpt.push(|| format!("{INDENT}| {}\n", shortened(each))));
+    text.lines().for_each(|each| excerpt.push(|| detail('|', &shortened(each))));
     excerpt.finish()
 }
 
+fn headed(head: Line, below: Vec<Line>) -> Vec<Line> {
+    std::iter::once(head).chain(below).collect()
+}
+
 /// One line below a heading, in the colour of its sign.
-pub(super) fn detail(sign: char, text: &str) -> String {
-    line(INDENT, sign, &plain(text))
+pub(super) fn detail(sign: char, text: &str) -> Line {
+    Line { sign: Some(sign), is_deeper: false, text: Text::from(text) }
 }
 
 /// One line below such a line.
-pub(super) fn deeper_detail(sign: char, text: &str) -> String {
-    line(DEEPER, sign, &plain(text))
+pub(super) fn deeper_detail(sign: char, text: &str) -> Line {
+    Line { is_deeper: true, ..detail(sign, text) }
 }
 
-fn line(indent: &str, sign: char, text: &str) -> String {
-    let signed = format!("{sign} {text}");
-    let shown = match sign {
-        '+' => painted(AnsiColor::Green, &signed),
-        '-' => painted(AnsiColor::Red, &signed),
-        '~' => painted(AnsiColor::Yellow, &signed),
-        _ => signed,
-    };
-    format!("{indent}{shown}\n")
+/// One line that only says something.
+pub(super) fn said(text: &str) -> Line {
+    Line { sign: None, is_deeper: false, text: Text::from(text) }
 }
 
 /// Whether it is easier to read line by line: what ends in its only line break is as readable in one.
@@ -130,14 +140,14 @@ fn shortened(text: &str) -> String {
 }
 
 /// The lines that differ, with what stands around them. What is left out between is counted.
-fn text(old: &str, new: &str) -> String {
+fn text(old: &str, new: &str) -> Vec<Line> {
     let diff = TextDiff::from_lines(old, new);
     let mut excerpt = Excerpt::default();
     let mut end = None;
     for group in diff.grouped_ops(2) {
         let start = group.first().map_or(0, |operation| operation.old_range().start);
         if let Some(between) = end.map(|end| start.saturating_sub(end)).filter(|between| *between > 0) {
-            excerpt.push(|| line(DEEPER, ' ', &format!("({} unchanged)", counted(between, "line"))));
+            excerpt.push(|| deeper_detail(' ', &format!("({} unchanged)", counted(between, "line"))));
         }
         for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
             excerpt.push(|| diff_line(&change));
@@ -150,32 +160,33 @@ fn text(old: &str, new: &str) -> String {
 /// The first lines of a text that may be long, and how many follow.
 #[derive(Default)]
 struct Excerpt {
-    text: String,
+    shown: Vec<Line>,
     lines: usize,
 }
 
 impl Excerpt {
-    fn push(&mut self, line: impl FnOnce() -> String) {
+    fn push(&mut self, line: impl FnOnce() -> Line) {
         self.lines += 1;
         if self.lines <= LINES {
-            self.text.push_str(&line());
+            self.shown.push(line());
         }
     }
 
-    fn finish(self) -> String {
-        match self.lines.saturating_sub(LINES) {
-            0 => self.text,
-            more => format!("{}{DEEPER}… and {}\n", self.text, counted(more, "more line")),
+    fn finish(mut self) -> Vec<Line> {
+        if let Some(more) = self.lines.checked_sub(LINES).filter(|more| *more > 0) {
+            let more = format!("… and {}", counted(more, "more line"));
+            self.shown.push(Line { is_deeper: true, ..said(&more) });
         }
+        self.shown
     }
 }
 
-fn diff_line(change: &similar::Change<&str>) -> String {
+fn diff_line(change: &similar::Change<&str>) -> Line {
     let sign = match change.tag() {
         ChangeTag::Delete => '-',
         ChangeTag::Insert => '+',
         ChangeTag::Equal => ' ',
     };
     let end = if change.missing_newline() { " (no line break at the end)" } else { "" };
-    line(DEEPER, sign, &format!("{}{end}", shortened(change.value().trim_end_matches('\n'))))
+    deeper_detail(sign, &format!("{}{end}", shortened(change.value().trim_end_matches('\n'))))
 }

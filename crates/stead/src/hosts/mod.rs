@@ -36,8 +36,11 @@ pub(crate) fn plan(request: PlanRequest, env: &ProcessEnv) -> Exit {
 
 /// Reports drift of this machine or of others.
 pub(crate) fn check(request: DriftRequest, env: &ProcessEnv) -> Exit {
-    let DriftRequest { document, view, fleet } = request;
-    let Some(fleet) = fleet else { return commands::check(&document, view, env) };
+    if request.fleet.is_none() {
+        return commands::check(&request, env);
+    }
+    let DriftRequest { document, view, fleet, .. } = request;
+    let Some(fleet) = fleet else { return Exit::Unusable };
     let reconcile = ReconcileOptions::none();
     let task = Task { operation: Operation::Check, document, view, fleet, reconcile, recording: None };
     on_many(&task, env).unwrap_or_else(|exit| exit)

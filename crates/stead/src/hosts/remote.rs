@@ -71,16 +71,13 @@ fn carry_out(order: Order, bundle: Arc<Bundle>, env: &ProcessEnv) -> Exit {
         width: Width(width),
     };
     let view = View { output: Output::Json, volume: Volume::Usual, detail: Detail::Full, events: true, timings: false };
-    let fleet = None;
+    let (report, fleet) = (None, None);
     match operation {
-        Operation::Plan => commands::plan(&PlanRequest { document, view, out: None, fleet }, env),
-        Operation::Check => {
-            let DriftRequest { document, view, .. } = DriftRequest { document, view, fleet };
-            commands::check(&document, view, env)
-        }
+        Operation::Plan => commands::plan(&PlanRequest { document, view, report, out: None, fleet }, env),
+        Operation::Check => commands::check(&DriftRequest { document, view, report, fleet }, env),
         Operation::Apply => {
             let recording = record.map(|record| RecordingRequest { keep: record.keep, runs: record.runs });
-            let request = ApplyRequest { document, view, asks: false, reconcile: reconcile.into(), recording, fleet };
+            let request = ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
             commands::apply(request, env)
         }
     }

@@ -163,6 +163,8 @@ pub(crate) enum Detail {
 pub(crate) struct PlanRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
+    /// The file that a page about it is written to.
+    pub(crate) report: Option<PathBuf>,
     /// The file that the plan is saved in.
     pub(crate) out: Option<PathBuf>,
     /// The machines that it is for, where it is not this one.
@@ -174,6 +176,8 @@ pub(crate) struct PlanRequest {
 pub(crate) struct DriftRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
+    /// The file that a page about it is written to.
+    pub(crate) report: Option<PathBuf>,
     /// The machines that it is for, where it is not this one.
     pub(crate) fleet: Option<FleetRequest>,
 }
@@ -183,6 +187,8 @@ pub(crate) struct DriftRequest {
 pub(crate) struct ApplyRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
+    /// The file that a page about it is written to.
+    pub(crate) report: Option<PathBuf>,
     /// True if users are asked before something is removed.
     pub(crate) asks: bool,
     pub(crate) reconcile: ReconcileOptions,
@@ -225,6 +231,8 @@ pub(crate) enum Drawing {
     Dot,
     /// For Mermaid.
     Mermaid,
+    /// For browsers and editors, drawn here.
+    Svg,
 }
 
 /// `lint`
@@ -303,4 +311,6 @@ pub(crate) enum HistoryView {
     Newest(usize),
     /// The run of a name, or of the first characters of one.
     Run(String),
+    /// A page about such a run.
+    Page(String),
 }

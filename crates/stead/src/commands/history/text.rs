@@ -16,6 +16,7 @@ use stead_engine::{Difference, error_chain, json};
 use stead_host::journal::RunId;
 use stead_resources::builtin;
 
+use super::super::values;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::{Entry, Recorded};
 use crate::terminal::{self, painted, plain, table};
@@ -98,7 +99,8 @@ fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record)
         if let Some(changed) = each.result().changed().filter(|_| attempts.len() > 1) {
             let built_in = builtin(path.type_name());
             let difference = Difference::of_set(changed, built_in);
-            text += &deeper(&described(Some(&difference), Some(&changed.effects), Some(&changed.what_if), built_in));
+            let lines = described(Some(&difference), Some(&changed.effects), Some(&changed.what_if), built_in);
+            text += &deeper(&values::shown(&lines));
         }
     }
     text + &net_change(path, record, attempts.len())
@@ -111,8 +113,8 @@ fn net_change(path: &InstancePath, record: &Record, attempts: usize) -> String {
     }
     let built_in = builtin(path.type_name());
     let difference = Difference::of_record(record, built_in);
-    let net =
-        described(difference.as_ref(), record.effects(), record.changed().map(|changed| &*changed.what_if), built_in);
+    let what_if = record.changed().map(|changed| &*changed.what_if);
+    let net = values::shown(&described(difference.as_ref(), record.effects(), what_if, built_in));
     match attempts {
         ..=1 => net,
         // What a command did is not in its state.

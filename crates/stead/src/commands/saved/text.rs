@@ -12,6 +12,7 @@ use stead_resources::builtin;
 
 use crate::request::Detail;
 
+use super::super::values;
 use super::super::report::{UNKNOWN, counts, described, heading_of, headline, until, wording};
 
 /// The lines, as a plan prints them, without the time that it took. In brief, only the first one of each instance.
@@ -96,7 +97,7 @@ fn differences(instance: &Json) -> String {
     let effects: Option<Effects> = serde_json::from_value(instance["effects"].clone()).ok();
     let built_in = TypeName::parse(&text_of(instance, "type")).ok().and_then(|name| builtin(&name));
     let words = texts(&instance["words"]);
-    described(difference.as_ref(), effects.as_ref(), Some(&words), built_in)
+    values::shown(&described(difference.as_ref(), effects.as_ref(), Some(&words), built_in))
 }
 
 /// A change of a property; `None` of that it is there, which the headline says.
