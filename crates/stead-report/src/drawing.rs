@@ -96,8 +96,7 @@ impl<'a> Drawing<'a> {
         let joined: BTreeSet<usize> = connections.iter().flat_map(|each| [each.from, each.to]).collect();
         let nodes: Vec<usize> = joined.iter().copied().collect();
         let number = |at: usize| nodes.binary_search(&at).unwrap_or_default();
-        let edges: Vec<(usize, usize)> =
-            connections.iter().map(|each| (number(each.from), number(each.to))).collect();
+        let edges: Vec<(usize, usize)> = connections.iter().map(|each| (number(each.from), number(each.to))).collect();
         let layout = Layout::new(&Edges { nodes: nodes.len(), edges: &edges });
         let mut drawing = Self {
             boxes: nodes

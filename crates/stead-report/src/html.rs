@@ -158,7 +158,10 @@ const VISIBLE: f64 = 1.3;
 #[expect(clippy::cast_precision_loss, reason = "a number of instances")]
 fn tallies(page: &Page) -> Vec<Tally> {
     let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
-    page.instances.iter().filter(|each| each.is_counted()).for_each(|each| *counts.entry(each.outcome).or_default() += 1);
+    page.instances
+        .iter()
+        .filter(|each| each.is_counted())
+        .for_each(|each| *counts.entry(each.outcome).or_default() += 1);
     let all: f64 = counts.values().map(|count| *count as f64).sum();
     let wide: Vec<f64> = counts.values().map(|count| (*count as f64 / all * 100.0).max(VISIBLE)).collect();
     let whole: f64 = wide.iter().sum();
@@ -301,7 +304,8 @@ impl<'a> Parts<'a> {
             Act::Apply => ("Changed", "Unchanged"),
             Act::Read => ("Changed", "Read"),
         };
-        let full = [("failed", "Failed"), ("changed", changed)].map(|(id, title)| in_full(page, (id, title), &of(id), &held));
+        let full =
+            [("failed", "Failed"), ("changed", changed)].map(|(id, title)| in_full(page, (id, title), &of(id), &held));
         let lines = [("unknown", "Unknown"), ("skipped", "Skipped"), ("left", "Not reached"), ("unchanged", unchanged)];
         let lines = lines.map(|(id, title)| in_lines(page, (id, title), &of(id)));
         let keep = |sections: Vec<Section<'a>>| sections.into_iter().filter(|section| section.all > 0).collect();
@@ -486,5 +490,74 @@ impl Table {
         let more = rows.len().saturating_sub(MOST_TYPES);
         rows.truncate(MOST_TYPES);
         Self { levels: (0..columns).map(name).collect(), rows, more }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The colours of each scheme by their names.
+    fn schemes() -> Vec<BTreeMap<&'static str, f64>> {
+        let colour = |declaration: &'static str| {
+            let (name, value) = declaration.split_once(':')?;
+            let digits = value.strip_prefix('#')?;
+            let digits = if digits.len() == 3 {
+                digits.chars().flat_map(|digit| [digit, digit]).collect()
+            } else {
+                digits.to_owned()
+            };
+            let part = |from: usize| f64::from(u8::from_str_radix(&digits[from..from + 2], 16).unwrap()) / 255.0;
+            let linear = |part: f64| if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
+            let luminance = 0.2126 * linear(part(0)) + 0.7152 * linear(part(2)) + 0.0722 * linear(part(4));
+            Some((name.strip_prefix("--")?, luminance))
+        };
+        let blocks = COLOURS.split(":root{").skip(1).filter_map(|block| block.split_once('}'));
+        blocks.map(|(block, _)| block.split(';').filter_map(colour).collect()).collect()
+    }
+
+    #[test]
+    fn every_text_and_every_shape_can_be_told_from_its_ground() {
+        let (text, shape) = (4.5, 3.0);
+        let pairs = [
+            ("ink", "bg", text),
+            ("ink", "well", text),
+            ("ink", "hover", text),
+            ("ink", "accent-soft", text),
+            ("ink", "bad-soft", text),
+            ("ink", "warn-soft", text),
+            ("ink", "work-soft", text),
+            ("ink", "good-soft", text),
+            ("ink2", "bg", text),
+            ("ink2", "well", text),
+            ("ink2", "hover", text),
+            ("accent", "bg", text),
+            ("accent", "hover", text),
+            ("bad", "bg", text),
+            ("warn", "bg", text),
+            ("work", "bg", text),
+            ("bad", "hover", text),
+            ("warn", "hover", text),
+            ("work", "hover", text),
+            ("bad", "bad-soft", shape),
+            ("warn", "warn-soft", shape),
+            ("work", "work-soft", shape),
+            ("edge", "bg", shape),
+            ("edge", "well", shape),
+        ];
+        let schemes = schemes();
+        assert_eq!(schemes.len(), 3, "light, dark, print");
+        for scheme in &schemes {
+            for (front, back, least) in pairs {
+                let (one, other) = (scheme[front], scheme[back]);
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= least, "{front} on {back}: {contrast:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_sheet_loads_anything() {
+        assert!(!SHEET.contains("url(") && !SHEET.contains("@import") && !SHEET.contains('<'));
     }
 }

@@ -125,8 +125,10 @@ impl Points {
             };
             for at in order {
                 let layer = &mut self.layers[at];
-                let wanted: BTreeMap<usize, f64> =
-                    layer.iter().map(|point| (*point, mean(&neighbours[*point], &rank).unwrap_or(rank[*point]))).collect();
+                let wanted: BTreeMap<usize, f64> = layer
+                    .iter()
+                    .map(|point| (*point, mean(&neighbours[*point], &rank).unwrap_or(rank[*point])))
+                    .collect();
                 layer.sort_by(|one, other| wanted[one].total_cmp(&wanted[other]));
                 renumber(layer, &mut rank);
             }
@@ -245,7 +247,9 @@ mod tests {
                 let (first, last) = (layout.places[*from].0, layout.places[*to].0);
                 let way = way.as_ref().unwrap();
                 assert_eq!(way.len(), last - first - 1);
-                (first + 1..last).zip(way).for_each(|(layer, height)| taken.entry(layer).or_default().push((*height, LANE)));
+                (first + 1..last)
+                    .zip(way)
+                    .for_each(|(layer, height)| taken.entry(layer).or_default().push((*height, LANE)));
             }
             for layer in taken.values_mut() {
                 layer.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -10,6 +10,6 @@ mod layout;
 mod page;
 mod timeline;
 
-pub use html::html;
 pub use drawing::svg;
+pub use html::html;
 pub use page::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text, human};

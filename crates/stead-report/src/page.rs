@@ -333,7 +333,9 @@ impl<T: AsRef<str>> From<T> for Text {
         let shown = visible_but(text, &['\t']);
         match shown.char_indices().nth(LONGEST) {
             None => Self(shown.into_owned()),
-            Some((at, _)) => Self(format!("{}… ({} characters)", shown.get(..at).unwrap_or_default(), text.chars().count())),
+            Some((at, _)) => {
+                Self(format!("{}… ({} characters)", shown.get(..at).unwrap_or_default(), text.chars().count()))
+            }
         }
     }
 }

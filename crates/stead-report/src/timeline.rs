@@ -203,7 +203,15 @@ fn marks(elapsed: Duration) -> Vec<(f64, String)> {
         step *= factor;
     }
     let times = std::iter::successors(Some(0.0), |at| Some(at + step)).take_while(|at| *at < whole * 0.97);
-    let digits = if step >= 1.0 { 0 } else if step >= 0.1 { 1 } else if step >= 0.01 { 2 } else { 3 };
+    let digits = if step >= 1.0 {
+        0
+    } else if step >= 0.1 {
+        1
+    } else if step >= 0.01 {
+        2
+    } else {
+        3
+    };
     times.map(|at| (at / whole * 100.0, if at == 0.0 { "0 s".to_owned() } else { format!("{at:.digits$}") })).collect()
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_core::call::{Execution, Operation, code};
+use stead_core::destruction::Effect;
 use stead_core::diag;
 use stead_core::event::{Event, Mode, SkipReason, Status};
-use stead_core::destruction::Effect;
 use stead_core::expr::fact_at;
 use stead_core::graph::{Graph, Implied, Role};
 use stead_core::history::{AttemptRecord, History, RunEnd};
@@ -202,11 +202,15 @@ pub(super) fn of_recorded(id: &str, history: &History, is_running: bool) -> Page
 }
 
 /// What the events tell of an instance.
-fn told(history: &History, (mode, id): (Mode, NodeId), (path, record): (&InstancePath, &Record), places: &Places) -> Instance {
+fn told(
+    history: &History,
+    (mode, id): (Mode, NodeId),
+    (path, record): (&InstancePath, &Record),
+    places: &Places,
+) -> Instance {
     let status = record.status();
-    let (_, word, _) = status.map_or((" ", "not reached", anstyle::AnsiColor::White), |status| {
-        wording(mode, status, record.effect())
-    });
+    let (_, word, _) =
+        status.map_or((" ", "not reached", anstyle::AnsiColor::White), |status| wording(mode, status, record.effect()));
     let held_by = match status {
         Some(Status::Skipped(SkipReason::Need(other) | SkipReason::Container(other))) => places.get(&other.node()),
         _ => None,
@@ -313,7 +317,7 @@ fn parameters(prepared: &Prepared) -> Vec<Parameter> {
 /// What a run was about.
 fn facts(session: &Session, prepared: &Prepared, mode: Mode) -> Vec<(&'static str, Text)> {
     let fact = |path: &str| {
-        let found = fact_at(session.machine().facts(), path).ok()?;
+        let found = fact_at(session.machine().facts().ok()?, path).ok()?;
         found.as_str().map(str::to_owned)
     };
     let system = fact("os.distro.description").or_else(|| fact("os.name"));

@@ -15,6 +15,7 @@ mod manual;
 mod mcp;
 mod new;
 mod proxies;
+mod report;
 mod schemas;
 mod secret_kinds;
 mod settings;

@@ -16,8 +16,8 @@ use stead_engine::{Difference, error_chain, json};
 use stead_host::journal::RunId;
 use stead_resources::builtin;
 
-use super::super::values;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
+use super::super::values;
 use super::{Entry, Recorded};
 use crate::terminal::{self, painted, plain, table};
 

@@ -12,8 +12,8 @@ use stead_resources::builtin;
 
 use crate::request::Detail;
 
-use super::super::values;
 use super::super::report::{UNKNOWN, counts, described, heading_of, headline, until, wording};
+use super::super::values;
 
 /// The lines, as a plan prints them, without the time that it took. In brief, only the first one of each instance.
 pub(super) fn text(plan: &SavedPlan, detail: Detail) -> String {
