@@ -77,7 +77,8 @@ fn carry_out(order: Order, bundle: Arc<Bundle>, env: &ProcessEnv) -> Exit {
         Operation::Check => commands::check(&DriftRequest { document, view, report, fleet }, env),
         Operation::Apply => {
             let recording = record.map(|record| RecordingRequest { keep: record.keep, runs: record.runs });
-            let request = ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
+            let request =
+                ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
             commands::apply(request, env)
         }
     }
