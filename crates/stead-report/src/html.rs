@@ -50,7 +50,8 @@ pub fn html(page: &Page) -> String {
     let timeline = Timeline::new(page, &anchors);
     let slowest = slowest(page);
     let graph = GraphPart::new(page, &anchors);
-    let file = File { page, parts: &parts, anchors: &anchors, timeline, slowest, graph };
+    let file =
+        File { page, parts: &parts, anchors: &anchors, timeline, slowest, graph, sheet: SHEET, digest: &SHEET_DIGEST };
     file.render().unwrap_or_default()
 }
 
@@ -63,17 +64,11 @@ struct File<'a> {
     timeline: Option<Timeline<'a>>,
     slowest: Vec<Slow<'a>>,
     graph: Option<GraphPart<'a>>,
+    sheet: &'static str,
+    digest: &'static str,
 }
 
 impl File<'_> {
-    fn sheet(&self) -> &'static str {
-        SHEET
-    }
-
-    fn digest(&self) -> &'static str {
-        &SHEET_DIGEST
-    }
-
     fn count(&self, is_meant: impl Fn(Outcome) -> bool) -> usize {
         self.page.instances.iter().filter(|each| each.is_counted() && is_meant(each.outcome)).count()
     }

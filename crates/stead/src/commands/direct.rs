@@ -79,7 +79,7 @@ fn applied(request: &SetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ready = get_ready(&document, view, resource.0.session, (mode, &ReconcileOptions::none()))?;
     let asks = request.asks && mode == Mode::APPLY;
     let planned = if asks { confirm(view, &ready)? } else { Planned::default() };
-    Ok(carry_out(&ready, view, Task { planned, ..Task::new(mode, &None) }, env)?.end(ready))
+    Ok(carry_out(&ready, view, Task { planned, ..Task::new(mode, None) }, env)?.end(ready))
 }
 
 fn session(env: &ProcessEnv) -> Session {

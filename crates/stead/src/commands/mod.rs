@@ -25,7 +25,7 @@ pub(crate) mod sls;
 mod values;
 mod why;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::event::{Event, EventKind, Mode};
@@ -63,7 +63,8 @@ pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
 fn planned(request: &PlanRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let PlanRequest { document, view, report, out, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::PLAN, &ReconcileOptions::none()))?;
-    let done = carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, report) }, env)?;
+    let done =
+        carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, report.as_deref()) }, env)?;
     let saved = out.as_ref().map_or(Ok(()), |path| saved::save(path, &ready, &done));
     let exit = done.end(ready);
     saved.map(|()| exit)
@@ -87,7 +88,7 @@ fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
         None if asks => confirm::confirm(view, &ready)?,
         None => Planned::default(),
     };
-    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, &report) };
+    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, report.as_deref()) };
     Ok(carry_out(&ready, view, task, env)?.end(ready))
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn check(request: &DriftRequest, env: &ProcessEnv) -> Exit {
 fn checked(request: &DriftRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let DriftRequest { document, view, report, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::TEST, &ReconcileOptions::none()))?;
-    Ok(carry_out(&ready, *view, Task::new(Mode::TEST, report), env)?.end(ready))
+    Ok(carry_out(&ready, *view, Task::new(Mode::TEST, report.as_deref()), env)?.end(ready))
 }
 
 /// What is done with a document.
@@ -115,8 +116,8 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn new(mode: Mode, report: &'a Option<PathBuf>) -> Self {
-        Self { mode, planned: Planned::default(), recorder: None, is_stored: false, report: report.as_deref() }
+    fn new(mode: Mode, report: Option<&'a Path>) -> Self {
+        Self { mode, planned: Planned::default(), recorder: None, is_stored: false, report }
     }
 }
 
@@ -149,7 +150,9 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     }
     let run = written_soon(|| {
         executed(ready, view, execution, |run, event| {
-            history.iter_mut().for_each(|history| history.event(event));
+            if let Some(history) = &mut history {
+                history.event(event);
+            }
             printer.event(run, event);
         })
     })?;
