@@ -24,7 +24,7 @@ const SHEET: &str = concat!(include_str!("../templates/colours.css"), include_st
 /// The only sheet that a browser takes from the page, by its digest: text that got into a page could not bring its own.
 static SHEET_DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256::digest(SHEET)));
 
-/// How many bytes are spent on what is told in full, and on what has a line each. A page of any run has at most two
+/// How many bytes are spent on what is shown in full, and on what has a line each. A page of any run has at most two
 /// megabytes, so that it opens at once and can be sent.
 const BYTES_IN_FULL: usize = 700_000;
 const BYTES_OF_LINES: usize = 150_000;
@@ -87,7 +87,7 @@ impl File<'_> {
             _ if pending > 0 => format!("Gave up on {pending} of {all}"),
             (_, Act::Plan) if changes > 0 => format!("Plan: {changes} of {all} would change"),
             (_, Act::Plan) if of(Outcome::Unknown) > 0 => format!("Plan: {} of {all} may change", of(Outcome::Unknown)),
-            (_, Act::Plan) => "Nothing has to change".to_owned(),
+            (_, Act::Plan) => "Nothing would change".to_owned(),
             (_, Act::Check) if changes > 0 => format!("Drift in {changes} of {all} {instances}"),
             (_, Act::Check) => "Nothing has drifted".to_owned(),
             (_, Act::Apply) if changes > 0 => format!("Applied: {changes} of {all} changed"),
@@ -194,11 +194,11 @@ struct Section<'a> {
     id: &'static str,
     title: &'static str,
     all: usize,
-    /// Those that are told in full.
+    /// Those that are shown in full.
     items: Vec<Item<'a>>,
     /// Those that have a line.
     rows: Vec<Row<'a>>,
-    /// True if the lines are folded: nobody has to read them.
+    /// True if the lines are folded: nobody needs to read them.
     is_folded: bool,
 }
 
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_and_every_shape_can_be_told_from_its_ground() {
+    fn every_text_and_every_shape_stands_out() {
         let (text, shape) = (4.5, 3.0);
         let pairs = [
             ("ink", "bg", text),

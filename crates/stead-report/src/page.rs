@@ -51,7 +51,7 @@ pub struct Page {
     pub facts: Vec<(&'static str, Text)>,
     /// The parameters, with secrets covered.
     pub parameters: Vec<Parameter>,
-    /// What somebody has to know or to do.
+    /// What somebody must know or do.
     pub notes: Vec<Text>,
     /// The command that shows the same in a terminal.
     pub command: Text,
@@ -265,7 +265,7 @@ impl Outcome {
         matches!(self, Self::Drifted | Self::Replaced | Self::Removed | Self::Created | Self::Changed)
     }
 
-    /// Returns whether it is one of those that somebody has to look at first.
+    /// Returns whether it is one of those that somebody must look at first.
     pub(crate) fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Pending)
     }
@@ -346,7 +346,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// A duration for people.
+/// A duration for users.
 pub fn human(elapsed: Duration) -> String {
     match elapsed.as_secs() {
         0 => format!("{} ms", elapsed.as_millis()),

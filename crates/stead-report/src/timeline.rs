@@ -36,7 +36,7 @@ pub(crate) struct Timeline<'a> {
 
 impl HtmlSafe for Timeline<'_> {}
 
-/// One call, or several that are too short to be told apart.
+/// One call, or several that are too short to be drawn apart.
 struct Bar<'a> {
     at: usize,
     instance: &'a Instance,

@@ -140,13 +140,13 @@ fn of_run(run: &Run, history: &History, ready: &Ready) -> Page {
     let places = places(&shown);
     let instances = shown.iter().map(|id| {
         let record = report.record(*id);
-        let told = told(history, (run.mode(), *id), (&graph.node(*id).path, record), &places);
+        let known = known(history, (run.mode(), *id), (&graph.node(*id).path, record), &places);
         let place = prepared.sources.place(graph.declaration(*id).name.span);
         Instance {
-            lines: lines(run, *id, &told),
+            lines: lines(run, *id, &known),
             snippet: snippet(record, &prepared.sources),
             place: Some(Text::from(place.to_string())),
-            ..merged(drawn(graph, *id, &places), told)
+            ..merged(drawn(graph, *id, &places), known)
         }
     });
     Page {
@@ -180,16 +180,16 @@ pub(super) fn of_recorded(id: &str, history: &History, is_running: bool) -> Page
     let shown: Vec<NodeId> = history.instances().map(|(path, _)| path.node()).collect();
     let places = places(&shown);
     let instances = history.instances().map(|(path, record)| {
-        let told = told(history, (mode, path.node()), (path, record), &places);
+        let known = known(history, (mode, path.node()), (path, record), &places);
         let built_in = builtin(path.type_name());
-        let difference = Difference::of_record(record, built_in).filter(|_| told.outcome.is_change());
+        let difference = Difference::of_record(record, built_in).filter(|_| known.outcome.is_change());
         let what_if = record.changed().map(|changed| &*changed.what_if);
-        let lines = if told.outcome.is_change() {
+        let lines = if known.outcome.is_change() {
             described(difference.as_ref(), record.effects(), what_if, built_in)
         } else {
             Vec::new()
         };
-        Instance { lines, ..told }
+        Instance { lines, ..known }
     });
     let mut page = of_history(history, origin);
     page.instances = instances.collect();
@@ -202,7 +202,7 @@ pub(super) fn of_recorded(id: &str, history: &History, is_running: bool) -> Page
 }
 
 /// What the events tell of an instance.
-fn told(
+fn known(
     history: &History,
     (mode, id): (Mode, NodeId),
     (path, record): (&InstancePath, &Record),
@@ -246,9 +246,9 @@ fn name_of(path: &InstancePath) -> String {
     names.join(" / ")
 }
 
-/// What the graph knows, and what the events told.
-fn merged(graph: Instance, told: Instance) -> Instance {
-    Instance { needs: graph.needs, within: graph.within, is_container: graph.is_container, ..told }
+/// What the graph knows, and what the events say.
+fn merged(graph: Instance, known: Instance) -> Instance {
+    Instance { needs: graph.needs, within: graph.within, is_container: graph.is_container, ..known }
 }
 
 fn outcome(status: Option<&Status>, effect: Option<Effect>) -> Outcome {
@@ -269,8 +269,8 @@ fn outcome(status: Option<&Status>, effect: Option<Effect>) -> Outcome {
     }
 }
 
-fn lines(run: &Run, id: NodeId, told: &Instance) -> Vec<Line> {
-    if told.outcome.is_change() { changes(run, id) } else { Vec::new() }
+fn lines(run: &Run, id: NodeId, known: &Instance) -> Vec<Line> {
+    if known.outcome.is_change() { changes(run, id) } else { Vec::new() }
 }
 
 /// What is wrong in the document, as a terminal shows it.

@@ -272,7 +272,7 @@ impl Printer {
     }
 }
 
-/// What has to be restarted.
+/// What must be restarted.
 pub(super) fn restart(restart: &Restart, mode: Mode) -> String {
     let verb = if mode == Mode::PLAN { "would have" } else { "has" };
     let what = match restart {
