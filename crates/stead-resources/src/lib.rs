@@ -26,6 +26,7 @@ pub mod engine;
 pub mod file;
 mod git;
 mod group;
+mod guard;
 mod host;
 mod hostname;
 mod ini;

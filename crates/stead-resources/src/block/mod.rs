@@ -12,6 +12,7 @@ use stead_host::provider::Context;
 use crate::BuiltIn;
 use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Match, Missing, Position, compile};
+use crate::guard::Guard;
 use crate::input::{FilePath, blocked, invalid};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
@@ -57,6 +58,12 @@ struct Properties<'a> {
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[property(option)]
     create: bool,
+    /// A command that must accept the whole file as it is to be before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the block exists.
     exist: bool,
 }
@@ -97,6 +104,10 @@ impl Part for Block {
 impl<'a> Stated<'a> for Properties<'a> {
     fn has_position(&self) -> bool {
         true
+    }
+
+    fn guard(&self) -> Option<Guard<'a>> {
+        self.validate
     }
 
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {

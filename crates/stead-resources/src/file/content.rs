@@ -1,5 +1,6 @@
 //! The content of a file: desired, compared, reported and written.
 
+use std::borrow::Cow;
 use std::convert;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,7 +9,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use stead_core::call::{Failure, Presumed};
+use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_core::destruction::{Item, ItemKind};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
@@ -21,6 +22,9 @@ use crate::input::{Base64, blocked, cannot, transient};
 
 /// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.
 const SHOWN: u64 = 256 * 1024;
+
+/// The largest source that a command is handed before it is in place.
+const MAX_CHECKED: u64 = 64 << 20;
 
 /// As much as is read at once.
 const CHUNK: usize = 16 * 1024;
@@ -124,6 +128,11 @@ pub(crate) trait FileContent {
 
     /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
     fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure>;
+
+    /// The whole of it, for a command that must accept it; a resource without one need not have it at hand.
+    fn bytes(&self) -> Result<Cow<'_, [u8]>, Failure> {
+        Err(Failure::new(FailureKind::Unsupported, "the content is not at hand for a command"))
+    }
 
     /// Writes it.
     fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure>;
@@ -248,6 +257,26 @@ impl FileContent for Content<'_> {
             }
         }
         Ok(())
+    }
+
+    fn bytes(&self) -> Result<Cow<'_, [u8]>, Failure> {
+        Ok(match self {
+            Self::Any => Cow::default(),
+            Self::Text(text) => text.as_bytes().into(),
+            Self::Binary(bytes) => bytes.into(),
+            Self::Source { path, .. } => {
+                let (file, status) = open_source(path)?;
+                if status.size > MAX_CHECKED {
+                    let message = format!(
+                        "a command is handed at most {} MiB, and '{}' has more",
+                        MAX_CHECKED >> 20,
+                        path.display()
+                    );
+                    return Err(blocked(Properties::SOURCE, message));
+                }
+                read_all(&file).map_err(|error| cannot("read", path, error))?.into()
+            }
+        })
     }
 
     fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {

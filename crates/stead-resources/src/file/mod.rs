@@ -15,7 +15,8 @@ use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, Syst
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::declared::Declared as _;
-use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, read};
+use crate::guard::Guard;
+use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, read, transient};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::text::AccountName;
@@ -72,6 +73,12 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     backup: Backup<'a>,
+    /// A command that must accept new content before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of the content goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the file exists.
     exist: bool,
     /// The number of bytes.
@@ -169,6 +176,10 @@ pub(crate) struct Desired<'a, C> {
     parents: bool,
     /// The mode of a new file where none is stated.
     default_mode: u32,
+    /// The command that must accept new content.
+    pub(crate) guard: Option<Guard<'a>>,
+    /// The content that it accepted.
+    accepted: OnceCell<Vec<u8>>,
 }
 
 impl<'a> Desired<'a, Content<'a>> {
@@ -177,7 +188,8 @@ impl<'a> Desired<'a, Content<'a>> {
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
         let content = Content::of(&mut stated, cx)?;
         let desired = Self::new(cx, stated.path, content, permissions, stated.backup);
-        Ok(Self { exist: stated.exist, parents: stated.parents, ..desired }.private_if_secret(input))
+        let desired = Self { exist: stated.exist, parents: stated.parents, guard: stated.validate, ..desired };
+        Ok(desired.private_if_secret(input))
     }
 }
 
@@ -202,6 +214,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
             backup,
             parents: false,
             default_mode: DEFAULT_MODE,
+            guard: None,
+            accepted: OnceCell::new(),
         }
     }
 
@@ -249,6 +263,9 @@ impl<'a, C: FileContent> Desired<'a, C> {
     }
 
     fn set_at(&self, place: &Place, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
+        if let (Some(guard), Execution::Actual) = (self.guard, execution) {
+            self.guarded(place, cx, guard)?;
+        }
         if cx.found_absent && self.exist && execution == Execution::Actual && self.create(place)? {
             let effects = self.effects(Some(place), None, &[Properties::EXIST])?;
             return Ok(SetReply { effects, ..self.reply(&[Properties::EXIST], Vec::new()) });
@@ -262,6 +279,27 @@ impl<'a, C: FileContent> Desired<'a, C> {
         let presumed = self.presumed(place, current.as_ref(), &differing)?;
         let reply = self.reply(&differing, self.intentions(current.as_ref(), &differing));
         Ok(SetReply { presumed, effects, ..reply })
+    }
+
+    /// Has the command accept what is to be written, if anything is.
+    fn guarded(&self, place: &Place, cx: &Context, guard: Guard<'_>) -> Result<(), Failure> {
+        let (_, differing) = self.compare(place)?;
+        if self.exist && self.content.is_stated() && !differing.is_empty() {
+            let content = self.content.bytes()?;
+            guard.check(cx, &self.path, &content)?;
+            self.accepted.get_or_init(|| content.into_owned());
+        }
+        Ok(())
+    }
+
+    /// Writes the content: where a command had to accept it, just what it accepted.
+    fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
+        match (self.guard, self.accepted.get()) {
+            (None, _) => self.content.write(replacement),
+            (Some(_), Some(accepted)) => Ok(replacement.write(accepted)?),
+            (Some(_), None) if !self.content.is_stated() => Ok(()),
+            (Some(_), None) => Err(transient(Properties::PATH, "the file was changed by others meanwhile")),
+        }
     }
 
     /// Removes the file. Returns what would be done in words, when only asked.
@@ -414,7 +452,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(None);
         }
         let content = self.content.presumed().filter(|_| self.exist);
-        if let Some(missing) = Presumed::all([content, self.permissions.presumed()]) {
+        let guard = self.guard.filter(|_| self.exist).and_then(Guard::presumed);
+        if let Some(missing) = Presumed::all([content, guard, self.permissions.presumed()]) {
             return Ok(Some(missing));
         }
         let former = current.filter(|_| self.exist && differing.contains(&self.content.property()));
@@ -480,6 +519,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
             (true, Some(_)) => Vec::new(),
             (false, _) => vec!["remove the file".to_owned()],
         };
+        let is_checked = self.exist && self.content.is_stated() && !intentions.is_empty();
+        intentions.extend(self.guard.filter(|_| is_checked).map(Guard::intention));
         let loses_content = !intentions.is_empty() && current.is_some();
         if loses_content && !matches!(self.backup, Backup::No) {
             intentions.push("keep its former content beside it".to_owned());
@@ -550,7 +591,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
     ) -> Result<bool, Failure> {
         let Some(former) = former else {
             let replacement = Replacement::begin(place, Former::Absent)?;
-            self.content.write(&replacement)?;
+            self.write(&replacement)?;
             return Ok(replacement.finish(mode, ownership)?.is_some());
         };
         // Again, because a backup is another name of it, and that has changed its status.
@@ -561,7 +602,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
         let mut replacement = Replacement::begin(place, Former::Unchanged(&status))?;
         replacement.keep_attributes(&former.file)?;
         if self.content.is_stated() {
-            self.content.write(&replacement)?;
+            self.write(&replacement)?;
         } else {
             content::copy(&former.file, &replacement)?;
         }

@@ -11,6 +11,7 @@ use stead_host::provider::Context;
 use crate::BuiltIn;
 use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
+use crate::guard::Guard;
 use crate::input::{FilePath, blocked, required_if};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
@@ -41,6 +42,12 @@ struct Properties<'a> {
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[property(option)]
     create: bool,
+    /// A command that must accept the whole file as it is to be before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the key exists.
     exist: bool,
 }
@@ -71,6 +78,10 @@ impl Part for Ini {
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
+    fn guard(&self) -> Option<Guard<'a>> {
+        self.validate
+    }
+
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(self.create)))
     }

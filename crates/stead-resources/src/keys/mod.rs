@@ -15,6 +15,7 @@ use stead_host::provider::Context;
 
 use crate::declared::{Declared, States};
 use crate::edit::{FileLocks, Missing};
+use crate::guard::Guard;
 use crate::input::{AnyValue, FilePath, Pointer, blocked, invalid};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::{BuiltIn, Profile, schema};
@@ -76,6 +77,12 @@ struct Properties<'a> {
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[property(option)]
     create: bool,
+    /// A command that must accept the whole file as it is to be before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the value exists.
     exist: bool,
 }
@@ -197,6 +204,10 @@ impl<'a, F: Format> crate::input::Properties<'a> for Of<'a, F> {
 }
 
 impl<'a, F: Format> Stated<'a> for Of<'a, F> {
+    fn guard(&self) -> Option<Guard<'a>> {
+        self.stated.validate
+    }
+
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.stated.path.0.0, Missing::create_if(self.stated.create)))
     }

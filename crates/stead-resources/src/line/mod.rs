@@ -13,6 +13,7 @@ use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::Declared as _;
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
+use crate::guard::{self, Guard};
 use crate::input::{FilePath, blocked, read};
 use crate::text::SingleLine;
 use crate::{BuiltIn, pending, reply};
@@ -60,6 +61,12 @@ struct Properties<'a> {
     /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[property(option)]
     create: bool,
+    /// A command that must accept the whole file as it is to be before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the line exists.
     exist: bool,
 }
@@ -180,6 +187,7 @@ impl LineProvider {
                 (step, Some(text)) => Outcome::Write(text.content.after(step, line)),
                 (step, None) => Outcome::Write(Lines::new(Vec::new()).after(step, line)),
             };
+            guard::guarded(desired.guard, cx, &desired.path, &outcome)?;
             Ok(Edit { outcome, result: (step, effects) })
         })
     }
@@ -192,6 +200,7 @@ struct Desired<'a> {
     line_text: Option<&'a str>,
     match_text: Option<&'a str>,
     missing: Missing,
+    guard: Option<Guard<'a>>,
 }
 
 impl<'a> Desired<'a> {
@@ -214,6 +223,7 @@ impl<'a> Desired<'a> {
             wanted,
             line_text,
             match_text: stated.pattern,
+            guard: stated.validate,
             missing: Missing::create_if(stated.create).private_if_secret(input),
         })
     }

@@ -16,6 +16,7 @@ use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::{Declared, States};
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
+use crate::guard::{self, Guard};
 use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
 
@@ -114,6 +115,11 @@ pub(crate) trait Stated<'a>: Properties<'a> + States {
 
     /// The file that it is in.
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure>;
+
+    /// The command that must accept the file as it is to be.
+    fn guard(&self) -> Option<Guard<'a>> {
+        None
+    }
 
     /// The value of the running kernel that the part is kept for.
     fn live(&self, _cx: &Context) -> Option<Live> {
@@ -328,6 +334,7 @@ impl<P: Part> Parts<P> {
                 Some(_) if desired.stated.owns_file() && !desired.exist => edit::Outcome::Remove,
                 Some(edited) => edit::Outcome::Write(edited.into_bytes()),
             };
+            guard::guarded(desired.stated.guard(), cx, path, &outcome)?;
             Ok(Edit { outcome, result })
         })
     }

@@ -1,5 +1,6 @@
 //! `Stead/Template`: a file whose content a template gives.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
@@ -20,6 +21,7 @@ use stead_system::user::NamesByRoot;
 use crate::declared::Declared as _;
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
+use crate::guard::Guard;
 use crate::input::{Backup, FilePath, Mode, PathText, ReadOnly, cannot, read, read_each};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
@@ -73,6 +75,12 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     backup: Backup<'a>,
+    /// A command that must accept new content before it is in place, such as 'nginx -t -c %s': words without a shell, with %s
+    /// where the path of the content goes, which is a file of the same name that only this user can read. If it ends with another
+    /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
+    /// running system.
+    #[property(option)]
+    validate: Option<Guard<'a>>,
     /// Whether the file exists.
     exist: bool,
     /// The content of the file.
@@ -165,7 +173,7 @@ impl Templates {
         let permissions =
             Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(&cx.system_root))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup).private_if_secret(input);
-        desired.exist = stated.exist;
+        (desired.exist, desired.guard) = (stated.exist, stated.validate);
         Ok(desired)
     }
 }
@@ -283,6 +291,10 @@ impl FileContent for Rendered<'_> {
         }
         let reported = self.report(&current.file, &current.status, state);
         reported.map_err(|error| cannot("read", at, error))
+    }
+
+    fn bytes(&self) -> Result<Cow<'_, [u8]>, Failure> {
+        Ok(self.text()?.text.as_bytes().into())
     }
 
     fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {

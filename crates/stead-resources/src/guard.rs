@@ -1,0 +1,99 @@
+//! Commands that must accept new content before it is in place.
+
+use std::path::Path;
+
+use stead_core::call::{Failure, Presumed};
+use stead_core::value::Value;
+use stead_host::provider::Context;
+use stead_system::fs::SystemPath;
+use stead_system::scratch::Scratch;
+
+use crate::declared::ToValue;
+use crate::edit::Outcome;
+use crate::input::transient;
+use crate::program::{self, Ended, Invocation, SearchPath};
+use crate::text::{Text, text_type};
+
+/// The property that states one.
+const PROPERTY: &str = "validate";
+
+/// What stands for the path of the content in the command.
+const FILE: &str = "%s";
+
+/// A command that must accept new content: words with spaces between them, without a shell.
+#[derive(Clone, Copy)]
+pub(crate) struct Guard<'a>(&'a str);
+text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f][^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
+
+impl<'a> Text<'a> for Guard<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_plain = |c: char| !c.is_ascii_control() && !matches!(c, '\'' | '"' | '\\');
+        if !text.chars().all(is_plain) {
+            return Err("must be words with spaces between them, without quotes: what needs more is a script");
+        }
+        if text.starts_with([' ', '%']) || !text.contains(FILE) {
+            return Err("must be a program and its arguments, with %s where the path of the new content goes");
+        }
+        Ok(Self(text))
+    }
+}
+
+impl ToValue for Guard<'_> {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::from(self.0))
+    }
+}
+
+impl Guard<'_> {
+    /// What a plan says of it.
+    pub(crate) fn intention(self) -> String {
+        format!("have '{}' check the content first", self.0)
+    }
+
+    /// In what-if: what the command cannot be started without.
+    pub(crate) fn presumed(self) -> Option<Presumed> {
+        self.invocation(FILE).presumed()
+    }
+
+    /// Has the command look at the content that a file is to have, in a file of the same name that only this user can read.
+    ///
+    /// # Errors
+    /// When the command refuses the content, or cannot be run; the message has what it printed.
+    pub(crate) fn check(self, cx: &Context, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        let not_handed =
+            |error: &std::io::Error| transient(PROPERTY, format!("cannot hand the content to a command: {error}"));
+        let folder = Scratch::new(false).map_err(|error| not_handed(&error.source))?;
+        let copy = folder.path().join(path.file_name().unwrap_or_default());
+        folder.create_file(&copy, content, 0o600).map_err(|error| not_handed(&error))?;
+        let copy = copy.display().to_string();
+        let about = |failure: Failure| Failure { property: Some(format!("/{PROPERTY}")), ..failure };
+        let ended = program::run(cx, &self.invocation(&copy), &format!("'{}'", self.0)).map_err(about)?;
+        if ended.code == 0 { Ok(()) } else { Err(about(self.refusal(&ended, &copy, path))) }
+    }
+
+    fn refusal(self, ended: &Ended, copy: &str, path: &Path) -> Failure {
+        let failure = ended.failure(&format!("'{}'", self.0));
+        let said = failure.message.replace(copy, &path.display().to_string());
+        Failure { message: format!("the new content was refused, and the file stays as it is: {said}"), ..failure }
+    }
+
+    fn invocation(self, copy: &str) -> Invocation {
+        let mut words = self.0.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace(FILE, copy));
+        Invocation {
+            program: words.next().unwrap_or_default(),
+            arguments: words.collect(),
+            environment: Vec::new(),
+            directory: SystemPath::here("/"),
+            timeout: None,
+            search: SearchPath::System,
+        }
+    }
+}
+
+/// Has the command of an edit, if it has one, look at what the file is to be.
+pub(crate) fn guarded(guard: Option<Guard<'_>>, cx: &Context, path: &Path, outcome: &Outcome) -> Result<(), Failure> {
+    match (guard, outcome) {
+        (Some(guard), Outcome::Write(content)) => guard.check(cx, path, content),
+        _ => Ok(()),
+    }
+}
