@@ -250,7 +250,7 @@ impl Systemd {
         Err(Failure::new(FailureKind::System, format!("cannot {} '{unit}': {why}", job.word())))
     }
 
-    /// Fails when systemd did not start a unit because of what the unit says of the machine: such a start is not a error to it.
+    /// Fails when systemd did not start a unit because of what the unit says of the machine: such a start is not an error to it.
     fn check_conditions(&self, unit: &str, status: &Status) -> Result<(), Failure> {
         if self.property(status, UNIT, "ConditionResult", |value| bool::try_from(value).ok())? {
             return Ok(());
