@@ -211,6 +211,24 @@ Applied on 4 machines: 1 changed · 1 unreachable · 2 not begun
 }
 
 #[test]
+fn connections_are_tried() {
+    let world = site(true);
+    world.write("hosts.yaml", "machines: {a: {labels: {role: web}}, gone: null}");
+    let tried = world.stead("hosts --check");
+    let expected = "Name  Address  Labels    Connection
+------------------------------------------------------------------------------------
+a     a        role=web  ok
+gone  gone               ssh: connect to host gone port 22: Connection refused
+";
+    let lines = |text: &str| text.lines().filter(|line| !line.starts_with("--")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((tried.code, lines(&tried.out)), (1, lines(expected)), "{}", tried.errors);
+    let data: Json = serde_json::from_str(&world.stead("hosts --check -o json").out).unwrap();
+    let reached = |at: usize| &data["machines"][at]["reached"];
+    assert_eq!((reached(0), reached(1)), (&Json::Bool(true), &Json::Bool(false)));
+    assert_eq!(world.stead("hosts --check --where role=web").code, 0);
+}
+
+#[test]
 fn hostile_machines_harm_nobody() {
     let world = site(true);
     world.write("hosts.yaml", "machines: {garbage: null, escape: null, flood: null, web1: null}");

@@ -19,14 +19,17 @@ pub(crate) struct Hosts {
     /// Only machines that match a filter, such as 'role=web and site!=lab'
     #[arg(long = "where", value_name = "FILTER")]
     filter: Option<String>,
+    /// Try the connection to each machine
+    #[arg(long)]
+    check: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 impl From<Hosts> for HostsRequest {
-    fn from(Hosts { inventory, filter, output }: Hosts) -> Self {
-        Self { inventory, filter, output }
+    fn from(Hosts { inventory, filter, check, output }: Hosts) -> Self {
+        Self { inventory, filter, tries: check, output }
     }
 }
 

@@ -15,12 +15,11 @@ use stead_engine::ReconcileOptions;
 use stead_host::redactor::Redactor;
 use stead_hosts::{Ended, Machine, Rollout};
 use stead_system::Cancel;
-use stead_system::process::{Environment, Executable};
 
 use super::inventory;
 use super::order::{Operation, Order, PROTOCOL, Reconcile, Record};
 use super::outcome::{Outcome, finish};
-use super::ssh::{Own, Way};
+use super::ssh::{Own, Ssh, Way};
 use crate::commands;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
@@ -127,15 +126,10 @@ fn way(delivery: &Delivery, env: &ProcessEnv, machines: &[Machine], task: &Task,
         let is_secret = |name: &str| delivery.declared.get(name).copied().unwrap_or_default();
         parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| redactor.add(value));
     }
-    // `ssh` asks agents, and reads the configuration of this user.
-    let mut environment = Environment::of_this_process(&["SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME"]);
-    environment.add_of_this_process(&env.environment);
-    let found = Executable::find("ssh", Path::new("/nonexistent"), &environment);
-    let found = found.ok_or_else(|| failed("there is no program 'ssh', which reaches other machines".to_owned()))?;
-    let ssh = found.map_err(|refused| failed(format!("the program 'ssh' {}", refused.reason())))?;
+    let ssh = Ssh::find(env).map_err(failed)?;
     let own = own().map_err(|error| failed(format!("cannot read the own program: {error}")))?;
     let options = task.fleet.deadline.map(|limit| format!(" --deadline {}", limit.as_secs())).unwrap_or_default();
-    Ok(Way { ssh, environment, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
+    Ok(Way { ssh, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
 }
 
 fn own() -> std::io::Result<Own> {

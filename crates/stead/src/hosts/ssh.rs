@@ -9,7 +9,9 @@ use serde_json::Value as Json;
 use stead_host::redactor::Redactor;
 use stead_hosts::Destination;
 use stead_system::Cancel;
-use stead_system::process::{Environment, Executable, Exit, Program, Stream, Talk};
+use stead_system::process::{Environment, Executable, Exit, ProcessError, Program, Stream, Talk};
+
+use crate::process_env::ProcessEnv;
 
 /// The most that a machine may say in all on its standard output.
 const MOST_OUTPUT: usize = 64 << 20;
@@ -36,10 +38,52 @@ pub(super) struct Own {
     pub(super) digest: String,
 }
 
+/// The program `ssh` of this user.
+pub(super) struct Ssh {
+    executable: Executable,
+    environment: Environment,
+}
+
+impl Ssh {
+    /// Finds it. It asks agents, and reads the configuration of this user.
+    pub(super) fn find(env: &ProcessEnv) -> Result<Self, String> {
+        let mut environment = Environment::of_this_process(&["SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME"]);
+        environment.add_of_this_process(&env.environment);
+        let found = Executable::find("ssh", Path::new("/nonexistent"), &environment);
+        let found = found.ok_or_else(|| "there is no program 'ssh', which reaches other machines".to_owned())?;
+        let executable = found.map_err(|refused| format!("the program 'ssh' {}", refused.reason()))?;
+        Ok(Self { executable, environment })
+    }
+
+    /// Starts a conversation with what a shell does on a machine.
+    fn talk(&self, destination: &Destination, script: &str) -> Result<Talk, ProcessError> {
+        Talk::start(&Program {
+            executable: &self.executable,
+            arguments: &arguments(destination, script),
+            directory: Path::new("/"),
+            environment: &self.environment,
+            variables: &[],
+            input: None,
+        })
+    }
+
+    /// Tries whether a shell can be started on a machine; an error is the reason why not.
+    pub(super) fn try_connection(&self, destination: &Destination, cancel: &Cancel) -> Result<(), String> {
+        let redactor = Redactor::default();
+        let mut ignore = |_| {};
+        let mut heard = Heard::new(&redactor, &mut ignore);
+        let mut talk = self.talk(destination, &format!("echo {MARK}here")).map_err(|error| error.to_string())?;
+        match heard.mark_of(&mut talk, cancel).map_err(|error| error.to_string())? {
+            Ok(_) => Ok(()),
+            Err(Answer::Unreachable(why) | Answer::Broken(why)) => Err(why),
+            Err(Answer::Ran { .. }) => Err("it says something else than it was asked".to_owned()),
+        }
+    }
+}
+
 /// What is the same for all machines.
 pub(super) struct Way {
-    pub(super) ssh: Executable,
-    pub(super) environment: Environment,
+    pub(super) ssh: Ssh,
     pub(super) own: Own,
     /// Options of the stead there.
     pub(super) options: String,
@@ -72,26 +116,13 @@ impl Way {
         destination: &Destination,
         order: &[u8],
         see: &mut dyn FnMut(Json),
-    ) -> Result<Answer, stead_system::process::ProcessError> {
-        let arguments = arguments(destination, &self.script());
-        let program = Program {
-            executable: &self.ssh,
-            arguments: &arguments,
-            directory: Path::new("/"),
-            environment: &self.environment,
-            variables: &[],
-            input: None,
+    ) -> Result<Answer, ProcessError> {
+        let mut talk = self.ssh.talk(destination, &self.script())?;
+        let mut heard = Heard::new(&self.redactor, see);
+        let found = match heard.mark_of(&mut talk, &self.cancel)? {
+            Ok(found) => found,
+            Err(answer) => return Ok(answer),
         };
-        let mut talk = Talk::start(&program)?;
-        let mut heard =
-            Heard { redactor: &self.redactor, see, output: Vec::new(), rest: Vec::new(), lines: Vec::new() };
-        let mut found = None;
-        let ended = talk.exchange(&[], GRACE, &self.cancel, &mut |stream, bytes| {
-            heard.take(stream, bytes);
-            found = heard.take_mark();
-            found.is_none() && heard.is_bearable() && heard.output.len() <= MOST_BEFORE
-        })?;
-        let Some(found) = found else { return Ok(heard.unreachable(ended)) };
         let program: &[u8] = match found.as_str() {
             "found" | "kept" => &[],
             "send" => &self.own.bytes,
@@ -178,7 +209,22 @@ struct Heard<'a> {
     lines: Vec<String>,
 }
 
-impl Heard<'_> {
+impl<'a> Heard<'a> {
+    fn new(redactor: &'a Redactor, see: &'a mut dyn FnMut(Json)) -> Self {
+        Self { redactor, see, output: Vec::new(), rest: Vec::new(), lines: Vec::new() }
+    }
+
+    /// Waits for what a script says first, or for the answer where it says nothing.
+    fn mark_of(&mut self, talk: &mut Talk, cancel: &Cancel) -> Result<Result<String, Answer>, ProcessError> {
+        let mut found = None;
+        let ended = talk.exchange(&[], GRACE, cancel, &mut |stream, bytes| {
+            self.take(stream, bytes);
+            found = self.take_mark();
+            found.is_none() && self.is_bearable() && self.output.len() <= MOST_BEFORE
+        })?;
+        Ok(found.ok_or_else(|| self.unreachable(ended)))
+    }
+
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
         match stream {
             Stream::Stdout => self.output.extend_from_slice(bytes),

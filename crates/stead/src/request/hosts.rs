@@ -14,6 +14,8 @@ pub(crate) struct HostsRequest {
     pub(crate) inventory: PathBuf,
     /// The filter that the machines must match.
     pub(crate) filter: Option<String>,
+    /// True if the connection to each is tried.
+    pub(crate) tries: bool,
     pub(crate) output: Output,
 }
 
