@@ -238,6 +238,8 @@ pub(crate) struct Lint {
 pub(crate) enum LintFormat {
     /// SARIF 2.1.0, which code hosts and editors read
     Sarif,
+    /// Annotations of GitHub Actions, a line each
+    Github,
 }
 
 impl From<Plan> for PlanRequest {
@@ -291,6 +293,7 @@ impl From<Lint> for LintRequest {
         let (document, view) = lint.document.request();
         let form = match lint.format {
             Some(LintFormat::Sarif) => LintForm::Sarif,
+            Some(LintFormat::Github) => LintForm::Github,
             None => LintForm::Output(view.output),
         };
         Self { document, fix: lint.fix, portable: lint.portable, form, volume: view.volume }

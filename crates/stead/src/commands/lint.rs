@@ -134,6 +134,7 @@ fn applied(text: &str, path: &Path, found: &Found) -> (String, usize) {
 fn report(request: &LintRequest, found: &Found) -> Exit {
     let findings = &found.findings;
     match (&found.instances, request.form) {
+        (_, LintForm::Github) => print(&annotations(findings, &found.session.sources)),
         (_, LintForm::Sarif) => data_as(&sarif(findings, &found.session.sources), Output::Json),
         (None, LintForm::Output(output)) => return refuse(findings, &found.session, output),
         (Some(instances), LintForm::Output(Output::Text)) => {
@@ -150,6 +151,25 @@ fn report(request: &LintRequest, found: &Found) -> Exit {
         (Some(_), true) => Exit::Success,
         (Some(_), false) => Exit::Drifted,
     }
+}
+
+/// Findings as commands of GitHub Actions, which shows them beside the lines that they are about.
+///
+/// Guarantees: each finding is one line, and no text of a document begins another command.
+fn annotations(findings: &[Diagnostic], sources: &Sources) -> String {
+    let text = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |value: &str| text(value).replace(':', "%3A").replace(',', "%2C");
+    let line = |finding: &Diagnostic| {
+        let place = finding
+            .span
+            .map(|span| sources.place(span))
+            .map(|place| format!("file={},line={},col={},", property(&place.name), place.line, place.column));
+        let help = finding.help.iter().map(|help| format!("\n{help}"));
+        let message = std::iter::once(finding.message.clone()).chain(help).collect::<String>();
+        let (place, code) = (place.unwrap_or_default(), finding.code.id);
+        format!("::{} {place}title={code}::{}\n", finding.severity.as_str(), text(&message))
+    };
+    findings.iter().map(line).collect()
 }
 
 /// Findings in the form of the Static Analysis Results Interchange Format, version 2.1.0 of OASIS.

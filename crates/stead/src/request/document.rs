@@ -253,6 +253,8 @@ pub(crate) enum LintForm {
     Output(Output),
     /// SARIF 2.1.0, which code hosts and editors read.
     Sarif,
+    /// Annotations of GitHub Actions, a line each.
+    Github,
 }
 
 impl LintForm {
@@ -260,7 +262,7 @@ impl LintForm {
     pub(crate) fn output(self) -> Output {
         match self {
             Self::Output(output) => output,
-            Self::Sarif => Output::Text,
+            Self::Sarif | Self::Github => Output::Text,
         }
     }
 }
