@@ -10,7 +10,7 @@ use stead_system::services::Job;
 
 use super::found::Found;
 use super::steps::{self, Change, Step};
-use super::unit::{Fragment, MASK};
+use super::unit::{self, Fragment, MASK};
 use super::{Activity, Properties};
 use crate::input::impossible;
 
@@ -99,7 +99,7 @@ impl Properties<'_> {
             }
             Some(fragment) if differs(Properties::ENABLED) => match self.enabled {
                 Some(true) => steps::enable(root, &found.unit.name, &fragment, change)?,
-                _ => steps::disable(root, &found.unit.name, &fragment, change),
+                _ => steps::disable(root, &found.unit.name, &found.unit.links, &fragment, change),
             },
             Some(_) | None => {}
         }
@@ -163,7 +163,9 @@ impl Properties<'_> {
             ));
         }
         if let Some(fragment) = found.own() {
-            steps::disable(root, &name, fragment, change);
+            // Without the file, none of the links to it leads anywhere.
+            let unit = &found.unit.name;
+            steps::disable(root, unit, &unit::links(root, unit), fragment, change);
             change.steps.push(Step::remove(root, fragment.path.clone()));
             change.steps.extend(steps::remove_drop_ins(root, &self.unit_path()));
         }

@@ -189,11 +189,10 @@ pub(super) fn enable(root: &SystemRoot, name: &str, fragment: &Fragment, change:
 }
 
 /// Removes the links that enable a unit, and those of the units that belong to it.
-pub(super) fn disable(root: &SystemRoot, name: &str, fragment: &Fragment, change: &mut Change) {
+pub(super) fn disable(root: &SystemRoot, name: &str, links: &[String], fragment: &Fragment, change: &mut Change) {
     let also = Install::of(&fragment.text, name).also;
-    let names = also.iter().map(String::as_str).filter(|other| *other != name).chain([name]);
-    let links = names.flat_map(|name| Unit::find(root, name).links);
-    change.steps.extend(links.map(|path| Step::remove(root, path)));
+    let others = also.iter().filter(|other| *other != name).flat_map(|other| Unit::find(root, other).links);
+    change.steps.extend(others.chain(links.iter().cloned()).map(|path| Step::remove(root, path)));
 }
 
 /// Removes a mask that an administrator made.

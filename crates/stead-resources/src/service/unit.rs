@@ -193,7 +193,7 @@ impl Enabling {
 }
 
 /// The links by which other units require or want a unit, and those that are other names of it.
-fn links(root: &SystemRoot, name: &str) -> Vec<String> {
+pub(super) fn links(root: &SystemRoot, name: &str) -> Vec<String> {
     let enabling = Enabling::of(root);
     let in_folders = enabling.folders.iter().map(|folder| format!("{ADMINISTRATOR}/{folder}/{name}"));
     let in_folders = in_folders.filter(|path| root.at(path).link_target().is_some());
