@@ -44,17 +44,20 @@ fn stand_in() {
     // The scripts.
     let Some(Ok(_)) = lines.next() else { return };
     while let Some(Ok(line)) = lines.next() {
-        let request: Json = serde_json::from_str(&line).unwrap();
-        let properties = &request["properties"]["ordered"];
+        let (id, rest) = line.split_once('\t').unwrap();
+        let (asked, values) = rest.split_once('\t').unwrap();
+        let [request, values] = [asked, values].map(|text| serde_json::from_str::<Json>(text).unwrap());
+        let names = request["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
+        let properties: Json = names.zip(values.as_array().unwrap().iter().cloned()).collect();
         let output = match request["method"].as_str().unwrap() {
             "Get" => Some(("Hashtable", json!({ "Result": properties, "Module": request["module"] }))),
             "Test" => Some(("System.Boolean", json!(properties["TestScript"] == "$true"))),
             _ => None,
         };
         if let Some((ty, output)) = output {
-            send(&json!({ "id": request["id"], "type": ty, "output": output }));
+            send(&json!({ "id": id, "type": ty, "output": output }));
         }
-        send(&json!({ "id": request["id"], "done": { "ended": true, "reboot": false } }));
+        send(&json!({ "id": id, "done": { "ended": true, "reboot": false } }));
     }
 }
 

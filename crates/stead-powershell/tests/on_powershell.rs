@@ -265,6 +265,29 @@ fn only_errors_that_were_reported_fail_a_set() {
     assert!(found.ends_with("; e100; and 50 more"), "{found}");
 }
 
+/// A method that leaves its script, in whatever way, fails by itself; the next one has a pipeline again. What it started for later is
+/// carried out while nothing is called.
+#[test]
+fn a_method_that_leaves_its_script_ends_no_other() {
+    let Some(bench) = Bench::new("a_method_that_leaves_its_script_ends_no_other") else { return };
+    let module = bench.class("Leaves", "", "[void] Set() { & ([scriptblock]::Create($this.How)) }");
+    for how in ["exit", "break", "continue", "exit 3", "continue there", "throw 'x'"] {
+        bench.call(&module, Method::Set, how).0.unwrap_err();
+        bench.call(&module, Method::Test, "").0.unwrap();
+        bench.call(&module, Method::Set, "1").0.unwrap();
+    }
+    let done = bench.folder.path().join("done");
+    let later = format!(
+        "$timer = [System.Timers.Timer]@{{ Interval = 50; AutoReset = $false }}
+         Register-ObjectEvent $timer Elapsed -Action {{ Set-Content -LiteralPath '{}' -Value x }}
+         $timer.Start()",
+        done.display()
+    );
+    bench.call(&module, Method::Set, &later).0.unwrap();
+    stead_testkit::until(|| done.exists().then_some(()));
+    assert_eq!(bench.pool.workers(), 1);
+}
+
 /// PowerShell computes the path of modules anew for each runspace, with the directories of the user first.
 #[test]
 fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {

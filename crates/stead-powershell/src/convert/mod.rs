@@ -15,7 +15,6 @@ use stead_powershell_reader::types::{Class, Enumeration, Property, Type};
 
 pub use json::{Json, JsonError};
 pub use refusal::{Mismatch, Path, Refusal};
-pub(crate) use wire::Members;
 pub use wire::Wire;
 
 /// Returns whether two names of properties or members are the same.

@@ -6,12 +6,16 @@ $endpoint = [System.Net.Sockets.UnixDomainSocketEndPoint]::new($env:STEAD_POWERS
 # would have all of them read.
 if ($env:STEAD_POWERSHELL_MODULES) {
     $folders = $env:STEAD_POWERSHELL_MODULES.Split(':', [StringSplitOptions]::RemoveEmptyEntries)
+    $paths = [string]::Join(':', $folders)
     $own = [System.IO.Path]::Combine($PSHOME, 'Modules')
     if ($own -cnotin $folders) {
-        $usual, $others = $folders.Where({ $_.EndsWith('/.local/share/powershell/Modules') -or $_ -ceq '/usr/local/share/powershell/Modules' }, 'Split')
-        $folders = @($usual) + $own + @($others)
+        $usual = $others = ''
+        foreach ($folder in $folders) {
+            if ($folder.EndsWith('/.local/share/powershell/Modules') -or $folder -ceq '/usr/local/share/powershell/Modules') { $usual += "${folder}:" } else { $others += ":$folder" }
+        }
+        $paths = "$usual$own$others"
     }
-    $env:PSModulePath = [string]::Join(':', $folders)
+    $env:PSModulePath = $paths
     [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_MODULES', [NullString]::Value)
 }
 # Where only trusted settings count, PowerShell has read them: programs that a resource starts read theirs where they always are.

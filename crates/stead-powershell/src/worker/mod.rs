@@ -27,7 +27,7 @@ pub use start::StartError;
 use crate::convert::Wire;
 use outcome::{Collector, Progress};
 use printed::Printed;
-use protocol::{Line, Message, Properties, Request};
+use protocol::{Asked, Line, Message};
 
 /// A module at one state of its files. Where they changed since a worker loaded it, only a new process reads them again.
 #[derive(Clone, Copy)]
@@ -283,18 +283,21 @@ fn message(line: &[u8], id: &str) -> Result<Message, Failed> {
     line.message().ok_or(Failed::Protocol("a line has no message"))
 }
 
+/// The line of a request: JSON has no tabs of its own. The values are what [`crate::convert`] made of them; they may hold secrets.
 fn request(call: &Call<'_>, id: &str, path: &str) -> String {
-    let request = Request {
-        id: id.to_owned(),
+    let asked = Asked {
         kind: call.kind,
         module: path,
         resource: call.resource,
         method: call.method,
-        properties: Properties::new(call.properties),
         records: call.records,
         directory: call.directory.to_string_lossy(),
         root: call.root.to_string_lossy(),
+        names: call.properties.iter().map(|(name, _)| name.as_str()).collect(),
     };
+    let values: Vec<&Wire> = call.properties.iter().map(|(_, value)| value).collect();
     // Maps with text keys and texts: nothing of it can fail.
-    serde_json::to_string(&request).unwrap_or_default() + "\n"
+    let [asked, values] =
+        [serde_json::to_string(&asked), serde_json::to_string(&values)].map(Result::unwrap_or_default);
+    format!("{id}\t{asked}\t{values}\n")
 }

@@ -4,8 +4,8 @@ What runs in the runspace of a module, and the load of the first one: it goes on
 $first is a runspace that is being opened, $words are the kind, the module and the resource of the first call.
 #>
 
-# An error that ends a statement would not end a resource without a 'try' around it. The mark shows that the script came
-# to its end: 'exit' and a 'break' outside of a loop leave it without an error.
+# An error that ends a statement would not end a resource without a 'try' around it. 'exit' and a 'break' outside of a loop leave it
+# without an error: a call has come to its end where that is said.
 
 $loadModule = {
     param($path)
@@ -30,60 +30,64 @@ $findType = {
     $name -as [type]
 }
 
-$callClass = {
-    param($type, $properties, $method, $mark, $shared)
-    try {
-        $object = $type::new()
-        $names = $shared['Names']
-        if ($null -eq $names) {
-            $names = $shared['Names'] = @{}
-            foreach ($each in $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')) { if (-not $names.ContainsKey($each.Name)) { $names[$each.Name] = $each.Name } }
-        }
-        foreach ($entry in $properties.GetEnumerator()) {
-            $shared['Property'] = $entry.Key
-            $name = $names[$entry.Key]
-            if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
-            $object.$name = $entry.Value
-        }
-        $shared['Property'] = $null
-        if ($method -ne 'Export') { $object.$method() }
-        elseif ($properties.Count -eq 0 -and $type.GetMethod('Export', [type[]]@())) { $type::Export() }
-        elseif ($type.GetMethod('Export', [type[]]@($type))) { $type::Export($object) }
-        elseif ($properties.Count) { throw [NotSupportedException]::new("Export method with parameters not implemented by resource '$type'") }
-        else { throw [NotSupportedException]::new("Export method without parameters not implemented by resource '$type'") }
-    } catch { throw }
-    $mark
+# The text that makes an instance of a class with these properties and calls the method. Names that are written out are much quicker
+# than ones that are looked up for each call.
+$classText = {
+    param($type, $names, $method)
+    $quote = { param($name) "'" + [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($name) + "'" }
+    $text = 'param($type, $values, $shared) try { $object = $type::new()'
+    $all = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
+    for ($index = 0; $index -lt $names.Length; $index++) {
+        $given = & $quote $names[$index]
+        $text += "`n`$shared.Property = $given; "
+        $known = $all.Where({ $_.Name -eq $names[$index] }, 'First')
+        if ($known.Count) { $text += '$object.' + (& $quote $known[0].Name) + " = `$values[$index]" }
+        else { $text += 'throw [ArgumentException]::new("the resource has no property ''$($shared.Property)''")' }
+    }
+    $text += "`n`$shared.Property = `$null; "
+    if ($method -ne 'Export') { $text += "`$object.$method()" }
+    elseif ($names.Length -eq 0 -and $type.GetMethod('Export', [type[]]@())) { $text += '$type::Export()' }
+    elseif ($type.GetMethod('Export', [type[]]@($type))) { $text += '$type::Export($object)' }
+    else {
+        $given = if ($names.Length) { 'with' } else { 'without' }
+        $text += "throw [NotSupportedException]::new(`"Export method $given parameters not implemented by resource '`$type'`")"
+    }
+    [scriptblock]::Create($text + ' } catch { throw }')
 }
 
-$callScript = {
-    param($module, $properties, $method, $mark, $shared)
-    try {
-        $command = $module.ExportedCommands["$method-TargetResource"]
-        if (-not $command) { throw [InvalidOperationException]::new("the module exports no command '$method-TargetResource'") }
-        $arguments = @{}
-        foreach ($entry in $properties.GetEnumerator()) {
-            $shared['Property'] = $entry.Key
-            $parameter = $command.Parameters.Values | Where-Object Name -eq $entry.Key
-            if (-not $parameter) {
-                # Get is given all properties and may declare the keys alone.
-                if ($method -eq 'Get') { continue }
-                throw [ArgumentException]::new("the resource has no property '$($entry.Key)'")
-            }
-            $value = $entry.Value
-            if ($value -is [hashtable] -and $parameter.ParameterType -eq [ciminstance[]]) {
-                if (-not $IsWindows) {
-                    throw [NotSupportedException]::new("a table needs the cmdlet New-CimInstance here, which is not on this system")
+$scriptText = {
+    param($module, $names, $method)
+    {
+        param($module, $values, $shared)
+        try {
+            $method = $shared.Method
+            $command = $module.ExportedCommands["$method-TargetResource"]
+            if (-not $command) { throw [InvalidOperationException]::new("the module exports no command '$method-TargetResource'") }
+            $arguments = @{}
+            $index = 0
+            foreach ($name in $shared.Names) {
+                $value = $values[$index++]
+                $shared.Property = $name
+                $parameter = $command.Parameters.Values | Where-Object Name -eq $name
+                if (-not $parameter) {
+                    # Get is given all properties and may declare the keys alone.
+                    if ($method -eq 'Get') { continue }
+                    throw [ArgumentException]::new("the resource has no property '$name'")
                 }
-                $value = [ciminstance[]]@(foreach ($pair in $value.GetEnumerator()) {
-                        CimCmdlets\New-CimInstance -ClientOnly -Namespace root/Microsoft/Windows/DesiredStateConfiguration -ClassName MSFT_KeyValuePair -Property @{ Key = "$($pair.Key)"; Value = "$($pair.Value)" }
-                    })
+                if ($value -is [hashtable] -and $parameter.ParameterType -eq [ciminstance[]]) {
+                    if (-not $IsWindows) {
+                        throw [NotSupportedException]::new("a table needs the cmdlet New-CimInstance here, which is not on this system")
+                    }
+                    $value = [ciminstance[]]@(foreach ($pair in $value.GetEnumerator()) {
+                            CimCmdlets\New-CimInstance -ClientOnly -Namespace root/Microsoft/Windows/DesiredStateConfiguration -ClassName MSFT_KeyValuePair -Property @{ Key = "$($pair.Key)"; Value = "$($pair.Value)" }
+                        })
+                }
+                $arguments[$parameter.Name] = $value
             }
-            $arguments[$parameter.Name] = $value
-        }
-        $shared['Property'] = $null
-        & $command @arguments
-    } catch { throw }
-    $mark
+            $shared.Property = $null
+            & $command @arguments
+        } catch { throw }
+    }
 }
 
 # What a resource may change in its runspace, as it is after the import. Automatic variables are PowerShell's own.
@@ -107,58 +111,89 @@ $automatic = '$', '?', '^', '_', 'args', 'ConsoleFileName', 'EnabledExperimental
     'ErrorActionPreference', 'VerbosePreference', 'DebugPreference', 'InformationPreference', 'WarningPreference', 'ProgressPreference',
     'ConfirmPreference', 'WhatIfPreference', 'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
 
-# A call begins as the first one did, by the preferences that modules are written for: an error that a command reports ends
-# nothing. Errors have a stream of their own, so that those that a resource caught or put away are none.
-$callText = 'param($body, $target, $properties, $method, $mark, $shared, $verbose, $debug, $information)
-    $global:Error.Clear()
-    $global:LASTEXITCODE = 0
-    $global:ErrorActionPreference = "Continue"
-    $global:VerbosePreference = $verbose
-    $global:DebugPreference = $debug
-    $global:InformationPreference = $information
-    $global:WarningPreference = "Continue"
-    $global:ProgressPreference = "SilentlyContinue"
-    $global:ConfirmPreference = "None"
-    $global:WhatIfPreference = $false
-    $after = $shared["AfterImport"]
-    if ($after["Used"]) {
-        # Looking at each variable takes longer than most calls: only where any is not as the last call found it.
-        $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
-        $values = [object[]]@($all.Count; $all.Value)
-        if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
-            $found = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::OrdinalIgnoreCase)
-            foreach ($each in $all) {
-                $name = $each.Name
-                if ($after.Automatic.Contains($name)) { continue }
-                # One that a call made read-only is made anew, a constant one stays.
-                try {
-                    if ([int]$each.Options -band 3) { Microsoft.PowerShell.Utility\Remove-Variable ([WildcardPattern]::Escape($name)) -Scope Global -Force; continue }
-                    [void]$found.Add($name)
-                    if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
-                    elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { $each.Value = $after.Variables[$name] }
-                } catch { }
+# Carries out one call after the other, until one ends it or none is left. A call begins as the first one did, by the preferences that modules
+# are written for: an error that a command reports ends nothing. Errors have a stream of their own, so that those that a resource caught
+# or put away are none.
+$callText = 'param($given, $ended, $textOf, $shared)
+    $target = $shared.Target
+    $bodies = $shared.Bodies
+    $after = $shared.AfterImport
+    $left = $false
+    $getVariable = $null
+    try {
+        while ($true) {
+            # A "continue" outside of a loop comes here.
+            if ($left) { return }
+            [void]$given.WaitOne(); $call = $shared.Call
+            if ($null -eq $call) { return }
+            $left = $true
+            $body = $bodies[$call.Shape]
+            if ($null -eq $body) { $body = $bodies[$call.Shape] = & ([scriptblock]::Create($textOf)) $target $call.Names $call.Method }
+            $shared.Method = $call.Method
+            $shared.Names = $call.Names
+            $global:Error.Clear()
+            $global:LASTEXITCODE = 0
+            $global:ErrorActionPreference = "Continue"
+            $global:VerbosePreference = $call.Verbose
+            $global:DebugPreference = $call.Debug
+            $global:InformationPreference = $call.Information
+            $global:WarningPreference = "Continue"
+            $global:ProgressPreference = "SilentlyContinue"
+            $global:ConfirmPreference = "None"
+            $global:WhatIfPreference = $false
+            $global:DSCMachineStatus = $null
+            if ($after["Used"]) {
+                # Looking at each variable takes longer than most calls: only where any is not as the last call found it. So does looking for
+                # a command by the name of its module.
+                if ($null -eq $getVariable) { $getVariable = $ExecutionContext.InvokeCommand.GetCommand("Microsoft.PowerShell.Utility\Get-Variable", "Cmdlet") }
+                $all = @(& $getVariable -Scope Global)
+                $values = [object[]]@($all.Count; $all.Value)
+                if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
+                    $found = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::OrdinalIgnoreCase)
+                    foreach ($each in $all) {
+                        $name = $each.Name
+                        if ($after.Automatic.Contains($name)) { continue }
+                        # One that a call made read-only is made anew, a constant one stays.
+                        try {
+                            if ([int]$each.Options -band 3) { Microsoft.PowerShell.Utility\Remove-Variable ([WildcardPattern]::Escape($name)) -Scope Global -Force; continue }
+                            [void]$found.Add($name)
+                            if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
+                            elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { $each.Value = $after.Variables[$name] }
+                        } catch { }
+                    }
+                    foreach ($name in $after.Variables.get_Keys()) {
+                        if (-not $found.Contains($name)) { try { $ExecutionContext.SessionState.PSVariable.Set("global:$name", $after.Variables[$name]) } catch { } }
+                    }
+                    $all = @(& $getVariable -Scope Global)
+                    $after["Seen"] = [object[]]@($all.Count; $all.Value)
+                }
+                [cultureinfo]::CurrentCulture = $after.Culture
+                [cultureinfo]::CurrentUICulture = $after.UICulture
+                if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
             }
-            foreach ($name in $after.Variables.get_Keys()) {
-                if (-not $found.Contains($name)) { try { $ExecutionContext.SessionState.PSVariable.Set("global:$name", $after.Variables[$name]) } catch { } }
-            }
-            $all = @(Microsoft.PowerShell.Utility\Get-Variable -Scope Global)
-            $after["Seen"] = [object[]]@($all.Count; $all.Value)
+            $after["Used"] = $true
+            # A path is a pattern here.
+            $path = $ExecutionContext.SessionState.Path
+            if ($path.CurrentLocation.Path -cne $call.Directory) { [void]$path.SetLocation([WildcardPattern]::Escape($call.Directory)) }
+            & $body $target $shared.Values $shared 3>&1 4>&1 5>&1 6>&1
+            $shared.Reboot = [bool]($global:DSCMachineStatus -eq 1)
+            $shared.Came = $true
+            $left = $false
+            [void]$ended.Set()
         }
-        [cultureinfo]::CurrentCulture = $after.Culture
-        [cultureinfo]::CurrentUICulture = $after.UICulture
-        if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
-    }
-    $after["Used"] = $true
-    & $body $target $properties $method $mark $shared 3>&1 4>&1 5>&1 6>&1'
+    } finally {
+        # Whatever ended it.
+        if ($left) { [void]$ended.Set() }
+    }'
 
 # All that comes before the first call of a resource. Scripts are given as text, so that they belong to this runspace.
 $prepare = {
-    param($kind, $path, $resource, $loadModule, $findType, $body, $afterImport, $automatic)
+    param($kind, $path, $resource, $loadModule, $findType, $afterImport, $automatic)
     $target = @(& ([scriptblock]::Create($loadModule)) $path)[-1]
     if ($kind -eq 'class') { $target = & ([scriptblock]::Create($findType)) $target $resource }
     if ($null -eq $target) { return }
     @{
-        Target = $target.psobject.BaseObject; Body = [scriptblock]::Create($body)
+        Target = $target.psobject.BaseObject
         AfterImport = & ([scriptblock]::Create($afterImport)) $automatic
     }
 }
@@ -171,10 +206,9 @@ function Start-Load($runspace, $kind, $path, $resource) {
     # For each new runspace PowerShell computes the path anew, with the directories of the user first.
     $computed = $env:PSModulePath
     $env:PSModulePath = $modulePath
-    $body = if ($kind -eq 'class') { $callClass } else { $callScript }
     $shell = [powershell]::Create($runspace)
     [void]$shell.AddScript($prepare.ToString(), $true).AddArgument($kind).AddArgument($path).AddArgument($resource)
-    [void]$shell.AddArgument($loadModule.ToString()).AddArgument($findType.ToString()).AddArgument($body.ToString())
+    [void]$shell.AddArgument($loadModule.ToString()).AddArgument($findType.ToString())
     [void]$shell.AddArgument($afterImport.ToString()).AddArgument($automatic)
     return @{ Runspace = $runspace; Computed = $computed; Shell = $shell; Running = $shell.BeginInvoke() }
 }

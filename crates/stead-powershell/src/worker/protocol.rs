@@ -1,4 +1,5 @@
-//! The messages to a worker and from it: a line of JSON each.
+//! The messages to a worker and from it, a line each: of a request a number, what is asked for and the values, with tabs between them;
+//! an answer is JSON.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -7,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use stead_powershell_reader::resource::DefinitionKind;
-
-use crate::convert::{Members, Wire};
 
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;
@@ -44,30 +43,18 @@ pub enum Records {
     Debug,
 }
 
-/// A request. Its properties are what [`crate::convert`] made of them; they may hold secrets.
+/// What a request asks for, but for the values: many are the same, and a worker knows them again by their text.
 #[derive(Serialize)]
-pub(super) struct Request<'a> {
-    pub(super) id: String,
+pub(super) struct Asked<'a> {
     pub(super) kind: DefinitionKind,
     pub(super) module: &'a str,
     pub(super) resource: &'a str,
     pub(super) method: Method,
-    pub(super) properties: Properties<'a>,
     pub(super) records: Records,
     pub(super) directory: Cow<'a, str>,
     pub(super) root: Cow<'a, str>,
-}
-
-/// An ordered table: the worker assigns in the order of the document.
-#[derive(Serialize)]
-pub(super) struct Properties<'a> {
-    pub(super) ordered: Members<'a>,
-}
-
-impl<'a> Properties<'a> {
-    pub(super) fn new(properties: &'a [(String, Wire)]) -> Self {
-        Self { ordered: Members(properties) }
-    }
+    /// The properties in the order of the document, in which the worker assigns them.
+    pub(super) names: Vec<&'a str>,
 }
 
 /// A line of a worker: what is absent decides which message it is.

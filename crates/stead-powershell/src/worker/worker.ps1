@@ -2,8 +2,10 @@
 A warm worker: reads one request a line and answers with lines, until the socket is closed. One call at a time; whoever
 started it ends it when a call takes too long. Standard output and error are not part of the protocol.
 
-Request   {"id":"7","kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","properties":{"ordered":{..}},
-           "records":"verbose","directory":"/home/you","root":"/home/you"}     "none": warnings and errors alone
+Request   7<tab>{"kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","records":"verbose",
+                 "directory":"/home/you","root":"/home/you","names":["Name"]}<tab>["n"]
+                                                                              a random number, what is asked for, the values;
+                                                                              records "none": warnings and errors alone
 Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
@@ -64,30 +66,37 @@ function Get-Class([string] $name) {
     return $process['Classes'][$name]
 }
 
-# Takes up the members of a request; its properties in their order. Where one cannot be built, it is known whose it is.
-function Read-Request($root, $request) {
-    foreach ($member in $root.EnumerateObject()) {
-        $value = $member.Value
-        if ($member.Name -cne 'properties') { $request[$member.Name] = $value.GetString(); continue }
-        $properties = [ordered]@{}
-        foreach ($property in $value.GetProperty('ordered').EnumerateObject()) {
-            $stated = $property.Value
-            $text = [string]$stated.ValueKind
-            if ($text -eq 'String') { $properties.Add($property.Name, $stated.GetString()) }
-            else { $properties.Add($property.Name, (Get-Class Wire)::Value($stated)) }
-        }
-        $request['properties'] = $properties
+# What is asked for, as it is said of many calls, and what is known of it.
+$asked = @{}
+
+function Get-Asked([string] $text) {
+    $known = @{ kind = ''; module = ''; resource = ''; names = [string[]]@() }
+    $document = [System.Text.Json.JsonDocument]::Parse($text, $options)
+    foreach ($member in $document.RootElement.EnumerateObject()) {
+        if ($member.Name -cne 'names') { $known[$member.Name] = $member.Value.GetString(); continue }
+        $known['names'] = [string[]]@(foreach ($name in $member.Value.EnumerateArray()) { $name.GetString() })
     }
+    $document.Dispose()
+    $known['key'] = [string]::Join('|', $known['kind'], $known['module'], $known['resource'])
+    $known['level'] = $level = $levels[$known['records']]
+    $known['Shape'] = [string]::Join("`0", @($known['method']) + $known['names'])
+    foreach ($stream in @{ Verbose = 2; Debug = 3; Information = 1 }.GetEnumerator()) {
+        $known[$stream.Key] = if ($level -ge $stream.Value) { 'Continue' } else { 'SilentlyContinue' }
+    }
+    $asked[$text] = $known
+    return $known
 }
+
+$string = [System.Text.Json.JsonValueKind]::String
+$options = [System.Text.Json.JsonDocumentOptions]::new()
+$options.MaxDepth = 512
 
 # ---- one runspace for a module ----------------------------------------------------------------------------------------
 
 $runspaces = @{}
 
-function Get-RunspaceKey($request) { return [string]::Join('|', $request['kind'], $request['module'], $request['resource']) }
-
 function Open-ModuleRunspace($request) {
-    $key = Get-RunspaceKey $request
+    $key = $request['key']
     if ($runspaces.ContainsKey($key)) {
         $moduleRunspace = $runspaces[$key]
         if (-not [object]::ReferenceEquals($process['Environment'], $moduleRunspace['Environment'])) { Restore-Process $moduleRunspace['Environment'] }
@@ -99,13 +108,14 @@ function Open-ModuleRunspace($request) {
     if ($null -eq $loading) {
         $runspace = New-ModuleRunspace
         $runspace.Open()
-        $loading = Start-Load $runspace $request['kind'] $request['module'] $request['resource']
+        $loading = Start-Load $runspace $request['asked']['kind'] $request['asked']['module'] $request['asked']['resource']
     }
-    $moduleRunspace = @{ Runspace = $loading['Runspace']; Target = $null; Environment = $atStart; Shared = [hashtable]::Synchronized(@{}) }
+    $moduleRunspace = @{ Runspace = $loading['Runspace']; Environment = $atStart; Shell = $null; Shared = [hashtable]::Synchronized(@{ Property = $null; Bodies = @{}; Call = $null; Values = $null; Came = $false; Reboot = $false }) }
     $runspaces[$key] = $moduleRunspace
+    New-Calls $moduleRunspace $request['asked']['kind']
     $loaded = Complete-Load $loading
-    if ($null -eq $loaded) { throw [InvalidOperationException]::new("the module has no resource '$($request['resource'])'") }
-    foreach ($each in 'Target', 'Body') { $moduleRunspace[$each] = $loaded[$each] }
+    if ($null -eq $loaded) { throw [InvalidOperationException]::new("the module has no resource '$($request['asked']['resource'])'") }
+    $moduleRunspace['Shared']['Target'] = $loaded['Target']
     $moduleRunspace['Shared']['AfterImport'] = $loaded['AfterImport']
     # What it set in the environment when it was loaded is its own, also what it added to the path, without what PowerShell adds.
     if ($env:PSModulePath -cne $modulePath) {
@@ -133,15 +143,17 @@ function Complete-Load($loading) {
 }
 
 function Close-ModuleRunspace($request) {
-    $key = Get-RunspaceKey $request
-    if ($runspaces.ContainsKey($key)) { $runspaces[$key]['Runspace'].Dispose(); $runspaces.Remove($key) }
+    $key = $request['key']
+    if (-not $runspaces.ContainsKey($key)) { return }
+    Stop-Calls $runspaces[$key]
+    $runspaces[$key]['Runspace'].Dispose()
+    $runspaces.Remove($key)
 }
 
 # ---- one call -----------------------------------------------------------------------------------------------------------
 
 # Load: what was reported while a module was loaded. Reported: the errors that the resource reported and went on from.
 $during = @{ Step = 'start'; Load = [System.Collections.Generic.List[object]]::new(); Reported = [System.Collections.Generic.List[object]]::new(); More = 0 }
-$mark = [WeakReference]::new($null)
 $mostReported = 100
 
 function Send([string] $line) {
@@ -191,76 +203,101 @@ function Send-Output([string] $id, $value) {
     Send ($head + ',"output":' + $json + '}')
 }
 
-function Invoke-Method($request, $moduleRunspace) {
-    $id = $request['id']
-    $level = $levels[$request['records']]
-    $shared = $moduleRunspace['Shared']
-    $shared['Property'] = $null
-    $shell = [powershell]::Create($moduleRunspace['Runspace'])
+# The pipeline that carries out the calls of a module, which is kept from one to the next.
+function New-Calls($moduleRunspace, $kind) {
+    foreach ($each in 'Given', 'Ended') { $moduleRunspace[$each] = [System.Threading.AutoResetEvent]::new($false) }
+    $moduleRunspace['Output'] = [System.Management.Automation.PSDataCollection[psobject]]::new()
+    $moduleRunspace['Shell'] = $shell = [powershell]::Create($moduleRunspace['Runspace'])
+    $textOf = if ($kind -eq 'class') { $classText } else { $scriptText }
     # In a scope of its own: what a resource sees of it are the preferences.
-    [void]$shell.AddScript($callText, $true).AddArgument($moduleRunspace['Body']).AddArgument($moduleRunspace['Target']).AddArgument($request['properties'])
-    [void]$shell.AddArgument($request['method']).AddArgument($mark).AddArgument($shared)
-    foreach ($of in 2, 3, 1) { [void]$shell.AddArgument($(if ($level -ge $of) { 'Continue' } else { 'SilentlyContinue' })) }
-    $output = [System.Management.Automation.PSDataCollection[psobject]]::new()
-    $ended = $false
-    try {
-        $running = $shell.BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $output)
-        do {
-            $done = $running.AsyncWaitHandle.WaitOne(20)
-            foreach ($item in $output.ReadAll()) {
-                # Assignments: an 'if' as a value takes arrays apart.
-                $value = $null
-                if ($null -ne $item) { $value = $item.psobject.BaseObject }
-                if ([object]::ReferenceEquals($value, $mark)) { $ended = $true; continue }
-                if ($value -is [bool]) {
-                    $writer.WriteLine('{"id":"' + $id + '","type":"System.Boolean","output":' + (ConvertTo-Flag $value) + '}')
-                    continue
-                }
-                if (Send-Record $id $value $level) { continue }
-                if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
-                Send-Output $id $value
-            }
-            # An error among the objects is one that the resource caught.
-            if ($shell.Streams.Error.Count) { foreach ($item in $shell.Streams.Error.ReadAll()) { Send-Reported $id $item $level } }
-            $writer.Flush()
-            # Whoever asked is gone.
-            if (-not $done -and $socket.Poll(0, 'SelectRead') -and $socket.Available -eq 0) { [Environment]::Exit(3) }
-        } until ($done)
-        [void]$shell.EndInvoke($running)
-    } finally { $shell.Dispose() }
-    return $ended
+    [void]$shell.AddScript($callText, $true).AddArgument($moduleRunspace['Given']).AddArgument($moduleRunspace['Ended'])
+    [void]$shell.AddArgument($textOf.ToString()).AddArgument($moduleRunspace['Shared'])
+    $moduleRunspace['Running'] = $null
 }
 
-function ConvertTo-Flag([bool] $value) { if ($value) { 'true' } else { 'false' } }
+# Ends it, and fails as the call did that it ended with.
+function Stop-Calls($moduleRunspace) {
+    if ($null -eq $moduleRunspace['Running']) { return }
+    $moduleRunspace['Shared']['Call'] = $null
+    [void]$moduleRunspace['Given'].Set()
+    try { [void]$moduleRunspace['Shell'].EndInvoke($moduleRunspace['Running']) }
+    finally {
+        foreach ($each in 'Shell', 'Given', 'Ended') { $moduleRunspace[$each].Dispose() }
+        $moduleRunspace['Shell'] = $moduleRunspace['Running'] = $null
+    }
+}
 
-function Test-Restart($session) { try { [bool]($session.GetVariable('DSCMachineStatus') -eq 1) } catch { $false } }
+$flag = @{ $true = 'true'; $false = 'false' }
 
+# Where the method did not come to its end, its pipeline has ended.
+function Test-Restart($moduleRunspace) {
+    if ($null -ne $moduleRunspace['Running']) { return $moduleRunspace['Shared']['Reboot'] }
+    try { [bool]($moduleRunspace['Runspace'].SessionStateProxy.GetVariable('DSCMachineStatus') -eq 1) } catch { $false }
+}
+
+# A function takes as long as twenty statements: what each call needs is here.
 function Invoke-Request($request) {
     $id = $request['id']
+    $level = $request['level']
+    $about = $request['asked']
     $during['Step'] = 'load'
-    $during['Load'].Clear()
-    if ($request['root'] -cne $process['Root']) { Set-Root $request['root'] }
-    $moduleRunspace = Open-ModuleRunspace $request
-    # What a module reports when it is loaded is shown, and fails nothing.
-    foreach ($record in $during['Load']) { [void](Send-Record $id $record $levels[$request['records']]) }
-    $during['Load'].Clear()
+    if ($about['root'] -cne $process['Root']) { Set-Root $about['root'] }
+    $moduleRunspace = $runspaces[$request['key']]
+    if ($null -eq $moduleRunspace -or -not [object]::ReferenceEquals($process['Environment'], $moduleRunspace['Environment'])) {
+        $during['Load'].Clear()
+        $moduleRunspace = Open-ModuleRunspace $request
+        # What a module reports when it is loaded is shown, and fails nothing.
+        foreach ($record in $during['Load']) { [void](Send-Record $id $record $level) }
+        $during['Load'].Clear()
+    }
     $during['Step'] = 'call'
-    $session = $moduleRunspace['Runspace'].SessionStateProxy
-    $directory = $request['directory']
-    if ($directory -cne $folder) { [Environment]::CurrentDirectory = $directory }
-    # A path is a pattern here.
-    if ($session.Path.CurrentLocation.Path -cne $directory) { [void]$session.Path.SetLocation([WildcardPattern]::Escape($directory)) }
-    $session.SetVariable('DSCMachineStatus', $null)
-    $ended = Invoke-Method $request $moduleRunspace
+    if ($about['directory'] -cne $folder) { [Environment]::CurrentDirectory = $about['directory'] }
+    if ($null -eq $moduleRunspace['Shell']) { New-Calls $moduleRunspace $about['kind'] }
+    $output = $moduleRunspace['Output']
+    if ($null -eq $moduleRunspace['Running']) {
+        $moduleRunspace['Running'] = $moduleRunspace['Shell'].BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $output)
+    }
+    $shared = $moduleRunspace['Shared']
+    $shared['Came'] = $false
+    $shared['Values'] = $request['values']
+    $shared['Call'] = $about
+    $ended = $moduleRunspace['Ended']
+    $errors = $moduleRunspace['Shell'].Streams.Error
+    [void]$moduleRunspace['Given'].Set()
+    do {
+        $done = $ended.WaitOne(20)
+        foreach ($item in $output.ReadAll()) {
+            if ($item -is [bool]) {
+                $writer.WriteLine('{"id":"' + $id + '","type":"System.Boolean","output":' + $flag[[bool]$item] + '}')
+                continue
+            }
+            # Assignments: an 'if' as a value takes arrays apart.
+            $value = $null
+            if ($null -ne $item) { $value = $item.psobject.BaseObject }
+            if (Send-Record $id $value $level) { continue }
+            if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
+            Send-Output $id $value
+        }
+        # An error among the objects is one that the resource caught.
+        if ($errors.Count) { foreach ($item in $errors.ReadAll()) { Send-Reported $id $item $level } }
+        if (-not $done) {
+            $writer.Flush()
+            # Whoever asked is gone.
+            if ($socket.Poll(0, 'SelectRead') -and $socket.Available -eq 0) { [Environment]::Exit(3) }
+        }
+    } until ($done)
+    $came = $shared['Came']
+    if (-not $came) { Stop-Calls $moduleRunspace }
     # A change that went on after errors came to its end, and is not made.
-    if ($ended -and $during['Reported'].Count -and $request['method'] -in 'Set', 'Delete') {
+    elseif ($during['Reported'].Count -and $about['method'] -in 'Set', 'Delete') {
         $reported = $during['Reported']
         $count = if ($reported.Count -gt 1) { "$($reported.Count + $during['More']) errors: " }
         Send-Failure $request $reported[0] "$count$(Join-Reported)"
         return
     }
-    $flags = '"ended":' + (ConvertTo-Flag $ended) + ',"reboot":' + (ConvertTo-Flag (Test-Restart $session))
-    Send ('{"id":"' + $id + '","done":{' + $flags + '}}')
+    $reboot = if ($came) { $shared['Reboot'] } else { Test-Restart $moduleRunspace }
+    $writer.WriteLine('{"id":"' + $id + '","done":{"ended":' + $flag[$came] + ',"reboot":' + $flag[$reboot] + '}}')
+    $writer.Flush()
 }
 
 function Join-Reported {
@@ -306,13 +343,13 @@ function Send-Failure($request, $record, $text) {
     # What 'throw' was given is in the record of the exception that PowerShell made for it.
     $own = $cause.Exception
     if ($exception -is [System.Management.Automation.RuntimeException] -and $own -and $own -isnot [System.Management.Automation.ParentContainsErrorRecordException]) { $exception = $own }
-    $moduleRunspace = $runspaces[(Get-RunspaceKey $request)]
+    $moduleRunspace = $runspaces[$request['key']]
     $property = ''
     $reboot = $false
     # A request for a restart counts though the method failed after it.
     if ($moduleRunspace -and $during['Step'] -eq 'call') {
         $property = [string]$moduleRunspace['Shared']['Property']
-        $reboot = Test-Restart $moduleRunspace['Runspace'].SessionStateProxy
+        $reboot = Test-Restart $moduleRunspace
     }
     $at = Get-Place $cause
     $line = '{"id":"' + $request['id'] + '","error":{"id":' + (Get-Class Json)::Message($cause.FullyQualifiedErrorId)
@@ -320,7 +357,7 @@ function Send-Failure($request, $record, $text) {
     $line += ',"message":' + (Get-Class Json)::Message($text) + ',"at":' + (Get-Class Json)::Message($at)
     $line += ',"stack":' + (Get-Class Json)::Message([string]$cause.ScriptStackTrace) + ',"inner":[' + (Join-Inner $exception) + ']'
     $line += ',"during":' + (Get-Class Json)::Message($during['Step']) + ',"property":' + (Get-Class Json)::Message($property)
-    $line += ',"reboot":' + (ConvertTo-Flag $reboot) + '}}'
+    $line += ',"reboot":' + $flag[$reboot] + '}}'
     Send $line
 }
 
@@ -333,16 +370,27 @@ function Get-LoadError($record) {
 
 # ---- the loop -----------------------------------------------------------------------------------------------------------
 
-$options = [System.Text.Json.JsonDocumentOptions]::new()
-$options.MaxDepth = 512
 while ($null -ne ($line = $reader.ReadLine())) {
-    $request = @{ id = ''; kind = ''; module = ''; resource = '' }
-    $document = [System.Text.Json.JsonDocument]::Parse($line, $options)
+    $id, $about, $stated = $line.Split("`t")
+    $request = @{ id = $id; key = ''; level = 0 }
     try {
         $during['Step'] = 'read'
         $during['Reported'].Clear()
         $during['More'] = 0
-        Read-Request $document.RootElement $request
+        $of = $asked[$about]
+        if ($null -eq $of) { $of = Get-Asked $about }
+        $request['asked'] = $of
+        $request['key'] = $of['key']
+        $request['level'] = $of['level']
+        $document = [System.Text.Json.JsonDocument]::Parse($stated, $options)
+        try {
+            $root = $document.RootElement
+            $request['values'] = $read = [object[]]::new($root.GetArrayLength())
+            $index = 0
+            foreach ($value in $root.EnumerateArray()) {
+                if ($value.ValueKind -eq $string) { $read[$index++] = $value.GetString() } else { $read[$index++] = (Get-Class Wire)::Value($value) }
+            }
+        } finally { $document.Dispose() }
         Invoke-Request $request
     }
     catch {
@@ -350,15 +398,13 @@ while ($null -ne ($line = $reader.ReadLine())) {
         # A module that failed in the middle starts anew.
         Close-ModuleRunspace $request
     }
-    finally { $document.Dispose() }
     # The call is answered; for another one this process is of no use.
     try {
-        $moduleRunspace = $runspaces[(Get-RunspaceKey $request)]
-        if ($moduleRunspace) {
-            Restore-Process $moduleRunspace['Environment']
-            $moduleRunspace['Runspace'].SessionStateProxy.PSVariable.Remove('DSCMachineStatus')
-        } else { Restore-Process $atStart }
+        $moduleRunspace = $runspaces[$request['key']]
+        Restore-Process $(if ($moduleRunspace) { $moduleRunspace['Environment'] } else { $atStart })
     } catch { [Environment]::Exit(4) }
+    # What waits for a runspace that does nothing, as an action of an event does, has its turn.
+    if (-not $socket.Poll(50000, 'SelectRead')) { foreach ($each in $runspaces.Values) { Stop-Calls $each } }
 }
 # Threads of a resource would keep the process.
 [Environment]::Exit(0)

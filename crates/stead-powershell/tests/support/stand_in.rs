@@ -26,7 +26,7 @@ pub(crate) fn main() {
     stand_in.script = script;
     while let Some(Ok(line)) = lines.next() {
         stand_in.calls += 1;
-        let request = serde_json::from_str(&line).unwrap();
+        let request = request(&line);
         stand_in.line = line;
         stand_in.call(&request);
     }
@@ -51,7 +51,7 @@ impl StandIn {
         if let Ok(file) = std::env::var("STEAD_STAND_IN_CASE") {
             return self.replay(&id, &serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap());
         }
-        let property = |name: &str| request["properties"]["ordered"][name].as_str().unwrap_or_default().to_owned();
+        let property = |name: &str| request["properties"][name].as_str().unwrap_or_default().to_owned();
         match request["resource"].as_str().unwrap() {
             "Replay" => return self.replay(&id, &serde_json::from_str(&property("case")).unwrap()),
             "Lines" => return property("lines").lines().for_each(|line| self.send_as(&id, line)),
@@ -160,6 +160,17 @@ impl StandIn {
         }
         self.done(id, !leaves_early(case), case["reboot"]["equalsOne"] == true);
     }
+}
+
+/// A request as one object, with its properties by their names.
+pub(crate) fn request(line: &str) -> Json {
+    let mut parts = line.split('\t');
+    let id = parts.next().unwrap();
+    let [mut request, values] = [(); 2].map(|()| serde_json::from_str::<Json>(parts.next().unwrap()).unwrap());
+    let names = request["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
+    request["properties"] = names.zip(values.as_array().unwrap().iter().cloned()).collect();
+    request["id"] = json!(id);
+    request
 }
 
 fn print_flood(bytes: u64) {

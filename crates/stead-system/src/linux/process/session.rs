@@ -24,6 +24,8 @@ pub struct Session {
     printed: Printed,
     /// The bytes that were read and are not a whole line yet.
     unread: Vec<u8>,
+    /// How many of them are known to have no end of a line: the parts of a long line are looked through once.
+    seen: usize,
     /// The longest line that is taken.
     limit: usize,
     /// True once the program was asked to end.
@@ -67,7 +69,7 @@ impl Session {
                 && belongs(&channel, leader.child.id())
             {
                 channel.set_nonblocking(true).map_err(failed)?;
-                return Ok(Self { leader, channel, printed, unread: Vec::new(), limit, asked: false });
+                return Ok(Self { leader, channel, printed, unread: Vec::new(), seen: 0, limit, asked: false });
             }
             if ready.exit {
                 leader.note_end().map_err(failed)?;
@@ -186,12 +188,15 @@ impl Session {
         let mut from = 0;
         let mut flow = ControlFlow::Continue(());
         while flow.is_continue()
-            && let Some(end) = self.unread.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
+            && let Some(end) = self.unread.get(self.seen..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
         {
-            flow = hear(Heard::Line(self.unread.get(from..from + end).unwrap_or_default()));
-            from += end + 1;
+            let end = self.seen + end;
+            flow = hear(Heard::Line(self.unread.get(from..end).unwrap_or_default()));
+            from = end + 1;
+            self.seen = from;
         }
         self.unread.drain(..from);
+        self.seen = if flow.is_continue() { self.unread.len() } else { 0 };
         flow
     }
 
