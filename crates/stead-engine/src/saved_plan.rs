@@ -100,7 +100,7 @@ impl SealedTexts {
 }
 
 /// The form of the file that this program writes and reads.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// The text between the number of the form and the digest of the rest.
 const DIGEST: &str = "\"sha256\":\"";

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use crate::html::COLOURS;
 use crate::layout::{BOX, Edges, Layout};
 use crate::page::{Instance, Page};
+
+/// The colours and shapes of pages and drawings.
+pub(crate) const COLOURS: &str = include_str!("../templates/colours.css");
 
 /// How wide a box is, and how wide the gap between two layers.
 const WIDTH: f64 = 184.0;

@@ -15,9 +15,6 @@ use crate::layout::{Edges, levels};
 use crate::page::{Act, Ending, Instance, Line, Outcome, Page, Text, human};
 use crate::timeline::{Timeline, Track};
 
-/// The colours and shapes, which a drawing alone needs as well.
-pub(crate) const COLOURS: &str = include_str!("../templates/colours.css");
-
 /// The sheet of a page.
 const SHEET: &str = concat!(include_str!("../templates/colours.css"), include_str!("../templates/page.css"));
 
@@ -507,7 +504,7 @@ mod tests {
             let luminance = 0.2126 * linear(part(0)) + 0.7152 * linear(part(2)) + 0.0722 * linear(part(4));
             Some((name.strip_prefix("--")?, luminance))
         };
-        let blocks = COLOURS.split(":root{").skip(1).filter_map(|block| block.split_once('}'));
+        let blocks = crate::drawing::COLOURS.split(":root{").skip(1).filter_map(|block| block.split_once('}'));
         blocks.map(|(block, _)| block.split(';').filter_map(colour).collect()).collect()
     }
 
