@@ -32,9 +32,9 @@ pub fn catch(cancel: &Cancel, code: i32) {
     }
 }
 
-/// Asks this process to end, as Ctrl-C does.
+/// Asks this process to end, by the first signal for that which it was not started to ignore.
 pub fn raise() -> io::Result<()> {
-    signal_hook::low_level::raise(SIGINT)
+    signals().next().map_or(Ok(()), signal_hook::low_level::raise)
 }
 
 /// The way in which an agent was started.
