@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::drawing::{Drawing, Loose, connected};
 use crate::layout::{Edges, levels};
-use crate::page::{Act, Ending, Instance, Line, Outcome, Page, Text, human};
+use crate::page::{Act, Ending, Instance, Line, Outcome, Page, Parameter, Text, human, weight};
 use crate::timeline::{Timeline, Track};
 
 /// The sheet of a page.
@@ -21,10 +21,16 @@ const SHEET: &str = concat!(include_str!("../templates/colours.css"), include_st
 /// The only sheet that a browser takes from the page, by its digest: text that got into a page could not bring its own.
 static SHEET_DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256::digest(SHEET)));
 
-/// How many bytes are spent on what is shown in full, and on what has a line each. A page of any run has at most two
-/// megabytes, so that it opens at once and can be sent.
+/// How the file begins, by which a report is told from other pages.
+pub const BEGIN: &str = "<!doctype html><!-- report of stead -->";
+
+/// How many bytes are spent on what is shown in full, on what has a line each, and on parameters and notes each. A page of any
+/// run has at most two megabytes, so that it opens at once and can be sent.
 const BYTES_IN_FULL: usize = 700_000;
-const BYTES_OF_LINES: usize = 150_000;
+const BYTES_OF_LINES: usize = 450_000;
+const BYTES_OF_TEXTS: usize = 120_000;
+/// How many columns of a text are shown that may have any length.
+const MOST_COLUMNS: usize = 2_000;
 /// What an instance costs besides its texts.
 const ITEM: usize = 900;
 const ROW: usize = 420;
@@ -48,7 +54,7 @@ pub fn html(page: &Page) -> String {
     let slowest = slowest(page);
     let graph = GraphPart::new(page, &anchors);
     let file =
-        File { page, parts: &parts, anchors: &anchors, timeline, slowest, graph, sheet: SHEET, digest: &SHEET_DIGEST };
+        File { page, parts: &parts, anchors: &anchors, timeline, slowest, graph, begin: BEGIN, sheet: SHEET, digest: &SHEET_DIGEST };
     file.render().unwrap_or_default()
 }
 
@@ -61,11 +67,33 @@ struct File<'a> {
     timeline: Option<Timeline<'a>>,
     slowest: Vec<Slow<'a>>,
     graph: Option<GraphPart<'a>>,
+    begin: &'static str,
     sheet: &'static str,
     digest: &'static str,
 }
 
+/// The first texts for which there is room.
+fn fitting(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut left = BYTES_OF_TEXTS;
+    let fits = |text: String| {
+        left = left.checked_sub(ROW + weight(&text))?;
+        Some(text)
+    };
+    texts.map_while(fits).collect()
+}
+
 impl File<'_> {
+    /// The notes for which there is room.
+    fn notes(&self) -> Vec<String> {
+        fitting(self.page.notes.iter().map(|note| note.cut(MOST_COLUMNS)))
+    }
+
+    /// The parameters for which there is room, with what is shown of their values.
+    fn parameters(&self) -> Vec<(&Parameter, String)> {
+        let shown = |parameter: &Parameter| parameter.value.as_ref().map(|it| it.cut(MOST_COLUMNS)).unwrap_or_default();
+        self.page.parameters.iter().zip(fitting(self.page.parameters.iter().map(shown))).collect()
+    }
+
     fn count(&self, is_meant: impl Fn(Outcome) -> bool) -> usize {
         self.page.instances.iter().filter(|each| each.is_counted() && is_meant(each.outcome)).count()
     }
@@ -296,10 +324,11 @@ impl<'a> Parts<'a> {
             Act::Apply => ("Changed", "Unchanged"),
             Act::Read => ("Changed", "Read"),
         };
-        let full =
-            [("failed", "Failed"), ("changed", changed)].map(|(id, title)| in_full(page, (id, title), &of(id), &held));
+        let (mut in_full_left, mut lines_left) = (BYTES_IN_FULL, BYTES_OF_LINES);
+        let full = [("failed", "Failed"), ("changed", changed)];
+        let full = full.map(|named| in_full(page, named, &of(named.0), &held, (&mut in_full_left, &mut lines_left)));
         let lines = [("unknown", "Unknown"), ("skipped", "Skipped"), ("left", "Not reached"), ("unchanged", unchanged)];
-        let lines = lines.map(|(id, title)| in_lines(page, (id, title), &of(id)));
+        let lines = lines.map(|(id, title)| in_lines(page, (id, title), &of(id), &mut lines_left));
         let keep = |sections: Vec<Section<'a>>| sections.into_iter().filter(|section| section.all > 0).collect();
         Self { tallies: tallies(page), items: keep(full.into()), rows: keep(lines.into()) }
     }
@@ -333,30 +362,35 @@ fn in_full<'a>(
     (id, title): (&'static str, &'static str),
     meant: &[usize],
     held: &BTreeMap<usize, Vec<usize>>,
+    (left, lines_left): (&mut usize, &mut usize),
 ) -> Section<'a> {
-    let (mut items, mut left) = (Vec::new(), BYTES_IN_FULL);
+    let mut items = Vec::new();
     for at in meant {
         let instance = &page.instances[*at];
         let held = held.get(at).cloned().unwrap_or_default();
         let item = Item { at: *at, sign: Sign(instance.outcome), instance, page, held };
         let Some(rest) = left.checked_sub(item.weight()) else { break };
-        left = rest;
+        *left = rest;
         items.push(item);
     }
-    let rows = rows(page, meant.get(items.len()..).unwrap_or_default());
+    let rows = rows(page, meant.get(items.len()..).unwrap_or_default(), lines_left);
     Section { id, title, all: meant.len(), items, rows, is_folded: false }
 }
 
-fn in_lines<'a>(page: &'a Page, (id, title): (&'static str, &'static str), meant: &[usize]) -> Section<'a> {
-    let (items, rows) = (Vec::new(), rows(page, meant));
+fn in_lines<'a>(
+    page: &'a Page,
+    (id, title): (&'static str, &'static str),
+    meant: &[usize],
+    left: &mut usize,
+) -> Section<'a> {
+    let (items, rows) = (Vec::new(), rows(page, meant, left));
     Section { id, title, all: meant.len(), items, rows, is_folded: id == "unchanged" }
 }
 
-fn rows<'a>(page: &'a Page, meant: &[usize]) -> Vec<Row<'a>> {
-    let mut left = BYTES_OF_LINES;
+fn rows<'a>(page: &'a Page, meant: &[usize], left: &mut usize) -> Vec<Row<'a>> {
     let row = |at: &usize| {
         let instance = &page.instances[*at];
-        left = left.checked_sub(row_weight(instance))?;
+        *left = left.checked_sub(row_weight(instance))?;
         Some(Row { at: *at, sign: Sign(instance.outcome), instance })
     };
     meant.iter().map_while(row).collect()
@@ -506,6 +540,56 @@ mod tests {
         };
         let blocks = crate::drawing::COLOURS.split(":root{").skip(1).filter_map(|block| block.split_once('}'));
         blocks.map(|(block, _)| block.split(';').filter_map(colour).collect()).collect()
+    }
+
+    fn failed(at: u64) -> Instance {
+        let call = crate::Call {
+            operation: "set",
+            changes: true,
+            began: std::time::Duration::from_millis(at),
+            elapsed: std::time::Duration::from_millis(1),
+        };
+        Instance {
+            name: Text::from(format!("<{at}>").as_str()),
+            type_name: Text::from("Stead/Command"),
+            path: None,
+            outcome: if at % 2 == 0 { Outcome::Failed } else { Outcome::Changed },
+            word: "failed",
+            message: vec![Text::from("<".repeat(2_000).as_str())],
+            lines: Vec::new(),
+            snippet: Vec::new(),
+            place: None,
+            code: None,
+            needs: Vec::new(),
+            within: None,
+            held_by: None,
+            is_container: false,
+            attempts: vec![crate::Attempt { waited: std::time::Duration::ZERO, calls: vec![call] }],
+        }
+    }
+
+    #[test]
+    fn a_page_has_two_megabytes_at_most_however_much_it_is_about() {
+        let long = Text::from("<".repeat(5_000).as_str());
+        let parameter = crate::Parameter { name: Text::from("p"), value: Some(long.clone()), is_supplied: true };
+        let page = Page {
+            act: Act::Apply,
+            ending: Ending::Finished,
+            document: Text::from("d.yaml"),
+            began: None,
+            elapsed: std::time::Duration::from_secs(20),
+            instances: (0..20_000).map(failed).collect(),
+            knows_needs: true,
+            facts: Vec::new(),
+            parameters: vec![parameter; 2_000],
+            notes: vec![long; 2_000],
+            command: Text::from("stead history show last"),
+        };
+        let file = html(&page);
+        assert!(file.starts_with(BEGIN));
+        assert!(file.len() <= 2_000_000, "{}", file.len());
+        assert_eq!(file.matches(" more parameters").count(), 1);
+        assert_eq!(file.matches(" more notes").count(), 1);
     }
 
     #[test]

@@ -11,5 +11,5 @@ mod page;
 mod timeline;
 
 pub use drawing::svg;
-pub use html::html;
+pub use html::{BEGIN, html};
 pub use page::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text, human};

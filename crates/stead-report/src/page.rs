@@ -318,8 +318,13 @@ impl Text {
 
     /// How many bytes it is at most where it is written.
     pub(crate) fn weight(&self) -> usize {
-        self.0.bytes().map(|byte| if matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'') { 5 } else { 1 }).sum()
+        weight(&self.0)
     }
+}
+
+/// How many bytes a text is at most where it is written.
+pub(crate) fn weight(text: &str) -> usize {
+    text.bytes().map(|byte| if matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\'') { 5 } else { 1 }).sum()
 }
 
 /// Roughly: what is far from the Latin letters is mostly wide.

@@ -22,7 +22,7 @@ const MARKS: f64 = 9.0;
 #[derive(Template)]
 #[template(path = "timeline.svg", escape = "html")]
 pub(crate) struct Timeline<'a> {
-    bars: Vec<Bar<'a>>,
+    bars: Vec<Bar>,
     /// The instances, one after the other, that the run had to wait for at its end.
     pub(crate) chain: Vec<usize>,
     marks: Vec<(f64, String)>,
@@ -37,13 +37,13 @@ pub(crate) struct Timeline<'a> {
 impl HtmlSafe for Timeline<'_> {}
 
 /// One call, or several that are too short to be drawn apart.
-struct Bar<'a> {
+struct Bar {
     at: usize,
-    instance: &'a Instance,
     said: String,
     label: String,
     class: String,
     in_chain: bool,
+    has_failed: bool,
     x: f64,
     y: f64,
     width: f64,
@@ -69,7 +69,7 @@ impl<'a> Timeline<'a> {
         }
         let chain = chain(page);
         let mut ends: Vec<f64> = Vec::new();
-        let mut bars: Vec<Vec<Bar<'a>>> = Vec::new();
+        let mut bars: Vec<Vec<Bar>> = Vec::new();
         let mut left_out = 0;
         for call in &calls {
             let lane = match ends.iter().position(|end| *end <= call.began) {
@@ -98,17 +98,17 @@ impl<'a> Timeline<'a> {
     }
 }
 
-impl<'a> Bar<'a> {
-    fn new(page: &'a Page, call: &Placed, y: f64, in_chain: bool) -> Self {
+impl Bar {
+    fn new(page: &Page, call: &Placed, y: f64, in_chain: bool) -> Self {
         let instance = &page.instances[call.at];
         let kind = if call.changes { "full" } else { "hollow" };
         Self {
             at: call.at,
-            instance,
             said: format!("{}: {} in {}", instance.name, call.operation, human(call.elapsed)),
             label: instance.name.cut(24),
             class: format!("{kind} r-{}", instance.outcome.shade()),
             in_chain,
+            has_failed: instance.outcome.is_failure(),
             x: call.began,
             y,
             width: call.width,
@@ -118,7 +118,7 @@ impl<'a> Bar<'a> {
 
     /// Returns whether the next bar of the lane is drawn together with this one.
     fn takes(&self, next: &Self) -> bool {
-        let is_narrow = |bar: &Self| bar.width < NARROW && !bar.instance.outcome.is_failure();
+        let is_narrow = |bar: &Self| bar.width < NARROW;
         (is_narrow(self) || self.count > 1) && is_narrow(next) && next.x - (self.x + self.width) < NARROW
     }
 
@@ -126,8 +126,10 @@ impl<'a> Bar<'a> {
         self.width = next.x + next.width - self.x;
         self.count += 1;
         self.in_chain |= next.in_chain;
-        self.said = format!("{} short calls", self.count);
-        "hollow r-plain".clone_into(&mut self.class);
+        self.has_failed |= next.has_failed;
+        let shade = if self.has_failed { "bad" } else { "plain" };
+        self.said = format!("{} short calls{}", self.count, if self.has_failed { ", with failed ones" } else { "" });
+        self.class = format!("hollow r-{shade}");
     }
 
     /// Returns whether its name fits into it, on a screen that is not small.

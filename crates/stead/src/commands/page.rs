@@ -30,9 +30,6 @@ use super::report::{changes, described, path_of, wording};
 use crate::exit::Exit;
 use crate::terminal::{complain, json};
 
-/// How a page begins, by which one is known that may be replaced.
-const BEGIN: &str = "<!doctype html>";
-
 /// Gathers what a page is about, while the run goes on.
 pub(super) struct Writer {
     path: PathBuf,
@@ -43,7 +40,7 @@ impl Writer {
     /// Refuses what could not be written in the end, before anything is done.
     pub(super) fn begin(path: &Path) -> Result<Self, Exit> {
         let path = std::path::absolute(path).map_err(|error| not_written(&stead_system::fs::reason(&error)))?;
-        if !files::may_become(&path, BEGIN) {
+        if !files::may_become(&path, stead_report::BEGIN) {
             complain(&format!("error: the report cannot be written: '{}' exists and is not a report", path.display()));
             complain("help: choose another file name, or remove the file first");
             return Err(Exit::Unusable);

@@ -147,8 +147,10 @@ fn a_report_replaces_reports_alone() {
     let place = Place::new();
     place.write("d.yaml", "resources:\n- {name: a, type: Stead/File, properties: {path: a, content: x}}\n");
     place.write("mine.txt", "mine");
+    place.write("index.html", "<!doctype html>\n<title>mine</title>");
     let report = |name: &str| place.run(&["apply", "d.yaml", "--report", name]);
     assert_eq!(report("mine.txt").exit, 3);
+    assert_eq!(report("index.html").exit, 3);
     assert_eq!(report("no/such/folder.html").exit, 3);
     std::os::unix::fs::symlink("mine.txt", place.path().join("link.html")).unwrap();
     assert_ne!(report("link.html").exit, 0);
