@@ -53,8 +53,17 @@ pub fn html(page: &Page) -> String {
     let timeline = Timeline::new(page, &anchors);
     let slowest = slowest(page);
     let graph = GraphPart::new(page, &anchors);
-    let file =
-        File { page, parts: &parts, anchors: &anchors, timeline, slowest, graph, begin: BEGIN, sheet: SHEET, digest: &SHEET_DIGEST };
+    let file = File {
+        page,
+        parts: &parts,
+        anchors: &anchors,
+        timeline,
+        slowest,
+        graph,
+        begin: BEGIN,
+        sheet: SHEET,
+        digest: &SHEET_DIGEST,
+    };
     file.render().unwrap_or_default()
 }
 
@@ -553,7 +562,7 @@ mod tests {
             name: Text::from(format!("<{at}>").as_str()),
             type_name: Text::from("Stead/Command"),
             path: None,
-            outcome: if at % 2 == 0 { Outcome::Failed } else { Outcome::Changed },
+            outcome: if at.is_multiple_of(2) { Outcome::Failed } else { Outcome::Changed },
             word: "failed",
             message: vec![Text::from("<".repeat(2_000).as_str())],
             lines: Vec::new(),
