@@ -249,10 +249,10 @@ fn forge(value: &mut Json, random: &mut Numbers) {
     }
 }
 
-/// A text with the digest that its plan has: whoever can write the file can do that.
-fn with_digest(plan: &Json) -> String {
-    let plan = plan.to_string();
-    format!("{}2,\"sha256\":\"{}\",\"plan\":{plan}}}", SavedPlan::BEGIN, sha256(&plan))
+/// A saved plan with another in its place, and the digest of that: whoever can write the file can do that.
+fn with_digest(saved: &str, plan: &Json) -> String {
+    let (form, plan) = (saved.split_once(',').unwrap().0, plan.to_string());
+    format!("{form},\"sha256\":\"{}\",\"plan\":{plan}}}", sha256(&plan))
 }
 
 /// Whatever somebody writes into a plan, its digest included: it is refused when it is read or when it is compared, or it shows what
@@ -274,7 +274,7 @@ fn no_member_of_a_plan_can_be_another() {
         let mut members: Json = serde_json::from_str(behind).unwrap();
         let part = if random.below(2) == 0 { &mut members } else { &mut members["instances"] };
         forge(part, random);
-        let Ok(forged) = SavedPlan::read(&with_digest(&members)) else {
+        let Ok(forged) = SavedPlan::read(&with_digest(&saved, &members)) else {
             unread += 1;
             continue;
         };

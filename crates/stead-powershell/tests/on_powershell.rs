@@ -519,20 +519,26 @@ fn nobody_answers_for_another_module() {
     let answers = r#"[bool] Test() {
         $lines = foreach ($id in 1..9) { "{`"id`":`"$id`",`"type`":`"System.Boolean`",`"output`":true}", "{`"id`":`"$id`",`"done`":{`"ended`":true,`"reboot`":false}}" }
         $bytes = [Text.Encoding]::UTF8.GetBytes(($lines -join "`n") + "`n")
-        foreach ($link in Get-ChildItem /proc/self/fd) {
+        $handles = foreach ($link in Get-ChildItem /proc/self/fd) {
             if ([string]$link.Target -notlike '*socket:*') { continue }
-            $handle = [System.Net.Sockets.SafeSocketHandle]::new([IntPtr][int]$link.Name, $false)
-            try { Start-ThreadJob { Start-Sleep -Milliseconds 300; [void][System.Net.Sockets.Socket]::new($using:handle).Send($using:bytes) } } catch { }
+            [System.Net.Sockets.SafeSocketHandle]::new([IntPtr][int]$link.Name, $false)
+        }
+        $sent = $this.How
+        Start-ThreadJob {
+            Start-Sleep -Milliseconds 300
+            foreach ($handle in $using:handles) { try { [void][System.Net.Sockets.Socket]::new($handle).Send($using:bytes) } catch { } }
+            if ($using:sent) { [IO.File]::WriteAllText($using:sent, '') }
         }
         return $true
     }"#;
     let forger = bench.class("Forger", "", answers);
     let victim = bench.class("Victim", "", "[bool] Test() { Start-Sleep -Milliseconds $this.How; return $false }");
-    for wait in ["1000", "0"] {
+    let sent = bench.write("sent", "").with_extension("now");
+    for (wait, told) in [("1000", ""), ("0", sent.to_str().unwrap())] {
         // Its own call, too, may be the one that ends by it.
-        drop(bench.call(&forger, Method::Test, ""));
-        if wait == "0" {
-            std::thread::sleep(std::time::Duration::from_millis(600));
+        drop(bench.call(&forger, Method::Test, told));
+        if !told.is_empty() {
+            stead_testkit::until(|| sent.exists().then_some(()));
         }
         match bench.call(&victim, Method::Test, wait).0 {
             Ok(reply) => assert!(!reply.verdict().unwrap(), "another module answered"),

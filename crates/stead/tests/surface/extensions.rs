@@ -96,5 +96,5 @@ fn output_says_which_part_is_the_document() {
     let good = manifest("[json(stdout()).document]");
     assert!(good.exit == 0 && good.stdout.contains("cut out"), "{}", good.stderr);
     let bad = manifest("[json(stdout()).nothing]");
-    assert!(bad.exit == 4 && bad.stderr.contains("'output' of its manifest"), "{}", bad.stderr);
+    assert!(bad.exit == 2 && bad.stderr.contains("'output' of its manifest"), "{}", bad.stderr);
 }
