@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'stead_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:c00ef3c2810425e5b80f900a2b9341497986d1098be25903b6b7e54e3f73cdf0' },
+  stead: { type: 'Stead/File', digest: 'sha256:a23c9fdb96a528f557d8c3c0285b383d04f9b9ea01d8ae40df8303e7803370ee' },
   autorequire: { group: '$group', user: '$owner' },
   attributes: {
     ensure: {
@@ -82,6 +82,12 @@ Puppet::ResourceApi.register_type(
       type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
       desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts where that of \'path\' does.',
       property: 'source',
+    },
+    validate: {
+      type: 'Optional[Variant[String, Sensitive[String]]]',
+      desc: 'A command that must accept new content before it is in place, such as \'nginx -t -c %s\': words without a shell, with %s where the path of the content goes, which is a file of the same name that only this user can read. If it ends with another exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the running system.',
+      behaviour: :parameter,
+      property: 'validate',
     },
     validation_mode: {
       type: 'Enum[property, resource]',
