@@ -208,7 +208,11 @@ fn member_matches(wanted: &Value, actual: Option<&Value>, shape: Shape<'_>, rule
 fn matches(wanted: &Value, actual: &Value, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
     let powershell = rules.case == Case::PowerShell;
     match (wanted, actual) {
-        _ if powershell && scalar::equal(wanted, actual, rules.case) => true,
+        (Value::Array(_) | Value::Object(_), Value::Array(_) | Value::Object(_))
+            if powershell && powershell::is_nothing(wanted) && powershell::is_nothing(actual) =>
+        {
+            true
+        }
         (Value::Array(one), Value::Object(_)) if powershell => {
             matches!(one.as_slice(), [only] if matches(only, actual, shape, rules))
         }
@@ -218,6 +222,9 @@ fn matches(wanted: &Value, actual: &Value, shape: Shape<'_>, rules: &Rules<'_>) 
         (Value::Object(wanted), Value::Object(actual)) => wanted
             .iter()
             .all(|(name, value)| member_matches(value, rules.member(actual, name), shape.property(name), rules)),
+        (Value::Array(wanted), Value::Array(actual)) if powershell => {
+            arrays::matches(powershell::flat(wanted), powershell::flat(actual), rules)
+        }
         (Value::Array(wanted), Value::Array(actual)) => arrays::matches(wanted, actual, rules),
         _ => scalar::equal(wanted, actual, rules.case),
     }

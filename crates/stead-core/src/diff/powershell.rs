@@ -47,11 +47,29 @@ pub(super) fn key(value: &Value) -> Option<String> {
 
 /// Returns whether there is nothing in a value.
 pub(super) fn is_nothing(value: &Value) -> bool {
-    key(value).as_deref() == Some(NOTHING)
+    match value {
+        Value::Null => true,
+        Value::String(text) => trimmed(text).is_empty(),
+        Value::Array(items) => matches!(flat(items), []) || matches!(flat(items), [only] if is_nothing(only)),
+        Value::Object(members) => members.values().all(is_nothing),
+        Value::Bool(_) | Value::Number(_) | Value::Sealed(_) => false,
+    }
+}
+
+/// The elements of an array that is not the only element of another one.
+pub(super) fn flat(mut items: &[Value]) -> &[Value] {
+    while let [Value::Array(inner)] = items {
+        items = inner;
+    }
+    items
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
 }
 
 fn text_key(text: &str) -> String {
-    let text = text.trim_matches([' ', '\t']);
+    let text = trimmed(text);
     match instant(text) {
         _ if text.is_empty() => NOTHING.to_owned(),
         Some(instant) => format!("@{}", instant.as_nanosecond()),

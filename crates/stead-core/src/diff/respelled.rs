@@ -42,14 +42,13 @@ fn members(desired: &Object, actual: &Object, rules: &Rules<'_>) -> Object {
 /// Each element as the one that it is equal to; in the order in which those are, where every element has one.
 fn elements(desired: &[Value], actual: &[Value], rules: &Rules<'_>) -> Vec<Value> {
     let mut free = Free::new(actual, rules);
-    let paired: Vec<(Option<usize>, Value)> = desired
+    let mut paired: Vec<(Option<usize>, Value)> = desired
         .iter()
         .map(|wanted| match free.take(wanted) {
             Some((at, equal)) => (Some(at), respelled(wanted, equal, rules)),
             None => (None, wanted.clone()),
         })
         .collect();
-    let mut paired = paired;
     if desired.len() == actual.len() && paired.iter().all(|(at, _)| at.is_some()) {
         paired.sort_by_key(|(at, _)| *at);
     }

@@ -55,7 +55,8 @@ impl<'a> Rules<'a> {
         Rules { case: self.case, schema: None }
     }
 
-    pub(super) fn member<'v>(&self, members: &'v Object, name: &str) -> Option<&'v Value> {
+    /// Returns the member of an object with this name, as names are compared.
+    pub fn member<'v>(&self, members: &'v Object, name: &str) -> Option<&'v Value> {
         self.entry(members, name).map(|(_, value)| value)
     }
 

@@ -62,11 +62,7 @@ impl StatedSecrets {
     /// # Errors
     /// When the system fails. A record that is damaged or newer tells nothing.
     pub fn known(&self) -> Result<BTreeMap<String, Known>, StoreError> {
-        let folder = places::store().map(|store| Folder::existing(&store.join(FOLDER))).transpose()?.flatten();
-        let recorded = match folder.map(|folder| record::read(&folder, &self.name)).transpose()? {
-            Some(Found::Intact(json)) => record::decode(FORM, &json).unwrap_or_default(),
-            Some(Found::Damaged | Found::Absent) | None => Applied::default(),
-        };
+        let recorded = existing()?.map(|folder| self.recorded(&folder)).transpose()?.unwrap_or_default();
         let known = |(property, digest): (&String, &String)| {
             let known = match recorded.digests.get(property) {
                 Some(recorded) if recorded == digest => Known::SetLast,
@@ -78,6 +74,29 @@ impl StatedSecrets {
         Ok(self.stated.digests.iter().map(known).collect())
     }
 
+    /// Forgets, durably, what was set last and is not one of these: to be called before they are set, since a set that fails may
+    /// have replaced it all the same.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub fn forget(&self) -> Result<(), StoreError> {
+        let Some(folder) = existing()? else { return Ok(()) };
+        let mut recorded = self.recorded(&folder)?;
+        let before = recorded.digests.len();
+        recorded.digests.retain(|property, digest| self.stated.digests.get(property) == Some(digest));
+        if recorded.digests.len() == before {
+            return Ok(());
+        }
+        Ok(folder.replace(&self.name, &record::encode(FORM, &recorded)?)?)
+    }
+
+    fn recorded(&self, folder: &Folder) -> Result<Applied, StoreError> {
+        Ok(match record::read(folder, &self.name)? {
+            Found::Intact(json) => record::decode(FORM, &json).unwrap_or_default(),
+            Found::Damaged | Found::Absent => Applied::default(),
+        })
+    }
+
     /// Records that these secrets were set.
     ///
     /// # Errors
@@ -87,6 +106,11 @@ impl StatedSecrets {
         let folder = Folder::create(&store)?.within(FOLDER)?;
         Ok(folder.replace(&self.name, &record::encode(FORM, &self.stated)?)?)
     }
+}
+
+/// The folder of the records, where there is one.
+fn existing() -> Result<Option<Folder>, StoreError> {
+    Ok(places::store().map(|store| Folder::existing(&store.join(FOLDER))).transpose()?.flatten())
 }
 
 impl Keys {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Tested, code};
-use stead_core::diff::{Existence, differing, respelled};
+use stead_core::diff::{differing, respelled};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
@@ -15,14 +15,14 @@ use stead_core::wire::results::restarts;
 use stead_engine::{Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
 use stead_host::provider::{Trace, TraceLevel};
-use stead_host::store::StoreError;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
 
-use super::compared::{bare, differences, rules, stated_secrets, unapplied, undetailed};
+use super::compared::{differences, is_there, rules, undetailed};
 use super::forms::plain;
 use super::places::{Look, Places};
 use super::protocol::{Initialize, Judge, Log, Manner, ResourceParams, VERSION};
+use super::secrets::{bare, noted, stated_secrets, unapplied};
 use crate::rpc::{self, Problem, Request, Work, object};
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
@@ -108,10 +108,13 @@ fn script(called: &ResourceCall, record: &Record, operation: Operation) -> Optio
 /// Tests an instance. Where its properties are to decide, the state of a resource of PowerShell is read and compared: its own test
 /// is not asked, which tells no property.
 fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) -> Result<Json, Problem> {
-    let by_properties = params.by == Judge::Properties && called.manifest.is_powershell();
+    let is_powershell = called.manifest.is_powershell();
+    let by_properties = params.by == Judge::Properties && is_powershell;
     let operation = if by_properties { Operation::Get } else { Operation::Test };
     let asked = Asked::new(called, &params, Mode::direct(operation, Execution::Actual));
-    let secrets = stated_secrets(called, &params.properties).map_err(|error| stored(called, &error))?;
+    // Where the test of a resource of PowerShell decides, nothing that it does not say counts.
+    let counts = by_properties || !is_powershell;
+    let secrets = if counts { stated_secrets(called, &params.properties)? } else { None };
     let record = asked.record(params.properties, watch)?;
     let response = record.response.as_deref().map(|response| &response.outcome);
     let tested = match response {
@@ -123,9 +126,11 @@ fn test(called: &ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) ->
         _ => return Ok(Json::Null),
     };
     let mut found = differences(called, &record, &tested);
-    let unapplied = secrets.map(|secrets| unapplied(called, &record, &tested.actual, &secrets)).unwrap_or_default();
+    let unapplied = secrets.map(|secrets| unapplied(called, &record, &tested.actual, &secrets)).transpose()?;
+    let unapplied = unapplied.unwrap_or_default();
     found.extend(unapplied.iter().map(|name| undetailed(name, &record, &tested.actual)));
-    let in_desired_state = if by_properties { found.is_empty() } else { tested.in_desired_state };
+    let in_desired_state =
+        if by_properties { found.is_empty() } else { tested.in_desired_state && unapplied.is_empty() };
     let answer = object([
         ("inDesiredState", in_desired_state.into()),
         ("exists", is_there(&tested.actual, called.manifest.existence).into()),
@@ -155,17 +160,14 @@ fn set(mut called: ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) 
     let execution = if params.what_if { Execution::WhatIf } else { Execution::Actual };
     let is_known = params.found.is_some() && !params.what_if && builtin_of(&called.manifest).is_none();
     let mode = if is_known { Mode::alone(Operation::Set) } else { Mode::direct(Operation::Set, execution) };
-    let secrets = stated_secrets(&called, &params.properties).map_err(|error| stored(&called, &error))?;
+    let secrets = if params.what_if { None } else { stated_secrets(&called, &params.properties)? };
     let spelled = match &params.found {
         Some(found) => respelled(&params.properties.clone().into(), &Value::from(found.clone()), &rules(&called)),
         None => params.properties.clone().into(),
     };
     let Value::Object(spelled) = spelled else { return Ok(Json::Null) };
     let asked = Asked::new(&called, &params, mode);
-    let first = asked.record(spelled, watch)?;
-    if let Some(Err(error)) = secrets.filter(|_| !params.what_if).map(|secrets| secrets.record()) {
-        tracing::warn!("it cannot be recorded which secrets were set: {error}");
-    }
+    let first = noted(&called, secrets, || asked.record(spelled, watch))?;
     let mut answer = asked.scripted(&first, result(&called, &first));
     if params.verify && !params.what_if && !needs_restart(&first) {
         let left = called.session.deadline().saturating_sub(began.elapsed());
@@ -177,11 +179,6 @@ fn set(mut called: ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) 
         };
     }
     Ok(answer)
-}
-
-/// Why nothing is known of secrets.
-fn stored(called: &ResourceCall, error: &StoreError) -> Problem {
-    Problem::new(Problem::FAILED, error_chain(error)).with("type", called.manifest.type_name.as_str())
 }
 
 /// Whether what was changed takes effect after a restart: until then nothing can be said of it.
@@ -321,8 +318,4 @@ pub(super) fn result(called: &ResourceCall, record: &Record) -> Json {
         // A test compares besides. A set deletes by itself where that is desired; pending and failed ones are errors.
         Outcome::Tested(_) | Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
     }
-}
-
-fn is_there(state: &Value, existence: Existence) -> bool {
-    state.as_object().is_none_or(|state| existence.holds(state))
 }

@@ -3,11 +3,13 @@
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, Raised, code};
 use stead_core::manifest::{Catalog, Implementation, Manifest, listing};
+use stead_core::value::Object;
 use stead_engine::{InvokeError, Invoked, Limits, Method, ResourceCall, ResourceSpecification, Session};
 
 use super::calls::{failure_number, prepared, result};
 use super::places::{Look, Places};
 use super::protocol::{InvokeParams, ListParams, MethodName, ModuleParams};
+use super::secrets::{noted, stated_secrets};
 use crate::dsc::listing::fits;
 use crate::rpc::{Problem, Request, Work, object};
 
@@ -25,12 +27,22 @@ pub(super) fn invoke(places: &Places, work: Work<Request>) -> Result<Json, Probl
         let predicted = called.predict_watched(properties, ignored, Some(work.watch));
         return predicted.map(|record| result(&called, &record)).map_err(|error| problem(&error, &params.name));
     }
-    let invoked = called.invoke_watched(method, properties, ignored, Some(work.watch));
-    match invoked.map_err(|error| problem(&error, &params.name))? {
+    let secrets = match method {
+        Method::Set => stated_secrets(&called, &of_the_instance(&properties))?,
+        Method::Get | Method::Test => None,
+    };
+    let invoke = || called.invoke_watched(method, properties, ignored, Some(work.watch));
+    match noted(&called, secrets, || invoke().map_err(|error| problem(&error, &params.name)))? {
         Invoked::State(state) => Ok(object([("state", state), ("types", types(&called))])),
         Invoked::InDesiredState(is_so) => Ok(object([("inDesiredState", is_so.into())])),
         Invoked::RebootRequired(is_so) => Ok(object([("rebootRequired", is_so.into())])),
     }
+}
+
+/// The properties without the user that a resource is to run as, who is never part of what is invoked directly.
+fn of_the_instance(properties: &Object) -> Object {
+    let own = |name: &str| !name.eq_ignore_ascii_case("PsDscRunAsCredential");
+    properties.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The resource that is meant. One that was not found may have been installed a moment ago, and a module that is gone may be there in

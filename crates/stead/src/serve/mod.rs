@@ -8,6 +8,7 @@ mod forms;
 mod invoke;
 mod places;
 mod protocol;
+mod secrets;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
