@@ -148,6 +148,20 @@ impl Redactor {
         }
     }
 
+    /// JSON with every secret in its texts and numbers covered. The names of members stay.
+    pub fn covered(&self, json: Json) -> Json {
+        match json {
+            Json::String(text) => Json::String(self.scrub(&text).into_owned()),
+            Json::Number(number) => match self.scrub(&number.to_string()) {
+                Cow::Borrowed(_) => Json::Number(number),
+                Cow::Owned(covered) => Json::String(covered),
+            },
+            Json::Array(items) => items.into_iter().map(|item| self.covered(item)).collect(),
+            Json::Object(members) => members.into_iter().map(|(name, value)| (name, self.covered(value))).collect(),
+            Json::Null | Json::Bool(_) => json,
+        }
+    }
+
     /// Where the text has secrets, from the first byte to the one behind the last, in order; they may overlap.
     fn places(&self, text: &str) -> Vec<(usize, usize)> {
         if self.within.is_empty() {

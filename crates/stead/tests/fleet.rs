@@ -23,7 +23,14 @@ garbage*) head -c 100000 /dev/urandom; exit 0;;
 escape*) printf 'stead-hosts found\n{"instances":[{"name":"\\u001b[2Jx","type":"A/B","status":"failed","message":"\\u001b]0;t\\u0007"}]}'
   printf '\033[2Jhello\n' >&2; exit 1;;
 flood*) echo 'stead-hosts found'; yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; exit 0;;
-echoes*) echo 'stead-hosts found'; head -n 1 >&2; exit 1;;
+noise*) echo 'stead-hosts found'; yes '{"event":"x","instance":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}' >&2; exit 0;;
+mute*) echo 'stead-hosts found'; head -n 1 >/dev/null; exit 0;;
+two*) echo 'stead-hosts found'; head -n 1 >/dev/null; echo '{"instances":[]}'; exit 2;;
+behind*) sleep infinity & echo "ssh: no route to $host" >&2; exit 255;;
+silent*) touch "$TEST_ROOT/silent"; exec sleep infinity;;
+echoes*) echo 'stead-hosts found'; head -n 1 >&2
+  echo '{"event":"x","instance":"\u0068unter2-of-echo"}' >&2; echo '{"why":"\u0068unter2-of-echo"}' >&2
+  echo '{"instances":[{"name":"x","type":"A/B","status":"failed","message":"\u0068unter2-of-echo"}]}'; exit 1;;
 esac
 home=$TEST_ROOT/$host
 [ -d "$home" ] || mkdir -p "$home"
@@ -184,7 +191,7 @@ fn a_machine_without_stead_gets_the_program_once() {
     fs::create_dir(world.path("elsewhere")).unwrap();
     symlink(world.path("elsewhere"), world.path("web2/.cache/stead-programs")).unwrap();
     let refused = world.stead("check site.yaml --host web2");
-    let expected = "web2:\n  failed: its folder ~/.cache/stead-programs is not one of this account alone\n";
+    let expected = "web2:\n  failed: cannot use the directory stead-programs in its cache directory: it must";
     assert_eq!((refused.code, refused.shown().starts_with(expected)), (1, true), "{}", refused.out);
     assert_eq!(fs::read_dir(world.path("elsewhere")).unwrap().count(), 0);
 }
@@ -231,13 +238,25 @@ gone  gone               ssh: connect to host gone port 22: Connection refused
 #[test]
 fn hostile_machines_harm_nobody() {
     let world = site(true);
-    world.write("hosts.yaml", "machines: {garbage: null, escape: null, flood: null, web1: null}");
+    world.write("hosts.yaml", "machines: {garbage: null, escape: null, flood: null, noise: null, mute: null, two: null, behind: null, web1: null}");
     let apply = world.stead("apply site.yaml --hosts hosts.yaml --brief");
     assert_eq!((apply.code, world.read("web1/motd")), (1, "hello".to_owned()));
     let all = apply.out.clone() + &apply.errors;
     assert!(!all.contains(|c: char| c.is_control() && c != '\n'), "{all:?}");
-    assert!(all.contains("flood:\n  failed: it sent too much\n"), "{all}");
-    assert!(apply.shown().ends_with("Applied on 4 machines: 1 changed · 3 failed\n"), "{all}");
+    for said in [
+        "garbage:\n  failed: unexpected output before stead started\n",
+        "flood, noise:\n  failed: it sent more than 64 MiB\n",
+        "mute:\n  failed: it sent no report that can be read\n",
+        "behind:\n  unreachable: ssh: no route to behind\n",
+    ] {
+        assert!(all.contains(said), "{all}");
+    }
+    assert!(apply.shown().ends_with("Applied on 8 machines: 1 changed · 6 failed · 1 unreachable\n"), "{all}");
+    let check = world.stead("check site.yaml --host mute");
+    assert_eq!(
+        (check.code, check.shown().as_str()),
+        (1, "mute:\n  failed: it sent no report that can be read\nCheck of 1 machine: 1 failed\n")
+    );
     for name in
         ["-oProxyCommand=touch${IFS}pwned", "a b", "$(touch pwned)", "x;touch pwned", "@", "-l@web1", "a\u{1b}[2J"]
     {
@@ -306,6 +325,33 @@ fn a_run_ends_when_nobody_is_there_any_more() {
         processes.stdout.is_empty().then_some(())
     });
     assert!(!world.path("web1/two").exists());
+    let check = world.stead("check site.yaml --host web1 --brief");
+    assert_eq!(check.code, 2, "{}{}", check.out, check.errors);
+}
+
+#[test]
+fn where_nothing_runs_yet_the_end_is_at_once() {
+    let world = site(true);
+    let command = &mut world.command("check site.yaml --host silent");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    stead_testkit::until(|| world.path("silent").exists().then_some(()));
+    let began = std::time::Instant::now();
+    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    // Otherwise what is asked to end gets minutes.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30));
+    assert_eq!((answer.code, answer.shown().as_str()), (6, "silent:\n  not begun\nCheck of 1 machine: 1 not begun\n"));
+}
+
+#[test]
+fn a_machine_is_named_once() {
+    let world = site(true);
+    let check = world.stead("check site.yaml --host web1 --host web1 --brief");
+    assert!(check.shown().ends_with("Check of 1 machine: 1 drifted\n"), "{}{}", check.out, check.errors);
+    let refused = world.stead("check site.yaml --host a@web1 --host b@web1");
+    let expected = "error: 'web1' is named with more than one user\nhelp: name each machine once\n";
+    assert_eq!((refused.code, refused.errors.as_str()), (3, expected));
 }
 
 #[test]
@@ -340,6 +386,8 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), wrong.as_bytes()).unwrap();
         let answer = Answer::of(child.wait_with_output().unwrap());
         assert_eq!((answer.code, answer.errors.contains("hunter2")), (1, false), "{}", answer.errors);
+        let is_version = wrong.contains("protocol");
+        assert_eq!(answer.errors.contains("unsupported protocol version 9"), is_version, "{}", answer.errors);
     }
 }
 

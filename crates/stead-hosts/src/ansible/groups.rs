@@ -47,19 +47,26 @@ impl Groups {
 
     /// Notes a machine of a group.
     pub(super) fn add(&mut self, group: &str, machine: &str, span: Span) {
-        self.know(machine, span);
-        self.group(group).machines.insert(machine.to_owned());
+        if self.know(machine, span).is_some() {
+            self.group(group).machines.insert(machine.to_owned());
+        }
     }
 
-    fn know(&mut self, machine: &str, span: Span) -> &mut Vec<Variable> {
-        if !self.known.contains_key(machine) && self.machines.len() <= MOST_MACHINES {
+    /// The variables of a machine; `None` where there are too many machines, of which nothing more is kept.
+    fn know(&mut self, machine: &str, span: Span) -> Option<&mut Vec<Variable>> {
+        if !self.known.contains_key(machine) {
+            if self.machines.len() > MOST_MACHINES {
+                return None;
+            }
             self.machines.push((machine.to_owned(), span));
         }
-        self.known.entry(machine.to_owned()).or_default()
+        Some(self.known.entry(machine.to_owned()).or_default())
     }
 
     pub(super) fn set(&mut self, machine: &str, span: Span, variables: impl IntoIterator<Item = Variable>) {
-        self.know(machine, span).extend(variables);
+        if let Some(own) = self.know(machine, span) {
+            own.extend(variables);
+        }
     }
 
     /// The inventory. Groups are labels, their variables parameters: those of a group win over those of the groups that
@@ -198,7 +205,7 @@ fn parameter(variable: &Variable, said: &mut Said<'_>) -> Option<(String, Value)
     }
     if name.starts_with("ansible_") {
         let message = format!("'{}' is a setting of Ansible, which has no effect here", name.escape_debug());
-        said.left_out(variable, message, "settings of SSH belong into its configuration, such as ~/.ssh/config");
+        said.left_out(variable, message, "set it in ~/.ssh/config");
         return None;
     }
     if any_text(value, &is_template) {

@@ -210,16 +210,40 @@ fn value(text: &str) -> Value {
 
 /// The names that a pattern such as `web[01:50].example.org` or `db-[a:c]` stands for.
 pub(super) fn expanded(pattern: &str, span: Span, findings: &mut Findings) -> Vec<String> {
-    let Some((head, range, tail)) = parts(pattern) else { return vec![pattern.to_owned()] };
-    let Some(names) = range_of(range) else {
-        let message = format!("'[{}]' is not a range", range.escape_debug());
-        findings.wrong(span, message, "write [01:50], [a:f] or [0:50:2]");
+    if parts(pattern).is_none() {
+        return vec![pattern.to_owned()];
+    }
+    if pattern.len() > LONGEST_PATTERN || pattern.matches('[').count() > MOST_RANGES {
+        let message = format!("a pattern has at most {MOST_RANGES} ranges and {LONGEST_PATTERN} characters");
+        findings.wrong(span, message, "write several patterns");
         return Vec::new();
-    };
-    let tails = expanded(tail, span, findings);
-    let all = names.iter().flat_map(|name| tails.iter().map(move |tail| format!("{head}{name}{tail}")));
-    all.take(MOST_MACHINES + 1).collect()
+    }
+    let mut names = vec![String::new()];
+    let mut rest = pattern;
+    while let Some((head, range, tail)) = parts(rest) {
+        let Some(parts) = range_of(range) else {
+            let message = format!("'[{}]' is not a range", range.escape_debug());
+            findings.wrong(span, message, "write [01:50], [a:f] or [0:50:2]");
+            return Vec::new();
+        };
+        let longer = names.iter().flat_map(|name| parts.iter().map(move |part| format!("{name}{head}{part}")));
+        names = longer.take(MOST_MACHINES + 1).collect();
+        rest = tail;
+    }
+    for name in &mut names {
+        name.push_str(rest);
+    }
+    names
 }
+
+/// The most ranges of a pattern.
+const MOST_RANGES: usize = 8;
+
+/// The longest pattern: no name is as long.
+const LONGEST_PATTERN: usize = 1000;
+
+/// The most digits of a bound.
+const MOST_DIGITS: usize = 10;
 
 fn parts(pattern: &str) -> Option<(&str, &str, &str)> {
     let (head, rest) = pattern.split_once('[')?;
@@ -231,7 +255,7 @@ fn range_of(range: &str) -> Option<Vec<String>> {
     let mut bounds = range.split(':');
     let (from, to) = (bounds.next()?, bounds.next()?);
     let step = bounds.next().map_or(Some(1), |step| step.parse::<usize>().ok().filter(|step| *step > 0))?;
-    if bounds.next().is_some() {
+    if bounds.next().is_some() || from.len().max(to.len()) > MOST_DIGITS {
         return None;
     }
     if let (Ok(first), Ok(last)) = (from.parse::<u32>(), to.parse::<u32>()) {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use stead_hosts::Rule;
 
 use super::values::{at_least_one, seconds};
@@ -35,7 +35,7 @@ impl From<Hosts> for HostsRequest {
 
 /// The options for machines other than this one.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Many machines")]
+#[command(next_help_heading = "Many machines", group(ArgGroup::new("machines").args(["host", "hosts"]).multiple(true)))]
 pub(super) struct Fleet {
     /// Work on this machine over SSH instead of this one; repeatable
     #[arg(long, value_name = "NAME")]
@@ -47,10 +47,10 @@ pub(super) struct Fleet {
     #[arg(long = "where", value_name = "FILTER", requires = "hosts")]
     filter: Option<String>,
     /// How many machines are worked on at once [default: 25]
-    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
     at_once: Option<NonZeroUsize>,
     /// Begin no other machine after so many failures
-    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
     halt_after: Option<NonZeroUsize>,
 }
 

@@ -33,22 +33,15 @@ pub(super) fn selected(
 
 /// The machines that a command is for: of the inventory those that are named and match, or else those that are named.
 pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
-    let refused = |message: &str, help: &str| {
-        complain(&format!("error: {message}"));
-        complain(&format!("help: {help}"));
-        Exit::Unusable
-    };
     let machines = match &fleet.inventory {
         Some(path) => selected(path, fleet.filter.as_deref(), env, cancel)?,
-        None => fleet.names.iter().map(|text| alone(text)).collect::<Result<_, _>>().map_err(|why| {
-            refused(&why, "names have letters, digits, '.', '_' and '-'; others belong into the configuration of ssh")
-        })?,
+        None => named(&fleet.names)?,
     };
     let known = |name: &str| machines.iter().any(|machine| machine.name.as_str() == name);
     if let Some(name) = fleet.names.iter().find(|name| fleet.inventory.is_some() && !known(name)) {
         let near = nearest(name, machines.iter().map(|machine| machine.name.as_str())).map(did_you_mean);
         let help = near.unwrap_or_else(|| "'stead hosts' lists the machines".to_owned());
-        return Err(refused(&format!("no machine that is meant has the name '{name}'"), &help));
+        return Err(refused(&format!("no selected machine is named '{name}'"), &help));
     }
     let is_named = |machine: &Machine| {
         fleet.inventory.is_none()
@@ -58,6 +51,31 @@ pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) 
     let machines: Vec<Machine> = machines.into_iter().filter(is_named).collect();
     if machines.is_empty() {
         return Err(refused("no machine matches", "'stead hosts' lists the machines"));
+    }
+    Ok(machines)
+}
+
+fn refused(message: &str, help: &str) -> Exit {
+    complain(&format!("error: {message}"));
+    complain(&format!("help: {help}"));
+    Exit::Unusable
+}
+
+/// The machines of these names, each once. One name is one machine, whoever logs in there.
+fn named(texts: &[String]) -> Result<Vec<Machine>, Exit> {
+    let mut machines: Vec<Machine> = Vec::new();
+    for text in texts {
+        let help =
+            "names have letters, digits, '.', '_' and '-'; for any other name, add a Host entry to ~/.ssh/config";
+        let machine = alone(text).map_err(|why| refused(&why, help))?;
+        match machines.iter().find(|known| known.name == machine.name) {
+            None => machines.push(machine),
+            Some(known) if known.destination == machine.destination => {}
+            Some(_) => {
+                let message = format!("'{}' is named with more than one user", machine.name);
+                return Err(refused(&message, "name each machine once"));
+            }
+        }
     }
     Ok(machines)
 }
@@ -108,7 +126,8 @@ fn load(path: &Path, env: &ProcessEnv, sources: &mut Sources, cancel: &Cancel) -
             Exit::Unusable
         })?
     };
-    let source = sources.add(Source::new(name, text));
+    // Passwords stand in inventories.
+    let source = sources.add(Source::new(name, text).private());
     let (inventory, findings) = stead_hosts::read(source, sources);
     show_findings(&findings, sources);
     warn_of_folders(path);

@@ -28,10 +28,12 @@ pub(super) enum Verdict {
 
 impl Verdict {
     fn of(operation: Operation, code: i32, report: &Json) -> Self {
+        let has_failed = |each: &Json| each["status"] == "failed";
         match code {
+            0 | 2 if report["instances"].as_array().is_some_and(|all| all.iter().any(has_failed)) => Self::Failed,
             0 if operation == Operation::Apply && report["changes"] == true => Self::Differs,
             0 => Self::AsDesired,
-            2 => Self::Differs,
+            2 if operation != Operation::Apply => Self::Differs,
             3 => Self::Unusable,
             4 => Self::GaveUp,
             6 => Self::Cancelled,
@@ -74,6 +76,7 @@ impl Outcome {
     pub(super) fn of(name: &str, operation: Operation, view: View, answer: Answer) -> Self {
         let (verdict, text, data) = match answer {
             Answer::Unreachable(why) => (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), json!(why)),
+            Answer::NotBegun => return Self::not_begun(name, operation, view),
             Answer::Broken(why) => (Verdict::Failed, format!("failed: {}\n", plain(&why)), json!(why)),
             Answer::Ran { code, report, lines } => {
                 let verdict = Verdict::of(operation, code, &report);

@@ -41,7 +41,7 @@ fn read() -> Result<(Order, Bundle), String> {
     // The text of an error of JSON could hold a secret.
     let order: Order = serde_json::from_slice(&line).map_err(|_| "it is not an order".to_owned())?;
     if order.protocol != PROTOCOL {
-        return Err(format!("version {} of the conversation is not spoken here", order.protocol));
+        return Err(format!("unsupported protocol version {}", order.protocol));
     }
     let mut bytes = Vec::new();
     input.take(order.bundle.min(LONGEST * 2) as u64).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

@@ -1,9 +1,10 @@
 //! A command on many machines: what is sent to each, when each begins, and the outcome of all.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde_json::{Value as Json, json};
 use stead_core::bundle::Bundle;
@@ -19,7 +20,7 @@ use stead_system::Cancel;
 use super::inventory;
 use super::order::{Operation, Order, PROTOCOL, Reconcile, Record};
 use super::outcome::{Outcome, finish};
-use super::ssh::{Own, Ssh, Way};
+use super::ssh::{Answer, Own, Ssh, Way};
 use crate::commands;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
@@ -138,6 +139,9 @@ fn own() -> std::io::Result<Own> {
     Ok(Own { bytes, digest })
 }
 
+/// How much news waits at most: a thread with more of it waits, and so does its machine.
+const MOST_NEWS: usize = 256;
+
 /// What a thread says of its machine.
 enum News {
     Event(usize, Json),
@@ -145,7 +149,7 @@ enum News {
 }
 
 fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way) -> Vec<(String, Outcome)> {
-    let (sender, news) = channel();
+    let (sender, news) = sync_channel(MOST_NEWS);
     let mut rollout = Rollout::new(machines.len(), task.fleet.rule);
     let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
     let shows =
@@ -196,10 +200,22 @@ fn show_event(name: &str, mut event: Json, view: View, progress: Option<&Progres
     }
 }
 
-fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way), news: &Sender<News>) {
+fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way), news: &SyncSender<News>) {
+    let mut see = |event: Json| drop(news.send(News::Event(at, event)));
+    // Whoever waits for all of them waits for this one as well.
+    let answer = catch_unwind(AssertUnwindSafe(|| {
+        let order = serde_json::to_vec(&order(machine, (task, delivery, way))).unwrap_or_default();
+        way.ask(&machine.destination, &order, &mut see)
+    }));
+    let answer = answer.unwrap_or_else(|_| Answer::Broken("it ended because of a mistake in stead".to_owned()));
+    let outcome = Outcome::of(machine.name.as_str(), task.operation, task.view, answer);
+    let _ = news.send(News::Ended(at, outcome));
+}
+
+fn order(machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way)) -> Order {
     let parameters: Value = delivery.parameters(machine).into();
     let document = &task.document;
-    let order = Order {
+    Order {
         protocol: PROTOCOL,
         operation: task.operation,
         bundle: way.bundle.len(),
@@ -211,10 +227,5 @@ fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &
         system_root: document.system_root.clone(),
         reconcile: Reconcile::from(&task.reconcile),
         record: task.recording.as_ref().map(|each| Record { keep: each.keep, runs: each.runs.clone() }),
-    };
-    let order = serde_json::to_vec(&order).unwrap_or_default();
-    let mut see = |event: Json| drop(news.send(News::Event(at, event)));
-    let answer = way.ask(&machine.destination, &order, &mut see);
-    let outcome = Outcome::of(machine.name.as_str(), task.operation, task.view, answer);
-    let _ = news.send(News::Ended(at, outcome));
+    }
 }

@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 use stead_host::redactor::Redactor;
 use stead_hosts::Destination;
 use stead_system::Cancel;
-use stead_system::process::{Environment, Executable, Exit, ProcessError, Program, Stream, Talk};
+use stead_system::process::{Environment, Executable, Exit, Patience, ProcessError, Program, Stream, Talk};
 
 use crate::process_env::ProcessEnv;
 
-/// The most that a machine may say in all on its standard output.
+/// The most that a machine may say in all.
 const MOST_OUTPUT: usize = 64 << 20;
 
 /// The most that its shell may print before it begins.
@@ -27,6 +27,12 @@ const MOST_LINES: usize = 20;
 
 /// How long a run elsewhere may take to end once it was asked to: until the next safe point of what it is doing.
 const GRACE: Duration = Duration::from_mins(5);
+
+/// How long a shell there may take to begin.
+const BEGINNING: Duration = Duration::from_mins(1);
+
+/// How long the program may take to arrive.
+const ARRIVAL: Duration = Duration::from_mins(30);
 
 /// What the sides say to each other before there is a stead: a line that begins so.
 const MARK: &str = "stead-hosts ";
@@ -73,10 +79,10 @@ impl Ssh {
         let mut ignore = |_| {};
         let mut heard = Heard::new(&redactor, &mut ignore);
         let mut talk = self.talk(destination, &format!("echo {MARK}here")).map_err(|error| error.to_string())?;
-        match heard.mark_of(&mut talk, cancel).map_err(|error| error.to_string())? {
+        match heard.mark_of(&mut talk, &[], BEGINNING, cancel).map_err(|error| error.to_string())? {
             Ok(_) => Ok(()),
             Err(Answer::Unreachable(why) | Answer::Broken(why)) => Err(why),
-            Err(Answer::Ran { .. }) => Err("it says something else than it was asked".to_owned()),
+            Err(Answer::NotBegun | Answer::Ran { .. }) => Err("it was not tried".to_owned()),
         }
     }
 }
@@ -96,6 +102,8 @@ pub(super) struct Way {
 pub(super) enum Answer {
     /// There was none: the reason.
     Unreachable(String),
+    /// The command was cancelled before anything was run there.
+    NotBegun,
     /// It was broken off, or nothing could be run there: the reason.
     Broken(String),
     /// A run ended there with this code, this report, and these lines besides.
@@ -119,20 +127,21 @@ impl Way {
     ) -> Result<Answer, ProcessError> {
         let mut talk = self.ssh.talk(destination, &self.script())?;
         let mut heard = Heard::new(&self.redactor, see);
-        let found = match heard.mark_of(&mut talk, &self.cancel)? {
-            Ok(found) => found,
+        let mut found = heard.mark_of(&mut talk, &[], BEGINNING, &self.cancel)?;
+        if found.as_ref().is_ok_and(|found| found == "send") {
+            // Nothing follows it before it is in place: `head` of BusyBox reads more than it is asked for.
+            found = heard.mark_of(&mut talk, &[&self.own.bytes], ARRIVAL, &self.cancel)?;
+        }
+        match found {
+            Ok(found) if found == "found" || found == "kept" => {}
+            Ok(other) => return Ok(Answer::Broken(refusal(&other))),
             Err(answer) => return Ok(answer),
-        };
-        let program: &[u8] = match found.as_str() {
-            "found" | "kept" => &[],
-            "send" => &self.own.bytes,
-            other => return Ok(Answer::Broken(refusal(other))),
-        };
-        let ended =
-            talk.exchange(&[program, order, b"\n", &self.bundle], GRACE, &self.cancel, &mut |stream, bytes| {
-                heard.take(stream, bytes);
-                heard.is_bearable()
-            })?;
+        }
+        let patience = Patience { deadline: None, grace: GRACE };
+        let ended = talk.exchange(&[order, b"\n", &self.bundle], patience, &self.cancel, &mut |stream, bytes| {
+            heard.take(stream, bytes);
+            heard.is_bearable()
+        })?;
         Ok(heard.answer(ended))
     }
 
@@ -159,7 +168,7 @@ impl Way {
             format!("[ \"$(wc -c <\"$1\")\" -eq {size} ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"{digest}  -\" ]; }}; "),
             format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send; rm -f stead-*; "),
             format!("head -c {size} >\"$p.new\"; chmod 700 \"$p.new\"; "),
-            "if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; else ".to_owned(),
+            format!("if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; echo {MARK}kept; else "),
             "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; ".to_owned(),
             format!("exec \"./$p\" remote{options}"),
         ]
@@ -167,13 +176,21 @@ impl Way {
     }
 }
 
+/// The reason where something else than a shell answers.
+const UNEXPECTED: &str = "unexpected output before stead started";
+
 /// Why nothing can be run there.
 fn refusal(found: &str) -> String {
     match found.split_once(' ') {
         Some(("other", machine)) => {
             format!("it is another kind of machine ({machine}), and has no stead {}", env!("CARGO_PKG_VERSION"))
         }
-        _ => "its folder ~/.cache/stead-programs is not one of this account alone".to_owned(),
+        None if found == "folder" => {
+            "cannot use the directory stead-programs in its cache directory: it must be a directory of this account, \
+             and not a link"
+                .to_owned()
+        }
+        _ => UNEXPECTED.to_owned(),
     }
 }
 
@@ -202,6 +219,8 @@ fn arguments(destination: &Destination, script: &str) -> Vec<OsString> {
 struct Heard<'a> {
     redactor: &'a Redactor,
     see: &'a mut dyn FnMut(Json),
+    /// How many bytes it said in all.
+    bytes: usize,
     output: Vec<u8>,
     /// The bytes of standard error that are not a whole line yet.
     rest: Vec<u8>,
@@ -211,21 +230,36 @@ struct Heard<'a> {
 
 impl<'a> Heard<'a> {
     fn new(redactor: &'a Redactor, see: &'a mut dyn FnMut(Json)) -> Self {
-        Self { redactor, see, output: Vec::new(), rest: Vec::new(), lines: Vec::new() }
+        Self { redactor, see, bytes: 0, output: Vec::new(), rest: Vec::new(), lines: Vec::new() }
     }
 
-    /// Waits for what a script says first, or for the answer where it says nothing.
-    fn mark_of(&mut self, talk: &mut Talk, cancel: &Cancel) -> Result<Result<String, Answer>, ProcessError> {
+    /// Waits for what a script says next, or for the answer where it says nothing. Nothing runs there yet that would need an end.
+    fn mark_of(
+        &mut self,
+        talk: &mut Talk,
+        messages: &[&[u8]],
+        deadline: Duration,
+        cancel: &Cancel,
+    ) -> Result<Result<String, Answer>, ProcessError> {
         let mut found = None;
-        let ended = talk.exchange(&[], GRACE, cancel, &mut |stream, bytes| {
+        let patience = Patience { deadline: Some(deadline), grace: Duration::ZERO };
+        let ended = talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
             self.take(stream, bytes);
             found = self.take_mark();
-            found.is_none() && self.is_bearable() && self.output.len() <= MOST_BEFORE
-        })?;
-        Ok(found.ok_or_else(|| self.unreachable(ended)))
+            found.is_none() && self.bytes <= MOST_BEFORE
+        });
+        match ended {
+            Ok(ended) => Ok(found.ok_or_else(|| self.unreachable(ended))),
+            Err(ProcessError::Cancelled) => Ok(Err(Answer::NotBegun)),
+            Err(ProcessError::Deadline { .. }) => {
+                Ok(Err(Answer::Unreachable(format!("it did not answer within {} s", deadline.as_secs()))))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        self.bytes = self.bytes.saturating_add(bytes.len());
         match stream {
             Stream::Stdout => self.output.extend_from_slice(bytes),
             Stream::Stderr => {
@@ -236,7 +270,7 @@ impl<'a> Heard<'a> {
     }
 
     fn is_bearable(&self) -> bool {
-        self.output.len() <= MOST_OUTPUT && self.rest.len() <= LONGEST_LINE
+        self.bytes <= MOST_OUTPUT && self.rest.len() <= LONGEST_LINE
     }
 
     fn take_lines(&mut self) {
@@ -250,12 +284,15 @@ impl<'a> Heard<'a> {
 
     fn line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
-        let text = self.redactor.scrub(text.trim_end());
-        let event = text.starts_with('{').then(|| serde_json::from_str::<Json>(&text).ok()).flatten();
-        if let Some(event) = event.filter(|event| event["event"].is_string()) {
-            return (self.see)(event);
-        }
-        self.lines.push(text.into_owned());
+        let text = text.trim_end();
+        // What JSON writes in another way is a secret only once it is read.
+        let json = text.starts_with(['{', '[', '"']).then(|| serde_json::from_str::<Json>(text).ok()).flatten();
+        let line = match json.map(|json| self.redactor.covered(json)) {
+            Some(event) if event["event"].is_string() => return (self.see)(event),
+            Some(other) => other.to_string(),
+            None => self.redactor.scrub(text).into_owned(),
+        };
+        self.lines.push(line);
         if self.lines.len() > MOST_LINES {
             self.lines.remove(0);
         }
@@ -288,7 +325,7 @@ impl<'a> Heard<'a> {
 
     fn unreachable(&mut self, ended: Option<Exit>) -> Answer {
         match ended {
-            None => Answer::Broken("it says something else than it was asked".to_owned()),
+            None => Answer::Broken(UNEXPECTED.to_owned()),
             // What `ssh` itself ends with when there is no connection.
             Some(exit @ Exit::Code(255)) => Answer::Unreachable(self.last_line(&format!("ssh ended with {exit}"))),
             Some(exit) => Answer::Broken(self.last_line(&format!("nothing was run there: ssh ended with {exit}"))),
@@ -296,10 +333,18 @@ impl<'a> Heard<'a> {
     }
 
     fn answer(&mut self, ended: Option<Exit>) -> Answer {
-        let Some(ended) = ended else { return Answer::Broken("it sent too much".to_owned()) };
-        let output = String::from_utf8_lossy(&self.output);
-        let report = serde_json::from_str::<Json>(&self.redactor.scrub(&output)).unwrap_or_default();
+        let Some(ended) = ended else {
+            let is_long = self.rest.len() > LONGEST_LINE;
+            return Answer::Broken(
+                if is_long { "it sent a line of more than 1 MiB" } else { "it sent more than 64 MiB" }.to_owned(),
+            );
+        };
+        let report = serde_json::from_slice::<Json>(&self.output).unwrap_or_default();
+        let report = self.redactor.covered(report);
         match ended {
+            Exit::Code(0 | 2 | 4) if !report["instances"].is_array() => {
+                Answer::Broken("it sent no report that can be read".to_owned())
+            }
             Exit::Code(code @ 0..=6) => Answer::Ran { code, report, lines: std::mem::take(&mut self.lines) },
             Exit::Code(126 | 127) => Answer::Broken("stead cannot be started there".to_owned()),
             other => Answer::Broken(self.last_line(&format!("the connection broke ({other})"))),

@@ -7,13 +7,25 @@ use std::time::{Duration, Instant};
 use super::leader::Leader;
 use super::os::{self, Awaited, Moved};
 use super::running::TICK;
-use super::{Exit, ProcessError, Program, Stream};
+use super::{Exit, ProcessError, Processes, Program, Stream};
 use crate::cancel::Cancel;
 
 const CHUNK: usize = 64 << 10;
 
 /// What is done with what a program says: the end of the talk where it returns false.
 pub type Listener<'a> = dyn FnMut(Stream, &[u8]) -> bool + 'a;
+
+/// How long what a program left behind may hold its pipes open once it has ended itself.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
+/// How long an exchange may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// In all, where that is bounded.
+    pub deadline: Option<Duration>,
+    /// Until its end, once the program was asked for that.
+    pub grace: Duration,
+}
 
 /// A program with its standard input open.
 ///
@@ -38,29 +50,37 @@ impl Talk {
         Ok(talk)
     }
 
-    /// Sends bytes, and hands on what is said until `listen` has heard enough (`None`) or the program has ended.
+    /// Sends bytes, and hands on what is said until `listen` has heard enough (`None`) or the program has ended; what it left behind
+    /// is not waited for.
     ///
-    /// Once it is cancelled, or this end is to be the last, its standard input is closed, which asks it to end, and it gets `grace`
-    /// for that. Returns [`ProcessError::Cancelled`] where that is not enough.
+    /// Once it is cancelled, its standard input is closed, which asks it to end, and it gets a grace for that. Returns
+    /// [`ProcessError::Cancelled`] where that is not enough, and [`ProcessError::Deadline`] where it takes too long.
     pub fn exchange(
         &mut self,
         messages: &[&[u8]],
-        grace: Duration,
+        patience: Patience,
         cancel: &Cancel,
         listen: &mut Listener<'_>,
     ) -> Result<Option<Exit>, ProcessError> {
-        let mut asked: Option<Instant> = None;
+        let begun = Instant::now();
+        let (mut asked, mut ended): (Option<Instant>, Option<Instant>) = (None, None);
         let mut left = messages.iter().copied().filter(|message| !message.is_empty());
         let mut message = left.next().unwrap_or_default();
         loop {
             if cancel.is_cancelled() {
                 self.stdin = None;
-                if asked.get_or_insert_with(Instant::now).elapsed() > grace {
+                if asked.get_or_insert_with(Instant::now).elapsed() >= patience.grace {
                     return Err(ProcessError::Cancelled);
                 }
             }
-            if self.stdout.is_none() && self.stderr.is_none() && self.leader.exit().is_some() {
-                return Ok(self.leader.exit());
+            if let Some(exit) = self.leader.exit() {
+                let is_silent = self.stdout.is_none() && self.stderr.is_none();
+                if is_silent || ended.get_or_insert_with(Instant::now).elapsed() > AFTERWARDS {
+                    return Ok(Some(exit));
+                }
+            }
+            if let Some(deadline) = patience.deadline.filter(|deadline| begun.elapsed() > *deadline) {
+                return Err(ProcessError::Deadline { after: deadline, processes: Processes::default() });
             }
             let awaited = Awaited {
                 stdin: self.stdin.as_ref().filter(|_| !message.is_empty()).map(AsFd::as_fd),
