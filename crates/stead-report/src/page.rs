@@ -16,7 +16,7 @@ use stead_core::visible::visible_but;
 /// let page = Page {
 ///     act: Act::Apply,
 ///     ending: Ending::Finished,
-///     document: Text::from("<b>.yaml"),
+///     document: Text::from("<i>.yaml"),
 ///     began: None,
 ///     elapsed: Duration::ZERO,
 ///     instances: Vec::new(),
@@ -29,7 +29,7 @@ use stead_core::visible::visible_but;
 /// let file = html(&page);
 /// assert!(file.contains("<h1>Nothing had to change</h1>"));
 /// // Text of others is text.
-/// assert!(!file.contains("<b>"));
+/// assert!(!file.contains("<i>"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Page {
