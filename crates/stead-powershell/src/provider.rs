@@ -239,7 +239,7 @@ impl Provider for PowerShellProvider {
             &self.source.module,
             operation,
             &properties,
-            &script::Place { directory: &cx.directory(), paths },
+            &script::Place { directory: &cx.directory(), root: &cx.program_root(), paths },
         )
     }
 

@@ -11,6 +11,8 @@ use crate::convert::Wire;
 /// Where a call is made.
 pub(crate) struct Place<'p> {
     pub(crate) directory: &'p Path,
+    /// The folder of the document as programs know it.
+    pub(crate) root: &'p Path,
     /// The directories of modules.
     pub(crate) paths: &'p [PathBuf],
 }
@@ -37,7 +39,13 @@ pub(crate) fn of(
         let _ = writeln!(script, "$env:PSModulePath = {own} + [IO.Path]::PathSeparator + $env:PSModulePath");
     }
     let _ = writeln!(script, "Set-Location -LiteralPath {}", text(place.directory.to_str()?));
-    let _ = writeln!(script, "$module = @(Import-Module -Name {} -PassThru)[-1]", text(module));
+    let _ = writeln!(script, "$env:DSC_CONFIG_ROOT = {}", text(place.root.to_str()?));
+    // A path is a pattern there.
+    let _ = writeln!(
+        script,
+        "$module = @(Import-Module -Name ([WildcardPattern]::Escape({})) -PassThru)[-1]",
+        text(module)
+    );
     match resource.kind {
         DefinitionKind::Class => of_class(&mut script, resource, method, properties),
         DefinitionKind::Script => of_script(&mut script, method, properties),

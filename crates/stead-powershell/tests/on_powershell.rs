@@ -4,14 +4,20 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
+use stead_core::call::Operation;
+use stead_host::provider::{Context, Plain, Provider as _};
 use stead_powershell::convert::Wire;
+use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::worker::{
     Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, PowerShellError, Record, Records, Reply, Settings,
     Stream,
 };
-use stead_powershell_reader::resource::DefinitionKind;
+use stead_powershell_reader::resource::{DefinitionKind, Methods, Resource};
+use stead_powershell_reader::text::LineColumn;
+use stead_powershell_reader::types::{Property, Type};
 use stead_system::Cancel;
 use stead_system::process::Environment;
 
@@ -82,6 +88,18 @@ impl Bench {
         how: Wire,
         records: Records,
     ) -> (Result<Reply, Failed>, Vec<Record>) {
+        self.call_at(module, method, how, records, [Path::new("/"); 2])
+    }
+
+    /// Where it stands, and the folder of its document.
+    fn call_at(
+        &self,
+        module: &Path,
+        method: Method,
+        how: Wire,
+        records: Records,
+        [directory, root]: [&Path; 2],
+    ) -> (Result<Reply, Failed>, Vec<Record>) {
         let is_class = module.extension().is_some_and(|extension| extension == "psd1");
         let properties = [("Name", Wire::String("n".to_owned())), ("How", how)];
         let properties = properties.map(|(name, value)| (name.to_owned(), value));
@@ -95,8 +113,8 @@ impl Bench {
             method,
             properties: &properties,
             records,
-            directory: Path::new("/"),
-            root: Path::new("/"),
+            directory,
+            root,
         };
         let mut written = Vec::new();
         let reply = self.pool.call(&call, &limits, &mut |record| written.push(record));
@@ -461,6 +479,103 @@ fn a_restart_that_was_asked_for_before_an_error_is_kept() {
         let failed = bench.call(&module, Method::Set, how).0.err().unwrap();
         assert_eq!(failed.asks_for_restart(), expected, "{how}: {failed}");
     }
+}
+
+/// A call that does not come to its method asks for nothing, whatever an earlier one asked for.
+#[test]
+fn a_restart_is_asked_for_by_its_own_call_alone() {
+    let Some(bench) = Bench::new("a_restart_is_asked_for_by_its_own_call_alone") else { return };
+    let get = "[Wants] Get() { & ([scriptblock]::Create($this.How)); return $this }";
+    let module = bench.class("Wants", "", get);
+    for ends in ["", "; exit 3"] {
+        let (reply, _) = bench.call(&module, Method::Get, &format!("$global:DSCMachineStatus = 1{ends}"));
+        assert!(reply.map_or_else(|failed| failed.asks_for_restart(), |reply| reply.reboot_required), "{ends}");
+        let gone = [&*bench.folder.path().join("gone"), Path::new("/")];
+        let (reply, _) = bench.call_at(&module, Method::Get, Wire::String(String::new()), Records::None, gone);
+        let failed = reply.err().unwrap();
+        assert!(failed.to_string().contains("/gone'") && !failed.asks_for_restart(), "{ends}: {failed}");
+    }
+}
+
+/// Where a call left what the next one cannot put back, that one begins in a new runspace of the same process.
+#[test]
+fn a_call_that_cannot_begin_is_tried_in_a_new_runspace() {
+    let Some(bench) = Bench::new("a_call_that_cannot_begin_is_tried_in_a_new_runspace") else { return };
+    let get = "[Blocks] Get() { & ([scriptblock]::Create($this.How)); $this.Out = 'got'; return $this }";
+    let module = bench.class("Blocks", "", get);
+    let leaves = [
+        "Set-Variable DSCMachineStatus 1 -Scope Global -Option ReadOnly",
+        "Remove-Variable DSCMachineStatus -Scope Global; New-Variable DSCMachineStatus 1 -Scope Global -Option Constant",
+        "Set-Variable WhatIfPreference $true -Scope Global -Option ReadOnly",
+        "Remove-PSDrive -Name / -Force",
+    ];
+    for left in leaves {
+        bench.state(&module, left);
+        let (reply, records) = bench.call(&module, Method::Get, "");
+        let reply = reply.unwrap_or_else(|failed| panic!("{left}: {failed}"));
+        assert!(!reply.reboot_required && records.is_empty(), "{left}: {records:?}");
+        assert!(reply.state().unwrap().unwrap().get().contains("got"), "{left}");
+        bench.state(&module, left);
+        bench.call(&module, Method::Set, "").0.unwrap_or_else(|failed| panic!("{left}: {failed}"));
+    }
+    assert_eq!(bench.pool.workers(), 1);
+}
+
+/// Where a call stands and where its document is are its own, also where folders differ in case alone.
+#[test]
+fn calls_of_one_worker_have_folders_of_their_own() {
+    let Some(bench) = Bench::new("calls_of_one_worker_have_folders_of_their_own") else { return };
+    let out = "$this.Out = \"$PWD $([Environment]::CurrentDirectory) $env:DSC_CONFIG_ROOT\"; return $this";
+    let modules = ["Here", "There"].map(|name| bench.class(name, "", &format!("[{name}] Get() {{ {out} }}")));
+    let [upper, lower] = ["Folder", "folder"].map(|name| bench.folder.path().join(name));
+    for folder in [&upper, &lower] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let places =
+        [[&upper, &upper], [&lower, &lower], [&upper, &lower], [&upper, &upper], [&lower, &upper], [&upper, &lower]];
+    for [directory, root] in places {
+        for module in &modules {
+            let (how, place) = (Wire::String(String::new()), [directory.as_path(), root.as_path()]);
+            let reply = bench.call_at(module, Method::Get, how, Records::None, place).0.unwrap();
+            let state: Json = serde_json::from_str(reply.state().unwrap().unwrap().get()).unwrap();
+            assert_eq!(state["Out"], format!("{0} {0} {1}", directory.display(), root.display()));
+        }
+    }
+    assert_eq!(bench.pool.workers(), 1);
+}
+
+/// A printed script finds, in a PowerShell of its own, its module and the folder of its document, whatever they are called.
+#[test]
+fn a_printed_script_does_what_its_call_does() {
+    let test = "a_printed_script_does_what_its_call_does";
+    let (Some(bench), Some(executable)) = (Bench::new(test), stead_testkit::powershell(test)) else { return };
+    // As a pattern, the one is the other.
+    let [_, folder] = ["a b'c", "[a] b'c"].map(|name| {
+        let out = format!("{name} $PWD $env:DSC_CONFIG_ROOT");
+        let function = format!("function Get-TargetResource {{ param($Name) @{{ Out = \"{out}\" }} }}");
+        bench.write(&format!("{name}/Shown.psm1"), &function).parent().unwrap().to_owned()
+    });
+    let file = Arc::new(folder.join("Shown.psm1"));
+    let resource = Resource {
+        name: "Shown".to_owned(),
+        class_name: None,
+        kind: DefinitionKind::Script,
+        version: None,
+        file: Arc::clone(&file),
+        implementation: file,
+        place: LineColumn { line: 1, column: 1 },
+        description: None,
+        properties: vec![Property::new("Name", Type::String)],
+        methods: Methods::default(),
+    };
+    let source = Source { module: folder.join("Shown.psm1"), stamp: Box::new(|| Ok("1".to_owned())) };
+    let provider = PowerShellProvider::new(None, Arc::new(resource), source);
+    let (context, input) = (Context::new(&*folder), Plain::new(json!({ "Name": "n" })));
+    let script = provider.script(&context, &input, Operation::Get).unwrap();
+    let mut shell = std::process::Command::new(executable);
+    let printed = shell.args(["-NoProfile", "-NonInteractive", "-Command", &script]).output().unwrap();
+    let state: Json = serde_json::from_slice(&printed.stdout).unwrap_or_else(|_| panic!("{script}\n{printed:?}"));
+    assert_eq!(state["Out"], format!("[a] b'c {0} {0}", folder.display()), "{script}");
 }
 
 /// The members of a state are those that are declared as properties of a resource, hidden or not, also in what is nested.

@@ -175,12 +175,16 @@ $callText = 'param($given, $ended, $textOf, $shared)
             # A path is a pattern here.
             $path = $ExecutionContext.SessionState.Path
             if ($path.CurrentLocation.Path -cne $call.Directory) { [void]$path.SetLocation([WildcardPattern]::Escape($call.Directory)) }
+            $shared.Began = $true
             & $body $target $shared.Values $shared 3>&1 4>&1 5>&1 6>&1
             $shared.Reboot = [bool]($global:DSCMachineStatus -eq 1)
             $shared.Came = $true
             $left = $false
             [void]$ended.Set()
         }
+    } catch {
+        if ($shared.Began) { throw }
+        $shared.Unready = $_
     } finally {
         # Whatever ended it.
         if ($left) { [void]$ended.Set() }
@@ -216,6 +220,6 @@ function Start-Load($runspace, $kind, $path, $resource) {
 while ([string]$first.RunspaceStateInfo.State -eq 'Opening') { [System.Threading.Thread]::Sleep(1) }
 $variablesAtStart = [Environment]::GetEnvironmentVariables()
 $variablesAtStart['PSModulePath'] = $modulePath
-$begun = @{}
+$begun = [hashtable]::new([StringComparer]::Ordinal)
 if ([string]$first.RunspaceStateInfo.State -eq 'Opened') { $begun[[string]::Join('|', $words)] = Start-Load $first $words[0] $words[1] $words[2] }
 else { $env:PSModulePath = $modulePath }

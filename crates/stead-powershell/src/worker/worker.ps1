@@ -66,8 +66,8 @@ function Get-Class([string] $name) {
     return $process['Classes'][$name]
 }
 
-# What is asked for, as it is said of many calls, and what is known of it.
-$asked = @{}
+# What is asked for, as it is said of many calls, and what is known of it. Folders and modules may differ in case alone.
+$asked = [hashtable]::new([StringComparer]::Ordinal)
 
 function Get-Asked([string] $text) {
     $known = @{ kind = ''; module = ''; resource = ''; names = [string[]]@() }
@@ -93,7 +93,7 @@ $options.MaxDepth = 512
 
 # ---- one runspace for a module ----------------------------------------------------------------------------------------
 
-$runspaces = @{}
+$runspaces = [hashtable]::new([StringComparer]::Ordinal)
 
 function Open-ModuleRunspace($request) {
     $key = $request['key']
@@ -110,7 +110,7 @@ function Open-ModuleRunspace($request) {
         $runspace.Open()
         $loading = Start-Load $runspace $request['asked']['kind'] $request['asked']['module'] $request['asked']['resource']
     }
-    $moduleRunspace = @{ Runspace = $loading['Runspace']; Environment = $atStart; Shell = $null; Shared = [hashtable]::Synchronized(@{ Property = $null; Bodies = @{}; Call = $null; Values = $null; Came = $false; Reboot = $false }) }
+    $moduleRunspace = @{ Runspace = $loading['Runspace']; Environment = $atStart; Shell = $null; Shared = [hashtable]::Synchronized(@{ Property = $null; Bodies = [hashtable]::new([StringComparer]::Ordinal); Call = $null; Values = $null; Began = $false; Came = $false; Reboot = $false; Unready = $null }) }
     $runspaces[$key] = $moduleRunspace
     New-Calls $moduleRunspace $request['asked']['kind']
     $loaded = Complete-Load $loading
@@ -215,7 +215,7 @@ function New-Calls($moduleRunspace, $kind) {
     $moduleRunspace['Running'] = $null
 }
 
-# Ends it, and fails as the call did that it ended with.
+# Ends the pipeline; throws the error it ended with, if any.
 function Stop-Calls($moduleRunspace) {
     if ($null -eq $moduleRunspace['Running']) { return }
     $moduleRunspace['Shared']['Call'] = $null
@@ -229,8 +229,9 @@ function Stop-Calls($moduleRunspace) {
 
 $flag = @{ $true = 'true'; $false = 'false' }
 
-# Where the method did not come to its end, its pipeline has ended.
+# Where the method did not come to its end, its pipeline has ended. One that did not begin has asked for nothing.
 function Test-Restart($moduleRunspace) {
+    if (-not $moduleRunspace['Shared']['Began']) { return $false }
     if ($null -ne $moduleRunspace['Running']) { return $moduleRunspace['Shared']['Reboot'] }
     try { [bool]($moduleRunspace['Runspace'].SessionStateProxy.GetVariable('DSCMachineStatus') -eq 1) } catch { $false }
 }
@@ -251,14 +252,14 @@ function Invoke-Request($request) {
         $during['Load'].Clear()
     }
     $during['Step'] = 'call'
+    $shared = $moduleRunspace['Shared']
+    $shared['Began'] = $shared['Came'] = $false
     if ($about['directory'] -cne $folder) { [Environment]::CurrentDirectory = $about['directory'] }
     if ($null -eq $moduleRunspace['Shell']) { New-Calls $moduleRunspace $about['kind'] }
     $output = $moduleRunspace['Output']
     if ($null -eq $moduleRunspace['Running']) {
         $moduleRunspace['Running'] = $moduleRunspace['Shell'].BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $output)
     }
-    $shared = $moduleRunspace['Shared']
-    $shared['Came'] = $false
     $shared['Values'] = $request['values']
     $shared['Call'] = $about
     $ended = $moduleRunspace['Ended']
@@ -287,7 +288,17 @@ function Invoke-Request($request) {
         }
     } until ($done)
     $came = $shared['Came']
-    if (-not $came) { Stop-Calls $moduleRunspace }
+    if (-not $came) {
+        Stop-Calls $moduleRunspace
+        # An earlier call may have left what no later one can put back: a new runspace has nothing of it.
+        if (-not $shared['Began']) {
+            Close-ModuleRunspace $request
+            if ($request['again']) { throw $shared['Unready'] }
+            $request['again'] = $true
+            Invoke-Request $request
+            return
+        }
+    }
     # A change that went on after errors came to its end, and is not made.
     elseif ($during['Reported'].Count -and $about['method'] -in 'Set', 'Delete') {
         $reported = $during['Reported']
@@ -372,7 +383,7 @@ function Get-LoadError($record) {
 
 while ($null -ne ($line = $reader.ReadLine())) {
     $id, $about, $stated = $line.Split("`t")
-    $request = @{ id = $id; key = ''; level = 0 }
+    $request = @{ id = $id; key = ''; level = 0; again = $false }
     try {
         $during['Step'] = 'read'
         $during['Reported'].Clear()
