@@ -649,10 +649,10 @@ fn nobody_answers_for_another_module() {
     let forger = bench.class("Forger", "", answers);
     let victim = bench.class("Victim", "", "[bool] Test() { Start-Sleep -Milliseconds $this.How; return $false }");
     let sent = bench.write("sent", "").with_extension("now");
-    for (wait, told) in [("1000", ""), ("0", sent.to_str().unwrap())] {
+    for (wait, path) in [("1000", ""), ("0", sent.to_str().unwrap())] {
         // Its own call, too, may be the one that ends by it.
-        drop(bench.call(&forger, Method::Test, told));
-        if !told.is_empty() {
+        drop(bench.call(&forger, Method::Test, path));
+        if !path.is_empty() {
             stead_testkit::until(|| sent.exists().then_some(()));
         }
         match bench.call(&victim, Method::Test, wait).0 {

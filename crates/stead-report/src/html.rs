@@ -21,7 +21,7 @@ const SHEET: &str = concat!(include_str!("../templates/colours.css"), include_st
 /// The only sheet that a browser takes from the page, by its digest: text that got into a page could not bring its own.
 static SHEET_DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256::digest(SHEET)));
 
-/// How the file begins, by which a report is told from other pages.
+/// How the file begins, by which a report differs from other pages.
 pub const BEGIN: &str = "<!doctype html><!-- report of stead -->";
 
 /// How many bytes are spent on what is shown in full, on what has a line each, and on parameters and notes each. A page of any

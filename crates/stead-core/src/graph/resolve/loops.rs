@@ -17,6 +17,8 @@ use crate::value::{Object, Value};
 const MAX_ITERATIONS: i64 = 1_000_000;
 /// Estimated memory of an instance of a loop until it has run, in bytes, besides its properties.
 const INSTANCE_BYTES: u64 = 400;
+/// The steps that a round of a loop around others counts for: it makes no instance itself, and so nothing else bounds it.
+const ROUND_STEPS: u64 = 12;
 /// How many variables and defaults are followed to the place of an item.
 const MAX_FOLLOWED: usize = 8;
 
@@ -72,8 +74,11 @@ impl Builder<'_> {
         let scope = unrolled.place.0;
         let Some(rounds) = self.rounds(scope, copy, outer) else { return self.is_incomplete = true };
         let name: Arc<str> = copy.name.value.as_str().into();
-        let fits = !inner.is_empty()
-            || self.take(rounds.len(), unrolled.instance) && self.fits(unrolled, (copy, &name, outer), &rounds);
+        let fits = if inner.is_empty() {
+            self.take(rounds.len(), unrolled.instance) && self.fits(unrolled, (copy, &name, outer), &rounds)
+        } else {
+            self.goes_round(copy, &rounds)
+        };
         for index in 0..if fits { rounds.len() } else { 0 } {
             if self.room.is_used_up() || self.findings.leave_out_errors() {
                 return;
@@ -86,6 +91,14 @@ impl Builder<'_> {
                 self.unroll(unrolled, inner, Some(&Arc::new(iteration)));
             }
         }
+    }
+
+    /// Returns whether the budget has room for the rounds of a loop around others, which take time even where those have none.
+    fn goes_round(&mut self, copy: &Copy, rounds: &Rounds) -> bool {
+        let all = Cost { steps: ROUND_STEPS, bytes: 0 }.times(rounds.len().unsigned_abs());
+        let Err(exceeded) = self.budget.spend(all) else { return true };
+        self.too_large(copy.over.template().span, format!("the document takes {exceeded}"));
+        false
     }
 
     /// Returns whether the properties of all iterations fit into the budget.
@@ -168,7 +181,7 @@ impl Builder<'_> {
             }
         };
         if items.len() as u64 > MAX_ITERATIONS.unsigned_abs() {
-            let message = format!("'each' may have {MAX_ITERATIONS} items, and has {}", items.len());
+            let message = format!("'each' must have at most {MAX_ITERATIONS} items, found {}", items.len());
             self.error(&codes::BAD_COUNT, node.span, message);
             return None;
         }
