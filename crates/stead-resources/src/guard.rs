@@ -23,7 +23,7 @@ const FILE: &str = "%s";
 /// A command that must accept new content: words with spaces between them, without a shell.
 #[derive(Clone, Copy)]
 pub(crate) struct Guard<'a>(&'a str);
-text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f][^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
+text_type!(Guard, { "type": "string", "pattern": "^[^ %'\"\\\\\\x00-\\x1f\\x7f]+ [^'\"\\\\\\x00-\\x1f\\x7f]*%s[^'\"\\\\\\x00-\\x1f\\x7f]*$" });
 
 impl<'a> Text<'a> for Guard<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
@@ -31,8 +31,11 @@ impl<'a> Text<'a> for Guard<'a> {
         if !text.chars().all(is_plain) {
             return Err("must be words with spaces between them, without quotes: what needs more is a script");
         }
-        if text.starts_with([' ', '%']) || !text.contains(FILE) {
-            return Err("must be a program and its arguments, with %s where the path of the new content goes");
+        let is_command = |(program, arguments): (&str, &str)| {
+            !program.is_empty() && !program.contains('%') && arguments.contains(FILE)
+        };
+        if !text.split_once(' ').is_some_and(is_command) {
+            return Err("must be a program followed by arguments, one of which contains %s");
         }
         Ok(Self(text))
     }

@@ -281,10 +281,10 @@ impl<'a, C: FileContent> Desired<'a, C> {
         Ok(SetReply { presumed, effects, ..reply })
     }
 
-    /// Has the command accept what is to be written, if anything is.
+    /// Has the command accept what is to be written, if there is new content.
     fn guarded(&self, place: &Place, cx: &Context, guard: Guard<'_>) -> Result<(), Failure> {
         let (_, differing) = self.compare(place)?;
-        if self.exist && self.content.is_stated() && !differing.is_empty() {
+        if self.is_checked(&differing) {
             let content = self.content.bytes()?;
             guard.check(cx, &self.path, &content)?;
             self.accepted.get_or_init(|| content.into_owned());
@@ -374,6 +374,11 @@ impl<'a, C: FileContent> Desired<'a, C> {
         differing.contains(&Properties::EXIST) || differing.contains(&self.content.property())
     }
 
+    /// Returns whether a command must accept the content, if one must.
+    fn is_checked(&self, differing: &[&str]) -> bool {
+        self.exist && self.content.is_stated() && self.replaces_content(differing)
+    }
+
     /// What a set would come to; `None` where the desired state tells it, or what is there keeps a set from it.
     fn prediction(
         &self,
@@ -452,7 +457,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             return Ok(None);
         }
         let content = self.content.presumed().filter(|_| self.exist);
-        let guard = self.guard.filter(|_| self.exist).and_then(Guard::presumed);
+        let guard = self.guard.filter(|_| self.is_checked(differing)).and_then(Guard::presumed);
         if let Some(missing) = Presumed::all([content, guard, self.permissions.presumed()]) {
             return Ok(Some(missing));
         }
@@ -481,7 +486,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
     fn presumed_without_directory(&self, parents: &Parents) -> Result<Option<Presumed>, Failure> {
         let directory =
             if parents.is_empty() { Some(pending::without_directory(&self.path)) } else { parents.presumed()? };
-        Ok(Presumed::all([directory, self.content.presumed(), self.permissions.presumed()]))
+        let guard = self.guard.filter(|_| self.content.is_stated()).and_then(Guard::presumed);
+        Ok(Presumed::all([directory, self.content.presumed(), guard, self.permissions.presumed()]))
     }
 
     /// The directories that come into being with it.
@@ -519,8 +525,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
             (true, Some(_)) => Vec::new(),
             (false, _) => vec!["remove the file".to_owned()],
         };
-        let is_checked = self.exist && self.content.is_stated() && !intentions.is_empty();
-        intentions.extend(self.guard.filter(|_| is_checked).map(Guard::intention));
+        intentions.extend(self.guard.filter(|_| self.is_checked(differing)).map(Guard::intention));
         let loses_content = !intentions.is_empty() && current.is_some();
         if loses_content && !matches!(self.backup, Backup::No) {
             intentions.push("keep its former content beside it".to_owned());
@@ -601,8 +606,14 @@ impl<'a, C: FileContent> Desired<'a, C> {
         }
         let mut replacement = Replacement::begin(place, Former::Unchanged(&status))?;
         replacement.keep_attributes(&former.file)?;
-        if self.content.is_stated() {
+        let is_new = self.guard.is_none()
+            || self.accepted.get().is_some()
+            || !self.content.is_in(&former.file, &former.status, &self.path)?;
+        if self.content.is_stated() && is_new {
             self.write(&replacement)?;
+        } else if self.content.is_stated() {
+            // No command is asked about content that was in place.
+            self.content.write(&replacement)?;
         } else {
             content::copy(&former.file, &replacement)?;
         }

@@ -117,7 +117,7 @@ impl Provider for LineProvider {
         let text = self.files.look(&desired.path)?;
         let step = desired.decide(text.as_deref())?;
         let reply = desired.reply(&step, desired.effects(&step, text.as_deref()));
-        let what_if = intention(&step, text.is_some()).into_iter().collect();
+        let what_if = desired.intentions(&step, text.is_some());
         Ok(SetReply { presumed: desired.presumed(&step, text.as_deref())?, what_if, ..reply })
     }
 
@@ -126,7 +126,7 @@ impl Provider for LineProvider {
         let desired = Desired { wanted: Wanted { exist: false, ..desired.wanted }, ..desired };
         if execution == Execution::WhatIf {
             let text = self.files.look(&desired.path)?;
-            return Ok(intention(&desired.decide(text.as_deref())?, text.is_some()).into_iter().collect());
+            return Ok(desired.intentions(&desired.decide(text.as_deref())?, text.is_some()));
         }
         self.bring_about(cx, &desired).map(|_| Vec::new())
     }
@@ -284,7 +284,12 @@ impl<'a> Desired<'a> {
         if *step == Step::Keep {
             return Ok(None);
         }
-        edit::presumed(&self.path, text, self.missing)
+        Ok(Presumed::all([edit::presumed(&self.path, text, self.missing)?, self.guard.and_then(Guard::presumed)]))
+    }
+
+    fn intentions(&self, step: &Step, file_exists: bool) -> Vec<String> {
+        let Some(done) = intention(step, file_exists) else { return Vec::new() };
+        [done].into_iter().chain(self.guard.map(Guard::intention)).collect()
     }
 
     /// The same for a mere look, to which the first of several lines is as good as any.

@@ -258,7 +258,7 @@ impl<P: Part> Provider for Parts<P> {
         let text = self.look(&desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
-        let what_if = effects.effect.map(|effect| intention::<P>(effect, text.is_some())).into_iter().collect();
+        let what_if = desired.intentions(&outcome, effects.effect, text.is_some());
         let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
         Ok(SetReply { presumed, effects, ..reply::set(desired.after(&outcome), &names(&outcome.differing), what_if) })
     }
@@ -269,7 +269,7 @@ impl<P: Part> Provider for Parts<P> {
             let text = self.look(&desired.location)?;
             let outcome = desired.compare(text.as_deref(), None)?;
             let effect = desired.effects(&outcome, text.as_deref(), false).effect;
-            return Ok(effect.map(|effect| intention::<P>(effect, true)).into_iter().collect());
+            return Ok(desired.intentions(&outcome, effect, true));
         }
         self.bring_about(cx, &desired).map(|_| Vec::new())
     }
@@ -481,6 +481,17 @@ impl<'a, P: Part> Desired<'a, P> {
         effects
     }
 
+    /// The command that must accept the file, if it is written.
+    fn guard(&self, outcome: &Outcome) -> Option<Guard<'a>> {
+        let is_written = outcome.edited.is_some() && (self.exist || !self.stated.owns_file());
+        self.stated.guard().filter(|_| is_written)
+    }
+
+    fn intentions(&self, outcome: &Outcome, effect: Option<Effect>, file_exists: bool) -> Vec<String> {
+        let Some(effect) = effect else { return Vec::new() };
+        [intention::<P>(effect, file_exists)].into_iter().chain(self.guard(outcome).map(Guard::intention)).collect()
+    }
+
     fn presumed(
         &self,
         cx: &Context,
@@ -492,14 +503,15 @@ impl<'a, P: Part> Desired<'a, P> {
         if let Some(presumed) = live.and_then(|live| live.differing().ok().flatten().and_then(|_| live.presumed())) {
             return Ok(Some(presumed));
         }
-        match (absent, path.parent()) {
-            _ if outcome.edited.is_none() => Ok(None),
-            (Some(absent), _) => Ok(Some(absent.clone())),
+        let place = match (absent, path.parent()) {
+            _ if outcome.edited.is_none() => return Ok(None),
+            (Some(absent), _) => Some(absent.clone()),
             (None, Some(above)) if directory.is_some() && self.location.lacks_directory(cx)? => {
-                edit::presumed::<String>(&above, None, *missing)
+                edit::presumed::<String>(&above, None, *missing)?
             }
-            _ => edit::presumed(path, text, *missing),
-        }
+            _ => edit::presumed(path, text, *missing)?,
+        };
+        Ok(Presumed::all([place, self.guard(outcome).and_then(Guard::presumed)]))
     }
 }
 
