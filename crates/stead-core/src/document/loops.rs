@@ -47,9 +47,9 @@ impl Reader<'_> {
                 parts.stated.push((key.clone(), key_span));
             }
             match &*key {
+                "count" | "each" | "as" | "mode" | "batchSize" if value.kind == Kind::Null => {}
                 "name" => parts.name = self.string(value, "'name'"),
                 "count" => parts.count = self.loop_count(value),
-                "each" | "as" | "mode" | "batchSize" if value.kind == Kind::Null => {}
                 "each" => parts.each = self.each(value),
                 "as" => parts.called = self.string(value, "'as'"),
                 "mode" => self.copy_mode(value),
@@ -96,12 +96,12 @@ impl Reader<'_> {
                 self.report(finding.with_label(count, "the other one"));
             }
             (None, None, _) => {
-                let help = "say how many instances there are, or with 'each' what there is one for";
+                let help = "set 'count' to a number of instances, or 'each' to a list of items";
                 self.missing(span, "'copy'", "count", help);
             }
             (Some(_), None, Some(called)) => {
                 let help = "a loop with 'count' has no items; its index is copyIndex()";
-                self.report(refused(called, "'as' says what the items of 'each' are called", help));
+                self.report(refused(called, "'as' can only be used with 'each'", help));
             }
             _ => {}
         }
@@ -122,12 +122,9 @@ impl Reader<'_> {
             let message = format!("an item cannot be called '{}'", shown(word));
             (message, "a name consists of letters, digits and underscores, and starts with no digit".to_owned())
         } else if functions().iter().any(|function| function.name == word) {
-            (format!("'{word}' is a function of the language"), "call the item something else".to_owned())
+            (format!("'{word}' is a function of the language"), "choose another name with 'as'".to_owned())
         } else if self.items.iter().any(|item| **item == *word) {
-            (
-                format!("the item of a loop around is called '{word}' as well"),
-                "give them different names with 'as'".to_owned(),
-            )
+            (format!("an enclosing loop already uses the name '{word}'"), "choose another name with 'as'".to_owned())
         } else {
             return;
         };

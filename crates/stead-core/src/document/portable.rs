@@ -1,5 +1,7 @@
 //! The features of a document that DSC v3 does not have.
 
+use std::collections::HashSet;
+
 use super::{DataType, Document, Exclusive, Instance, Over, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Part, Placed, Template, expressions};
@@ -16,13 +18,15 @@ impl Document {
     /// Content nested in a group is a document of its own, and so is an included one.
     pub fn not_portable(&self, sources: &Sources) -> Vec<Diagnostic> {
         let mut found = self.directives_of_stead();
+        let loops: HashSet<&str> =
+            self.resources.iter().flat_map(|instance| &instance.copy).map(|copy| copy.name.value.as_str()).collect();
         for instance in &self.resources {
             let type_name = &instance.type_name;
             if is_of_stead(&type_name.value) {
                 found.push(finding(type_name.span, &format!("the type '{}'", type_name.value)));
             }
             found.extend(instance.directives_of_stead());
-            found.extend(self.loops_of_stead(instance));
+            found.extend(instance.loops_of_stead(&loops));
         }
         for Placed { expression, span } in self.all_values().flat_map(expressions) {
             let own = expression.builtins().filter(|(builtin, _)| builtin.is_own());
@@ -36,23 +40,6 @@ impl Document {
         }
         found.sort_by_key(|finding| finding.span);
         found
-    }
-
-    /// Loops over items, loops within each other, and loops that are waited for as a whole.
-    fn loops_of_stead(&self, instance: &Instance) -> Vec<Diagnostic> {
-        let each = instance.copy.iter().filter_map(|copy| match &copy.over {
-            Over::Each { items, .. } => Some(finding(items.span, "'each' of a loop")),
-            Over::Count(_) => None,
-        });
-        let within = instance.copy.get(1).map(|inner| finding(inner.name.span, "a loop within a loop"));
-        let is_loop = |entry: &&Template| {
-            let name = entry.literal();
-            let loops = || self.resources.iter().flat_map(|other| &other.copy);
-            name.as_str().is_some_and(|name| loops().any(|copy| copy.name.value == name))
-        };
-        let whole = instance.depends_on.iter().filter(is_loop);
-        let whole = whole.map(|entry| finding(entry.span, "the name of a loop in 'dependsOn'"));
-        each.chain(within).chain(whole).collect()
     }
 
     /// Secure parameters as arguments of functions that take text: dsc passes an object.
@@ -130,6 +117,19 @@ impl Document {
 }
 
 impl Instance {
+    /// Loops over items, loops within each other, and loops that are waited for as a whole.
+    fn loops_of_stead(&self, loops: &HashSet<&str>) -> Vec<Diagnostic> {
+        let each = self.copy.iter().filter_map(|copy| match &copy.over {
+            Over::Each { items, .. } => Some(finding(items.span, "'each' of a loop")),
+            Over::Count(_) => None,
+        });
+        let within = self.copy.get(1).map(|inner| finding(inner.name.span, "a loop within a loop"));
+        let is_loop = |entry: &&Template| entry.literal().as_str().is_some_and(|name| loops.contains(name));
+        let whole = self.depends_on.iter().filter(is_loop);
+        let whole = whole.map(|entry| finding(entry.span, "the name of a loop in 'dependsOn'"));
+        each.chain(within).chain(whole).collect()
+    }
+
     fn directives_of_stead(&self) -> Vec<Diagnostic> {
         let directives = self.directives();
         let exclusive = directives.exclusive.as_ref().map(|exclusive| match exclusive {

@@ -92,7 +92,7 @@ impl Evaluator<'_> {
             Answer::Absent { known } => known,
             Answer::NotHere => Vec::new(),
         };
-        let message = format!("no loop around this calls its item '{called}'");
+        let message = format!("no enclosing loop has an item named '{called}'");
         Err(stop(&codes::UNKNOWN_NAME, at, message, hint(called, known.iter().map(String::as_str))))
     }
 

@@ -34,11 +34,16 @@ pub(super) struct Builder<'a> {
     pub(super) late: HashMap<RequestedType, Arc<Manifest>>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
+    /// Where the loops of the scopes that were searched for them are named, by their names.
+    pub(super) loop_names: HashMap<ScopeId, LoopNames>,
     /// The instances of loops that were named as a whole.
     pub(super) loops: HashMap<(ScopeId, Box<str>), Arc<[NodeId]>>,
     /// Messages already reported about resources that lack an operation of their kind.
     pub(super) incomplete: BTreeSet<String>,
 }
+
+/// Where the first loop of each name is named, and the second one if there are more.
+pub(super) type LoopNames = HashMap<Box<str>, (Span, Option<Span>)>;
 
 /// A request to the catalog: a type, a version and an adapter.
 pub(super) type RequestedType = (TypeName, Option<String>, Option<TypeName>);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::builder::Builder;
+use super::builder::{Builder, LoopNames};
 use super::check::Use;
 use super::order::{Cycle, sort};
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::budget::Cost;
 use crate::diag::{Diagnostic, Meant};
-use crate::document::{Exclusive, Relation};
+use crate::document::{Document, Exclusive, Relation};
 use crate::expr::{Part, Placed, Template, expressions};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
@@ -175,16 +175,27 @@ fn targets(
     found.into_iter()
 }
 
+/// Where the loops of a document are named.
+fn loop_names(document: &Document) -> LoopNames {
+    let mut names = LoopNames::new();
+    for copy in document.resources.iter().flat_map(|instance| &instance.copy) {
+        match names.get_mut(copy.name.value.as_str()) {
+            Some((_, second)) => *second = second.or(Some(copy.name.span)),
+            None => _ = names.insert(copy.name.value.as_str().into(), (copy.name.span, None)),
+        }
+    }
+    names
+}
+
 /// All instances of the adjacent loop of that name; `None` where there is no such loop, or the text is an id.
 fn whole_loop(builder: &mut Builder<'_>, scope: ScopeId, name: &str, span: Span) -> Option<Arc<[NodeId]>> {
     if name.contains('/') {
         return None;
     }
-    let document = Arc::clone(&builder.graph.scope(scope).document);
-    let mut places = document.resources.iter().flat_map(|instance| &instance.copy);
-    let mut named = places.by_ref().filter(|copy| copy.name.value == name).map(|copy| copy.name.span);
-    let first = named.next()?;
-    if let Some(second) = named.next() {
+    let graph = &builder.graph;
+    let names = builder.loop_names.entry(scope).or_insert_with(|| loop_names(&graph.scope(scope).document));
+    let (first, second) = *names.get(name)?;
+    if let Some(second) = second {
         let message = format!("two loops are called '{name}'");
         let finding = Diagnostic::error(&codes::TWO_LOOPS, span, message)
             .with_label(first, "one")

@@ -67,6 +67,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         last_found: None,
         deprecated: BTreeSet::new(),
         incomplete: BTreeSet::new(),
+        loop_names: HashMap::new(),
         loops: HashMap::new(),
     };
     builder.scope(document, ("".into(), None, None), inputs.parameters);

@@ -24,8 +24,8 @@ put in quotes: `rack: \"12\"`. A machine has at most 64 labels.";
 `/etc/stead/labels.yaml` has the labels of the machine, which `facts('labels')` reads. While it is there and cannot be used, `facts()`
 has no answer: a document that asks for a label would otherwise do what is meant for machines without it.
 
-It must be a regular file with one label a line. For root, it and every directory on its path must be owned by root and writable by
-nobody else. The message says what is wrong; correct the file, or remove it if the machine has no labels.";
+It must be a regular file with an object of names and texts, as YAML or JSON. For root, it and every directory on its path must be owned
+by root and writable by nobody else. The message says what is wrong; correct the file, or remove it if the machine has no labels.";
     }
 }
 
