@@ -309,6 +309,13 @@ impl PowerShell {
             DefinitionKind::Class => module.file.to_path_buf(),
             DefinitionKind::Script | DefinitionKind::Composite => resource.implementation.to_path_buf(),
         };
+        if is_manifest_by_pattern(&path) {
+            let path = path.display();
+            return Err(format!(
+                "PowerShell would take '{path}' for a pattern and could load files of another folder. Move the module to a \
+                 folder without '[', '*' and '?' in its path"
+            ));
+        }
         let loaded = Arc::new(Loaded {
             folder: module.folder().to_owned(),
             entry: path.clone(),
@@ -366,6 +373,13 @@ impl PowerShell {
         let installed = Installed { resources, adapter: &adapter.type_name };
         expansion::expand(resource, &file, properties, &installed, sources)
     }
+}
+
+/// Returns whether PowerShell would load, in place of what a manifest names, whatever is in another folder that its path matches
+/// as a pattern; for a script it takes the path as it is.
+fn is_manifest_by_pattern(path: &Path) -> bool {
+    let is_manifest = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("psd1"));
+    is_manifest && path.to_string_lossy().contains(['[', '*', '?'])
 }
 
 fn unplaced(message: String) -> Vec<ExpansionFinding> {
