@@ -336,7 +336,7 @@ fn where_nothing_runs_yet_the_end_is_at_once() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     stead_testkit::until(|| world.path("silent").exists().then_some(()));
     let began = std::time::Instant::now();
-    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let signalled = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(signalled.success());
     let answer = Answer::of(child.wait_with_output().unwrap());
     // Otherwise what is asked to end gets minutes.
