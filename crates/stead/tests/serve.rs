@@ -188,7 +188,7 @@ fn each_of_many_requests_is_answered_once() {
     for _ in 1..=200 {
         let answer = server.answer();
         assert!(answer["error"].is_null(), "{answer}");
-        *answered.entry(answer["id"].as_u64().unwrap()).or_default() += 1;
+        *answered.entry(answer["id"].as_u64().unwrap_or_else(|| panic!("{answer}"))).or_default() += 1;
     }
     assert!((1..=200).all(|id| answered.get(&id) == Some(&1)));
     let made = std::fs::read_dir(server.folder.path()).unwrap().flatten();

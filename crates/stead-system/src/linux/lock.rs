@@ -230,6 +230,7 @@ impl Acquire<'_> {
         let begun = Instant::now();
         let mut pause = Duration::from_millis(1);
         let mut known: Option<Option<Owner>> = None;
+        let mut introduced = begun;
         loop {
             let mut file = self.open()?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -239,7 +240,11 @@ impl Acquire<'_> {
                 Err(errno) => return Err(self.failed(errno)),
             }
             let owner = read_owner(&mut file);
-            let is_due = owner.is_some() || begun.elapsed() >= INTRODUCTION;
+            if owner.is_some() {
+                introduced = Instant::now();
+            }
+            // Of many that hold it in turns, some are just about to say who they are.
+            let is_due = owner.is_some() || introduced.elapsed() >= INTRODUCTION;
             if is_due && known.as_ref() != Some(&owner) {
                 if (wait.on_wait)(owner.as_ref()).is_break() {
                     return Err(LockError::Cancelled);

@@ -103,6 +103,19 @@ fn the_guides_from_other_programs_name_every_resource() {
     }
 }
 
+/// The examples of Puppet are made of these cases; a type says at each run that it is old once the schema is another.
+#[test]
+fn the_examples_of_puppet_have_the_schema_of_the_resource() {
+    for case in ["file", "file-dsc"] {
+        let text = fs::read_to_string(repository().join(format!("corpus/puppet/{case}.txt"))).unwrap();
+        let resources = text.split("-- resources.json --\n").nth(1).unwrap().split("\n-- ").next().unwrap();
+        let resources: serde_json::Value = serde_json::from_str(resources).unwrap();
+        let is_file = |each: &&stead_resources::BuiltIn| each.manifest.type_name.to_string() == "Stead/File";
+        let file = stead_resources::builtins().iter().find(is_file).unwrap();
+        assert_eq!(resources[0]["schema"]["properties"], file.schema()["properties"], "{case}");
+    }
+}
+
 #[test]
 fn every_command_is_on_the_map() {
     let output = Command::new(env!("CARGO_BIN_EXE_stead")).arg("--help").output().unwrap();

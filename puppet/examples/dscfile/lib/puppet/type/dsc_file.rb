@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'dsc_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:a23c9fdb96a528f557d8c3c0285b383d04f9b9ea01d8ae40df8303e7803370ee' },
+  stead: { type: 'Stead/File', digest: 'sha256:3bc9d9d41ef39bd7fd773e8ad971871c9fedb395e2b7e1cd103a30c3302581c1' },
   autorequire: { group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
