@@ -2,6 +2,7 @@
 
 mod lasting;
 mod shown;
+mod to_come;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,6 +37,7 @@ use crate::real_paths::RealPaths;
 use crate::second_look::SecondLook;
 use crate::session::Session;
 use crate::watch::FileWatch;
+use to_come::ToCome;
 
 /// The desired state of an instance that was answered.
 pub(crate) struct Answered {
@@ -58,6 +60,8 @@ pub(crate) struct SessionCalls {
     pub(crate) planned: Planned,
     /// The files of the run that a later part of it can have undone.
     pub(crate) second_look: SecondLook<Answered>,
+    /// The instances of adapters that have not been called.
+    pub(crate) to_come: ToCome,
 }
 
 impl Session {
@@ -66,6 +70,7 @@ impl Session {
         SessionCalls {
             planned: Planned::default(),
             second_look: SecondLook::default(),
+            to_come: ToCome::of(graph),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -151,7 +156,8 @@ impl Calls for SessionCalls {
         let changes = call.operation.may_change() && call.execution == Execution::Actual;
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
         let binding = self.planned.binding_of(call.instance.node());
-        let cx = Context { name, found_absent, verdict_suffices, pending, binding, cancel, ..usual.clone() };
+        let to_come = self.to_come.behind(call);
+        let cx = Context { name, found_absent, verdict_suffices, pending, binding, cancel, to_come, ..usual.clone() };
         if changes && let Some(stale) = self.stale(call) {
             return stale.into();
         }

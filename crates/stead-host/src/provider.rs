@@ -376,6 +376,8 @@ pub struct Context {
     pub inherited: Arc<[String]>,
     /// The record of the files that are written, so that the run can make them durable at its end.
     pub writes: Writes,
+    /// How many other instances of the same adapter the run has not called yet; 0 where nobody knows.
+    pub to_come: usize,
 }
 
 impl Context {
@@ -404,6 +406,7 @@ impl Context {
             shown: TraceLevel::Trace,
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
+            to_come: 0,
         }
     }
 

@@ -95,7 +95,8 @@ impl PowerShellProvider {
             Failure::new(FailureKind::Start, format!("cannot load the module of '{}': {error}", self.resource.name))
         })?;
         let module = Module { path: &self.source.module, stamp: &stamp };
-        let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel, inherited: &cx.inherited };
+        let (output, cancel, inherited) = (cx.output_limit, &cx.cancel, &*cx.inherited);
+        let limits = Limits { deadline, output, cancel, inherited, to_come: cx.to_come };
         let code = (self.code)(&stamp);
         self.name_withheld(cx, pool, &code.words, &properties);
         let origin = self.origin_of(code.origin, input, &secrets);

@@ -92,8 +92,13 @@ fn judge(case: &Case) -> Result<Computed, String> {
         root: Path::new("/"),
     };
     let cancel = Cancel::default();
-    let limits =
-        Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel, inherited: &[] };
+    let limits = Limits {
+        deadline: Deadline::after(Duration::from_mins(1)),
+        output: 1 << 20,
+        cancel: &cancel,
+        inherited: &[],
+        to_come: 0,
+    };
     let settings = Settings::new(std::env::current_exe().unwrap(), Environment::of_this_process(&[]), 1);
     let mut records = String::new();
     let reply = Pool::new(settings).call(&call, &limits, &mut |record| {

@@ -105,7 +105,7 @@ impl Bench {
         let properties = properties.map(|(name, value)| (name.to_owned(), value));
         let cancel = Cancel::default();
         let deadline = Deadline::after(std::time::Duration::from_mins(1));
-        let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[] };
+        let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[], to_come: 0 };
         let call = Call {
             kind: if is_class { DefinitionKind::Class } else { DefinitionKind::Script },
             module: Module { path: module, stamp: "1" },
@@ -343,7 +343,7 @@ fn modules_come_from_the_path_of_the_worker_from_the_first_call_on() {
     let properties = [("How".to_owned(), table)];
     let cancel = Cancel::default();
     let deadline = Deadline::after(std::time::Duration::from_mins(1));
-    let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[] };
+    let limits = Limits { deadline, output: 16 << 20, cancel: &cancel, inherited: &[], to_come: 0 };
     let call = Call {
         kind: DefinitionKind::Script,
         module: Module { path: &tables, stamp: "1" },

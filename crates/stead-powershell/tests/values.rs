@@ -164,6 +164,7 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             output: 1 << 20,
             cancel: &cancel,
             inherited: &[],
+            to_come: 0,
         };
         let is_plain = matches!(ty, Type::Boolean | Type::Integer { .. } | Type::Guid)
             && !line.json.contains(['"', '.', 'e', 'E']);

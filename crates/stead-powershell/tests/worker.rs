@@ -96,7 +96,7 @@ fn settings() -> Settings {
 }
 
 fn limits(cancel: &Cancel) -> Limits<'_> {
-    Limits { deadline: Deadline::after(SOON), output: 16 << 20, cancel, inherited: &[] }
+    Limits { deadline: Deadline::after(SOON), output: 16 << 20, cancel, inherited: &[], to_come: 0 }
 }
 
 fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {

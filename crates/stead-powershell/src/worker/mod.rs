@@ -6,6 +6,7 @@ mod pool;
 mod printed;
 mod protocol;
 mod start;
+mod worth;
 
 use std::error::Error as _;
 use std::hash::{BuildHasher as _, RandomState};
@@ -89,6 +90,8 @@ pub struct Limits<'a> {
     pub cancel: &'a Cancel,
     /// The names of variables of the environment that the worker is given besides those that all are.
     pub inherited: &'a [String],
+    /// How many calls may come after it, for which another worker can be worth its start; 0 where nobody knows.
+    pub to_come: usize,
 }
 
 /// Why a call failed.

@@ -11,6 +11,7 @@ use stead_system::Cancel;
 use stead_system::process::Environment;
 
 use super::own::Earlier;
+use super::worth::Costs;
 use super::{Call, Deadline, Failed, Limits, Module, Record, Reply, Worker, start};
 
 /// How often the flag that cancels is looked at while all workers are busy.
@@ -18,11 +19,6 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// How long a worker may take to start that no call waits for alone.
 const AHEAD: Duration = Duration::from_mins(1);
-
-/// A worker beside those that are there is started once calls have waited as long as so many starts take. A start occupies a
-/// processor, and what was loaded and compiled in one process must be so again in the next, of which most is done in the first
-/// call: with less, runs of some hundred short calls take longer than with a single worker.
-const WORTH: u32 = 7;
 
 /// How many workers that do nothing are kept beyond the width, for modules that want one for themselves.
 const SPARE: usize = 2;
@@ -206,10 +202,8 @@ struct PoolState {
     leases: u64,
     /// For which variables workers are being started ahead of calls.
     starting: Vec<Vec<String>>,
-    /// How long the last start took.
-    start: Option<Duration>,
-    /// How long calls have waited since the last start for a worker that fits.
-    waited: Duration,
+    /// The times that workers have taken, which decide about further ones.
+    costs: Costs,
     has_reaper: bool,
     is_closed: bool,
     threads: Vec<JoinHandle<()>>,
@@ -330,7 +324,7 @@ impl Shared {
         limits: &Limits<'_>,
     ) -> Result<(Option<Kept>, u64, Surplus), Failed> {
         let width = self.settings.width.max(1);
-        let mut state = self.lock();
+        let (mut state, since) = (self.lock(), Instant::now());
         loop {
             if state.leased.len() < width {
                 let kept = state.take(wanted);
@@ -339,7 +333,7 @@ impl Shared {
                     let surplus = state.surplus(width);
                     return Ok((kept, id, surplus));
                 }
-                self.start_ahead(&mut state, wanted.inherited, limits.output);
+                self.start_ahead(&mut state, limits, since.elapsed());
             }
             if limits.cancel.is_cancelled() {
                 return Err(Failed::Cancelled);
@@ -351,19 +345,19 @@ impl Shared {
             let begun = Instant::now();
             let woken = self.changed.wait_timeout(state, left.min(CANCEL_POLL));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.waited += begun.elapsed();
+            state.costs.waited(begun.elapsed());
         }
     }
 
     /// Starts another worker without a call that waits for it alone, once it is worth its start.
-    fn start_ahead(self: &Arc<Self>, state: &mut PoolState, inherited: &[String], output: usize) {
-        let is_worth = state.start.is_some_and(|start| state.waited >= start * WORTH);
+    fn start_ahead(self: &Arc<Self>, state: &mut PoolState, limits: &Limits<'_>, age: Duration) {
         let there = state.idle.len() + state.leased.len() + state.starting.len();
-        if !is_worth || there >= self.settings.width || state.is_closed {
+        let is_worth = || state.costs.are_worth_another(there, age, limits.to_come);
+        if there >= self.settings.width || state.is_closed || !is_worth() {
             return;
         }
-        state.waited = Duration::ZERO;
-        let (shared, inherited) = (Arc::clone(self), inherited.to_vec());
+        state.costs.begins();
+        let (shared, inherited, output) = (Arc::clone(self), limits.inherited.to_vec(), limits.output);
         state.starting.push(inherited.clone());
         if !state.spawn("powershell start", move || shared.add(&inherited, output)) {
             // Calls would wait for it.
@@ -372,7 +366,7 @@ impl Shared {
     }
 
     fn add(self: &Arc<Self>, inherited: &[String], output: usize) {
-        let limits = Limits { deadline: Deadline::after(AHEAD), output, cancel: &self.closed, inherited };
+        let limits = Limits { deadline: Deadline::after(AHEAD), output, cancel: &self.closed, inherited, to_come: 0 };
         let started = start::start(&self.settings, &self.earlier, &limits);
         let mut state = self.lock();
         if let Some(index) = state.starting.iter().position(|each| each == inherited) {
@@ -459,7 +453,9 @@ impl Lease<'_> {
             None => self.started(limits)?,
         };
         kept.past.take_in(&wanted);
+        let (begun, is_first) = (Instant::now(), kept.worker.calls == 0);
         let reply = kept.worker.call(call, limits, forward);
+        self.shared.lock().costs.called(begun.elapsed(), is_first);
         let is_worn = kept.worker.calls >= settings.most_calls || kept.worker.memory() > settings.most_memory;
         self.kept = Some(kept).filter(|kept| kept.worker.session.is_some() && !is_worn);
         reply
@@ -468,10 +464,8 @@ impl Lease<'_> {
     fn started(&self, limits: &Limits<'_>) -> Result<Kept, Failed> {
         let begun = Instant::now();
         let worker = start::start(&self.shared.settings, &self.shared.earlier, limits)?;
-        let mut state = self.shared.lock();
-        state.start = Some(begun.elapsed());
         // Whoever waited for it gets it, and not another one for that.
-        state.waited = Duration::ZERO;
+        self.shared.lock().costs.started(begun.elapsed());
         Ok(Kept { worker, past: Past::of(limits.inherited) })
     }
 }

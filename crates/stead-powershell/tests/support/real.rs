@@ -42,7 +42,13 @@ pub(crate) fn recorded_calls_on_real_powershell() {
         let module = Module { path: &path, stamp: "1" };
         let call = Call { kind, module, method: method(&case["method"]), ..call(ty, &properties) };
         let cancel = Cancel::default();
-        let limits = Limits { deadline: Deadline::after(5 * SOON), output: 256 << 20, cancel: &cancel, inherited: &[] };
+        let limits = Limits {
+            deadline: Deadline::after(5 * SOON),
+            output: 256 << 20,
+            cancel: &cancel,
+            inherited: &[],
+            to_come: 0,
+        };
         let reply = pool.call(&call, &limits, &mut |_| {});
         let failed = case["noAnswer"] == true
             || case["state"] != "Completed"

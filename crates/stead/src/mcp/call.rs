@@ -79,11 +79,12 @@ impl ToolCall {
                 document: from.text("configuration")?,
                 parameters: from.optional_text("parameters")?,
             },
-            "invoke_dsc_resource" => Self::Resource {
-                operation: from.operation(&["get", "set", "test", "export", "delete"])?,
-                type_name: from.text("resource_type")?,
-                properties: from.optional_text("properties_json")?,
-            },
+            "invoke_dsc_resource" => {
+                let operation = from.operation(&["get", "set", "test", "export", "delete"])?;
+                let type_name = from.text("resource_type")?;
+                from.pass_over("type", &type_name);
+                Self::Resource { operation, type_name, properties: from.optional_text("properties_json")? }
+            }
             "invoke_dsc_expression" => Self::Expression(from.text("expression")?),
             "invoke_dsc_function" => {
                 Self::Function { name: from.text("function")?, parameters: from.list("parameters")? }
@@ -196,6 +197,13 @@ impl Arguments {
         items.into_iter().map(text).collect()
     }
 
+    /// Passes over an argument that says once more what another one has said: callers of dsc state the type by both of its names.
+    fn pass_over(&mut self, name: &str, said: &str) {
+        if self.0.get(name).is_some_and(|again| again == said) {
+            self.0.remove(name);
+        }
+    }
+
     /// Refuses arguments that nobody asked for: a misspelled `what_if` must not change the machine.
     fn end(self) -> Result<(), String> {
         self.0.keys().next().map_or(Ok(()), |key| Err(format!("there is no argument '{key}'")))
@@ -231,6 +239,8 @@ mod tests {
             assert!(!call("test", key, json!(true)).unwrap().0, "what looks only passes over others");
         }
         assert!(call("delete", "what_if", Value::Null).unwrap().0);
+        assert!(call("set", "type", json!("A/B")).unwrap().0, "what is said twice is said once");
+        assert_eq!(call("set", "type", json!("A/C")).unwrap_err(), "there is no argument 'type'");
     }
 
     #[test]
