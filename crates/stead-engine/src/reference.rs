@@ -143,7 +143,7 @@ fn is_true(schema: &Json, keyword: &str) -> bool {
 }
 
 /// Which values a schema allows, in a few words.
-fn kind(schema: &Json) -> String {
+pub(crate) fn kind(schema: &Json) -> String {
     let Some(schema) = schema.as_object() else { return "any".to_owned() };
     let of_forms = |forms: &Json| forms.as_array().map(|forms| joined(forms.iter().map(kind)));
     if let Some(value) = schema.get("const") {

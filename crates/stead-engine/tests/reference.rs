@@ -16,8 +16,9 @@ use stead_core::event::{Mode, Status};
 use stead_core::expr;
 use stead_core::graph::Values;
 use stead_core::run::Run;
+use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Prepared, ResourceCall, Session};
+use stead_engine::{DocumentKey, Execution, Host, HostOptions, Prepared, ResourceCall, Session};
 use stead_resources::{BuiltIn, builtins};
 use tempfile::TempDir;
 
@@ -222,11 +223,31 @@ fn functions() -> String {
 
 /// The keys and directives of documents, and the words about them.
 fn documents() -> String {
-    let mut text =
-        String::from("# Documents\n\nWhat a document is written with; `stead explain KEY` shows the same.\n");
+    let mut text = String::from(
+        "# Documents\n\nEach key that can be written in a document; `stead explain KEY` shows the same, also for a path such as \
+         `directives.onChanges` or `metadata.tags`. On one page, with the functions that are used most: [cheat sheet](../cheat-sheet.md).\n",
+    );
     for (part, title) in Part::ALL {
         let _ = write!(text, "\n## {title}\n");
-        for topic in TOPICS.iter().filter(|topic| topic.part == part) {
+        let (mut known, mut example, mut described) = (Vec::new(), "", (String::new(), String::new()));
+        for key in DocumentKey::all().into_iter().filter(|key| key.part == part) {
+            if key.name.contains('.') {
+                let _ = writeln!(text, "\n- `{}` ({})\n  : {}", key.name, key.summary(), key.description);
+                continue;
+            }
+            let _ = write!(text, "\n### {}\n\n", key.name);
+            if key.description == described.1 {
+                let _ = write!(text, "*{}*\n\nSee `{}`.\n", key.summary(), described.0);
+            } else if key.example == example {
+                text += &DocumentKey { example: "", ..key.clone() }.to_markdown();
+            } else {
+                text += &key.to_markdown();
+            }
+            (example, described) = (key.example, (key.name.clone(), key.description));
+            known.push(key.name);
+        }
+        let is_more = |topic: &&Topic| topic.part == part && !known.iter().any(|name| name == topic.name);
+        for topic in TOPICS.iter().filter(is_more) {
             let _ = write!(text, "\n### {}\n\n{}\n", topic.name, topic.text);
             if !topic.form.is_empty() {
                 let _ = write!(text, "\n```yaml\n{}\n```\n", topic.form);
@@ -234,6 +255,68 @@ fn documents() -> String {
         }
     }
     text
+}
+
+/// The names of the keys that a schema has.
+fn stated_keys(schema: &serde_json::Value) -> BTreeSet<String> {
+    schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+#[test]
+fn every_key_of_the_schema_is_in_the_reference() {
+    let schemas = stead_testkit::repository().join("schemas");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(schemas.join(name)).unwrap()).unwrap()
+    };
+    let definitions = read("definitions.json");
+    let of_definition = |name: &str| stated_keys(&definitions["$defs"][name]);
+    for (part, wanted) in [
+        (Part::Document, stated_keys(&read("configuration.json"))),
+        (Part::Instance, stated_keys(&read("resource.json"))),
+        (Part::Metadata, of_definition("documentMetadata")),
+        (Part::Parameter, of_definition("parameter")),
+        (Part::Function, of_definition("functionNamespace")),
+        (Part::Output, of_definition("outputDefinition")),
+        (Part::Loop, of_definition("copy")),
+        (Part::Directive, of_definition("instanceDirectives")),
+        (Part::DocumentDirective, of_definition("documentDirectives")),
+    ] {
+        let found: BTreeSet<String> = DocumentKey::of(part).map(|key| key.name).collect();
+        assert_eq!(found, wanted, "{part:?}");
+        assert!(found.len() > 1, "{part:?}");
+    }
+    let page = documents();
+    for key in DocumentKey::all() {
+        assert!(!key.kind.is_empty() && !key.description.is_empty(), "{}", key.path());
+        let form = if key.name.contains('.') { format!("- `{}` (", key.name) } else { format!("### {}\n", key.name) };
+        assert!(page.contains(&form), "{}", key.path());
+        assert!(DocumentKey::named(&key.path()).contains(&key), "{}", key.path());
+    }
+    let within: Vec<String> =
+        DocumentKey::named("directives.reconcile.maxPendingReruns").iter().map(DocumentKey::summary).collect();
+    assert_eq!(within, ["integer, default 600, since 0.1.0"]);
+}
+
+#[test]
+fn what_dsc_does_not_have_is_marked() {
+    for key in
+        DocumentKey::all().into_iter().filter(|key| matches!(key.part, Part::Directive | Part::DocumentDirective))
+    {
+        let written = format!("{}:", key.name);
+        if key.name.contains('.') || !key.example.contains(&written) {
+            continue;
+        }
+        let example = key.example;
+        let text =
+            if example.contains("resources:") { example.to_owned() } else { format!("{example}\nresources: []\n") };
+        let mut sources = Sources::default();
+        let source = sources.add(Source::new("document.yaml", &*text));
+        let (document, findings) = stead_core::document::parse(source, &text, &Limits::default());
+        assert!(findings.is_empty(), "{findings:?}");
+        let own = document.not_portable(&sources);
+        let is_own = own.iter().any(|finding| finding.message.contains(&format!("the directive '{}'", key.name)));
+        assert_eq!(key.marks.iter().any(|mark| mark == "not in DSC v3"), is_own, "{}: {own:?}", key.path());
+    }
 }
 
 /// The findings about a document in an empty folder, each with its help.

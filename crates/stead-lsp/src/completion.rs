@@ -5,9 +5,10 @@ use lsp_types::{
     TextEdit,
 };
 use serde_json::Value as Json;
-use stead_core::document::{INSTANCE_KEYS, LOOP_KEYS};
+use stead_core::document::Part;
 use stead_core::expr::functions;
-use stead_engine::ResourceCall;
+use stead_core::value::Value;
+use stead_engine::{DocumentKey, ResourceCall};
 use stead_resources::builtins;
 
 use crate::file::File;
@@ -15,27 +16,15 @@ use crate::hover::resource;
 use crate::names::{DocumentName, DocumentNames};
 use crate::place::{CursorContext, at};
 
-const DOCUMENT_KEYS: [&str; 9] = [
-    "$schema",
-    "contentVersion",
-    "directives",
-    "functions",
-    "metadata",
-    "outputs",
-    "parameters",
-    "resources",
-    "variables",
-];
-
 /// Everything that can be written at a byte; the editor chooses by what was typed.
 pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     let (place, start) = at(&file.text, offset);
     let range = file.lines.range(&file.text, (start, offset));
     let names = file.last_read().map(|(text, root)| DocumentNames::of(text, root));
     let items = match &place {
-        CursorContext::DocumentKey => keys(&DOCUMENT_KEYS),
-        CursorContext::InstanceKey => keys(INSTANCE_KEYS),
-        CursorContext::LoopKey => keys(LOOP_KEYS),
+        CursorContext::Key { part, path } => keys(*part, path),
+        CursorContext::KeyValue { part, path } => key_values(*part, &path.join(".")),
+        CursorContext::Fact => facts(file),
         CursorContext::Type => types(),
         CursorContext::IdType => of_document(names.as_ref(), |names| {
             names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
@@ -82,12 +71,47 @@ fn about(text: impl Into<String>) -> Option<Documentation> {
     (!value.is_empty()).then_some(Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }))
 }
 
-fn keys(names: &[&str]) -> Vec<CompletionItem> {
-    let key = |name: &&str| CompletionItem {
+/// The keys of a part of a document, or of an object in it.
+fn keys(part: Part, within: &[String]) -> Vec<CompletionItem> {
+    let prefix: String = within.iter().flat_map(|name| [name.as_str(), "."]).collect();
+    let all = DocumentKey::all().into_iter().filter(|key| key.part == part && key.kind != "null");
+    let direct = all.filter_map(|key| {
+        let name = key.name.strip_prefix(&prefix).filter(|name| !name.contains('.'))?.to_owned();
+        Some((name, key))
+    });
+    let shown = |(name, key): (String, DocumentKey)| CompletionItem {
+        detail: Some(key.summary()),
+        documentation: about(&*key.description),
         insert_text: Some(format!("{name}: ")),
-        ..item(*name, CompletionItemKind::KEYWORD)
+        ..item(name, CompletionItemKind::KEYWORD)
     };
-    names.iter().map(key).collect()
+    direct.map(shown).collect()
+}
+
+fn key_values(part: Part, name: &str) -> Vec<CompletionItem> {
+    let key = DocumentKey::all().into_iter().find(|key| key.part == part && key.name == name);
+    key.map(|key| key.values.into_iter().map(|value| item(value, CompletionItemKind::VALUE)).collect())
+        .unwrap_or_default()
+}
+
+/// The facts of the machine that the editor runs on; others have the same ones with few exceptions.
+fn facts(file: &File) -> Vec<CompletionItem> {
+    let mut found = Vec::new();
+    if let Ok(all) = file.beside().machine().facts() {
+        each_fact(all, "", &mut found);
+    }
+    found
+}
+
+fn each_fact(value: &Value, path: &str, found: &mut Vec<CompletionItem>) {
+    let Value::Object(members) = value else { return };
+    for (name, value) in members {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let here = (!matches!(value, Value::Object(_) | Value::Array(_))).then(|| value.to_redacted_json().to_string());
+        let detail = here.map(|here| format!("{here} on this machine"));
+        found.push(CompletionItem { detail, ..item(path.clone(), CompletionItemKind::CONSTANT) });
+        each_fact(value, &path, found);
+    }
 }
 
 fn of_document(names: Option<&DocumentNames>, choose: impl Fn(&DocumentNames) -> Vec<String>) -> Vec<CompletionItem> {

@@ -1,10 +1,11 @@
 //! The text about the word under the cursor.
 
-use stead_core::expr::functions;
-use stead_engine::ResourceCall;
+use stead_core::expr::{fact_at, functions};
+use stead_core::text::Node;
+use stead_engine::{DocumentKey, ResourceCall};
 
 use crate::file::File;
-use crate::place::{CursorContext, classified, path_at};
+use crate::place::{CursorContext, TreeStep, at, classified, path_at};
 
 /// Markdown about what stands at a byte, and the bytes that it is about.
 pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize))> {
@@ -12,22 +13,57 @@ pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize
         return Some(found);
     }
     let (text, root) = file.last_read().filter(|(text, _)| *text == file.text)?;
-    let position = u32::try_from(offset).ok()?;
     let word = word_at(text, offset)?;
-    let page = match classified(&path_at(root, position)?) {
-        CursorContext::Type => resource(file, text.get(word.0..word.1)?)?.reference().to_markdown(),
-        CursorContext::Property { type_name, path } => {
-            let call = resource(file, &type_name)?;
-            let name = path.join(".");
+    let page = match at(text, offset).0 {
+        CursorContext::Parameter => parameter(root, text.get(word.0..word.1)?)?,
+        CursorContext::Fact => fact(file, text.get(word.0..word.1)?)?,
+        _ => in_tree(file, path_at(root, u32::try_from(offset).ok()?)?, text.get(word.0..word.1)?)?,
+    };
+    Some((page, word))
+}
+
+/// What is known of a key or a type.
+fn in_tree(file: &File, mut path: Vec<TreeStep>, word: &str) -> Option<String> {
+    // A key is looked for in what it is in.
+    let key = match path.as_slice() {
+        [.., TreeStep::Member { name, .. }, TreeStep::Key { .. }] => Some(name.clone()),
+        _ => None,
+    };
+    if key.is_some() {
+        path.remove(path.len() - 2);
+    }
+    let named = |path: Vec<String>| path.into_iter().chain(key.clone()).collect::<Vec<_>>().join(".");
+    match classified(&path) {
+        CursorContext::Type => Some(resource(file, word)?.reference().to_markdown()),
+        CursorContext::Property { type_name, path } if key.is_some() => {
+            let (call, name) = (resource(file, &type_name)?, named(path));
             let reference = call.reference();
             let property = reference.properties().into_iter().find(|property| property.name == name)?;
             let kind: Vec<&str> =
                 std::iter::once(property.kind.as_str()).chain(property.marks.iter().map(String::as_str)).collect();
-            format!("**{}** ({})\n\n{}", property.name, kind.join(", "), property.description)
+            Some(format!("**{}** ({})\n\n{}", property.name, kind.join(", "), property.description))
         }
-        _ => return None,
-    };
-    Some((page, word))
+        CursorContext::Key { part, path } if key.is_some() => {
+            let name = named(path);
+            let found = DocumentKey::all().into_iter().find(|each| each.part == part && each.name == name)?;
+            Some(format!("**{}** ({})\n\n{}", found.path(), found.part.title().to_lowercase(), found.to_markdown()))
+        }
+        _ => None,
+    }
+}
+
+/// The declaration of a parameter.
+fn parameter(root: &Node, name: &str) -> Option<String> {
+    let declared = root.get("parameters")?.get(name)?;
+    let stated = |key: &str| declared.get(key).and_then(Node::as_str).unwrap_or_default();
+    Some(format!("**{name}** (parameter: {})\n\n{}", stated("type"), stated("description")))
+}
+
+/// The value of a fact on the machine of the editor.
+fn fact(file: &File, path: &str) -> Option<String> {
+    let session = file.beside();
+    let value = fact_at(session.machine().facts().ok()?, path).ok()?;
+    Some(format!("**{path}** (fact)\n\nOn this machine:\n\n```json\n{}\n```", value.to_redacted_json()))
 }
 
 /// A resource of that type, looked for where those of the document are.

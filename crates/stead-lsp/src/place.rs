@@ -1,16 +1,15 @@
 //! The context of a position in a document.
 
+use stead_core::document::Part;
 use stead_core::text::{self, Kind, Limits, Node, SourceId};
 
 /// The context of a position: the thing that is, or is to be, written there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum CursorContext {
-    /// A key of the document.
-    DocumentKey,
-    /// A key of an instance.
-    InstanceKey,
-    /// A key of a loop of an instance.
-    LoopKey,
+    /// A key of a part of a document; the path leads to the object that it is in, such as `reconcile` of directives.
+    Key { part: Part, path: Vec<String> },
+    /// The value of such a key, by its path.
+    KeyValue { part: Part, path: Vec<String> },
     /// The type of an instance.
     Type,
     /// A key among the properties of an instance of this type; the path leads to the object that it is in.
@@ -21,6 +20,8 @@ pub(crate) enum CursorContext {
     Function,
     /// The name of a parameter, within `parameters('`.
     Parameter,
+    /// The path of a fact, within `facts('`.
+    Fact,
     /// The name of a variable, within `variables('`.
     Variable,
     /// The type of an instance, within `resourceId('`.
@@ -74,6 +75,8 @@ fn in_expression(expression: &str, offset: usize) -> (CursorContext, usize) {
         CursorContext::Parameter
     } else if call.ends_with("variables(") && !call.ends_with("lambdaVariables(") {
         CursorContext::Variable
+    } else if call.ends_with("facts(") {
+        CursorContext::Fact
     } else if call.ends_with("resourceId(") {
         CursorContext::IdType
     } else {
@@ -165,34 +168,62 @@ fn type_of(node: &Node) -> Option<String> {
 pub(crate) fn classified(path: &[TreeStep]) -> CursorContext {
     let is_resources = |step: &TreeStep| matches!(step, TreeStep::Member { name, .. } if name == "resources");
     let instance = path.windows(2).rposition(|pair| is_resources(&pair[0]) && pair[1] == TreeStep::Element);
-    let Some(instance) = instance else {
-        return match path {
-            [TreeStep::Key { .. }] => CursorContext::DocumentKey,
-            _ => CursorContext::Nothing,
-        };
-    };
+    let Some(instance) = instance else { return at_document(path) };
     match path.get(instance + 2..).unwrap_or_default() {
-        [] | [TreeStep::Key { .. }] => CursorContext::InstanceKey,
         [TreeStep::Member { name, .. }] if name == "type" => CursorContext::Type,
-        [TreeStep::Member { name, .. }, TreeStep::Key { .. }]
-        | [TreeStep::Member { name, .. }, TreeStep::Element, TreeStep::Key { .. }]
-            if name == "copy" =>
-        {
-            CursorContext::LoopKey
-        }
         [TreeStep::Member { name, type_name: Some(type_name) }, inner @ ..] if name == "properties" => {
-            let names = inner.iter().filter_map(|step| match step {
-                TreeStep::Member { name, .. } => Some(name.clone()),
-                TreeStep::Element | TreeStep::Key { .. } => None,
-            });
-            let (type_name, path) = (type_name.clone(), names.collect::<Vec<String>>());
+            let (type_name, path) = (type_name.clone(), names(inner));
             match inner.last() {
                 None | Some(TreeStep::Key { .. }) => CursorContext::Property { type_name, path },
                 _ => CursorContext::Value { type_name, path },
             }
         }
+        [TreeStep::Member { name, .. }, inner @ ..] if !inner.is_empty() => match &**name {
+            "copy" => of_part(Part::Loop, inner),
+            "directives" => of_part(Part::Directive, inner),
+            "metadata" => of_part(Part::Metadata, inner),
+            _ => CursorContext::Nothing,
+        },
+        [] => CursorContext::Key { part: Part::Instance, path: Vec::new() },
+        own => of_part(Part::Instance, own),
+    }
+}
+
+/// The context of a path that leads to no instance.
+fn at_document(path: &[TreeStep]) -> CursorContext {
+    let [TreeStep::Member { name, .. }, inner @ ..] = path else { return of_part(Part::Document, path) };
+    match (&**name, inner) {
+        (_, []) => of_part(Part::Document, path),
+        ("directives", inner) => of_part(Part::DocumentDirective, inner),
+        ("metadata", inner) => of_part(Part::Metadata, inner),
+        ("functions", [TreeStep::Element, inner @ ..]) => of_part(Part::Function, inner),
+        // What is between has a name of the user's choice.
+        ("parameters", [TreeStep::Member { .. }, inner @ ..]) => of_part(Part::Parameter, inner),
+        ("outputs", [TreeStep::Member { .. }, inner @ ..]) => of_part(Part::Output, inner),
         _ => CursorContext::Nothing,
     }
+}
+
+/// The context at the end of a path that begins at a part of a document.
+fn of_part(part: Part, path: &[TreeStep]) -> CursorContext {
+    let mut named = names(path);
+    if part == Part::Function && named.first().is_some_and(|name| name == "members") && named.len() > 1 {
+        // The second half of the name of the function.
+        named.remove(1);
+    }
+    match path.last() {
+        Some(TreeStep::Key { .. }) => CursorContext::Key { part, path: named },
+        Some(_) if !named.is_empty() => CursorContext::KeyValue { part, path: named },
+        _ => CursorContext::Nothing,
+    }
+}
+
+fn names(path: &[TreeStep]) -> Vec<String> {
+    let name = |step: &TreeStep| match step {
+        TreeStep::Member { name, .. } => Some(name.clone()),
+        TreeStep::Element | TreeStep::Key { .. } => None,
+    };
+    path.iter().filter_map(name).collect()
 }
 
 #[cfg(test)]
@@ -211,17 +242,36 @@ mod tests {
             type_name: "Stead/File".to_owned(),
             path: path.iter().map(|name| (*name).to_owned()).collect(),
         };
+        let key = |part: Part, path: &[&str]| CursorContext::Key {
+            part,
+            path: path.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let key_value = |part: Part, name: &str| CursorContext::KeyValue { part, path: vec![name.to_owned()] };
         let value =
             |path: &str| CursorContext::Value { type_name: "Stead/File".to_owned(), path: vec![path.to_owned()] };
         let instance = "resources:\n- name: a\n  type: Stead/File\n";
         for (text, wanted) in [
-            ("re|".to_owned(), CursorContext::DocumentKey),
+            ("re|".to_owned(), key(Part::Document, &[])),
             ("resources:\n- name: a\n  type: St|\n".to_owned(), CursorContext::Type),
             ("resources:\n- name: a\n  type: |\n".to_owned(), CursorContext::Type),
             ("resources:\n- {name: a, type: St|}\n".to_owned(), CursorContext::Type),
-            (format!("{instance}  pro|\n"), CursorContext::InstanceKey),
-            (format!("{instance}  copy: {{name: a, ea|}}\n"), CursorContext::LoopKey),
-            (format!("{instance}  copy:\n  - name: a\n    ea|\n"), CursorContext::LoopKey),
+            (format!("{instance}  pro|\n"), key(Part::Instance, &[])),
+            (format!("{instance}  copy: {{name: a, ea|}}\n"), key(Part::Loop, &[])),
+            (format!("{instance}  copy:\n  - name: a\n    ea|\n"), key(Part::Loop, &[])),
+            (format!("{instance}  directives:\n    on|\n"), key(Part::Directive, &[])),
+            (
+                format!("{instance}  directives: {{securityContext: e|}}\n"),
+                key_value(Part::Directive, "securityContext"),
+            ),
+            (format!("{instance}  metadata:\n    ta|\n"), key(Part::Metadata, &[])),
+            ("directives:\n  imp|\n".to_owned(), key(Part::DocumentDirective, &[])),
+            ("directives:\n  reconcile:\n    max|\n".to_owned(), key(Part::DocumentDirective, &["reconcile"])),
+            ("directives:\n  implicitOrder: t|\n".to_owned(), key_value(Part::DocumentDirective, "implicitOrder")),
+            ("parameters:\n  port:\n    def|\n".to_owned(), key(Part::Parameter, &[])),
+            ("parameters:\n  port: {type: in|}\n".to_owned(), key_value(Part::Parameter, "type")),
+            ("outputs:\n  url:\n    va|\n".to_owned(), key(Part::Output, &[])),
+            ("parameters:\n  po|\n".to_owned(), CursorContext::Nothing),
+            ("resources:\n- {name: a, type: b, condition: \"[equals(facts('os.|".to_owned(), CursorContext::Fact),
             (format!("{instance}  properties:\n    pa|\n"), property(&[])),
             (format!("{instance}  properties:\n    path: a\n    con|\n"), property(&[])),
             (format!("{instance}  properties: {{path: a, |}}\n"), property(&[])),

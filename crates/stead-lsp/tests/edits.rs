@@ -105,3 +105,18 @@ proptest! {
         prop_assert_eq!(findings, fresh);
     }
 }
+
+#[test]
+fn facts_are_completed_and_shown_with_their_values() {
+    let text = "resources:\n- name: a\n  type: Stead/File\n  properties: {path: \"[facts('os.family')]\"}\n";
+    let mut editor = Editor::open(text);
+    let column = "  properties: {path: \"[facts('os.".len() as u64;
+    let answer = editor.ask("textDocument/completion", Editor::place(3, column)).to_string();
+    let session = stead_engine::Host::new(stead_engine::HostOptions::default()).session("/");
+    let known = session.machine().facts().unwrap_or_else(|_| panic!("no facts")).to_redacted_json();
+    let family = known["os"]["family"].to_string();
+    assert!(answer.contains("\"os.family\"") && answer.contains("\"memory\""), "{answer}");
+    assert!(answer.contains(&json!(format!("{family} on this machine")).to_string()), "{answer}");
+    let shown = editor.ask("textDocument/hover", Editor::place(3, column)).to_string();
+    assert!(shown.contains("**os.family**") && shown.contains(family.trim_matches('"')), "{shown}");
+}

@@ -93,6 +93,10 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     }
     let as_dsc = linked || prefixed;
     let program = if linked { "dsc" } else { "stead" };
+    if words.len() < 2 && !as_dsc {
+        terminal::print(args::OVERVIEW);
+        return Err(Exit::Unusable);
+    }
     if let Some(arguments) = Arguments::of_frequent_command(&words) {
         return Ok((arguments, program));
     }
@@ -142,7 +146,10 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
     let progress = arguments.progress_format.unwrap_or(ProgressFormat::Default);
     match arguments.command {
         Command::Plan(plan) => hosts::plan(plan.into_inner().into(), &env),
-        Command::Apply(apply) => hosts::apply(apply.into_inner().into(), &env),
+        Command::Apply(apply) => match apply.into_inner().or_plan() {
+            Ok(apply) => hosts::apply(apply.into(), &env),
+            Err(plan) => hosts::plan(*plan, &env),
+        },
         Command::Show(show) => commands::show(&show.into_inner().into()),
         Command::Check(check) => hosts::check(check.into_inner().into(), &env),
         Command::Bundle(bundle) => commands::bundle(&bundle.into_inner().into(), &env),

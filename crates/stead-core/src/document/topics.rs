@@ -20,10 +20,18 @@ pub struct Topic {
 pub enum Part {
     /// A key of a document.
     Document,
+    /// A key of the metadata that means something.
+    Metadata,
     /// A key of a parameter.
     Parameter,
+    /// A key of functions.
+    Function,
+    /// A key of an output.
+    Output,
     /// A key of an instance.
     Instance,
+    /// A key of a loop.
+    Loop,
     /// A directive of an instance.
     Directive,
     /// A directive of a document.
@@ -34,10 +42,14 @@ pub enum Part {
 
 impl Part {
     /// All of them with their titles, in the order of the reference.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Document, "Keys of a document"),
+        (Self::Metadata, "Keys of metadata"),
         (Self::Parameter, "Keys of a parameter"),
+        (Self::Function, "Keys of functions"),
+        (Self::Output, "Keys of an output"),
         (Self::Instance, "Keys of an instance"),
+        (Self::Loop, "Keys of a loop"),
         (Self::Directive, "Directives of an instance"),
         (Self::DocumentDirective, "Directives of a document"),
         (Self::Word, "Words"),
@@ -136,7 +148,9 @@ outputs:
         "Notes, which are never computed. `name` of a document tells it from others between runs; `tags` of an \
 instance select it with `--only` and `--skip`.",
         "\
-metadata: {name: web}",
+metadata: {name: web}
+resources:
+- {name: a, type: Stead/File, metadata: {tags: [config]}, properties: {path: a}}",
     ),
     key(
         Document,
@@ -149,7 +163,7 @@ directives: {implicitOrder: false}",
         Document,
         "executionInformation",
         "How a result came about, where a document is made of one. It is read by nobody.",
-        "",
+        "executionInformation: {}",
     ),
     key(Document, "contentVersion", "The version of the document, for its readers.", "contentVersion: 1.0.0"),
     key(
@@ -398,7 +412,12 @@ directives: {environment: [JAVA_HOME]}",
         "\
 directives: {files: ['templates/*']}",
     ),
-    key(DocumentDirective, "reconcile", "Whether and when what did not reach its desired state is run again.", ""),
+    key(
+        DocumentDirective,
+        "reconcile",
+        "Whether and when what did not reach its desired state is run again.",
+        "directives: {reconcile: {reconciler: basic, maxPendingReruns: 20, wait: 5}}",
+    ),
     key(DocumentDirective, "version", "A requirement for the version of DSC.", "directives: {version: '>=3.0.0'}"),
     word(
         "document",

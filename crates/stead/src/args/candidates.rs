@@ -51,7 +51,12 @@ pub(crate) fn subjects() -> Vec<PossibleValue> {
     let functions = stead_core::expr::functions().iter();
     let functions = functions.map(|function| PossibleValue::new(function.name).help(function.description));
     let codes = codes::all().into_iter().map(|code| PossibleValue::new(code.id).help(code.title));
-    codes.chain(functions).chain(types()).collect()
+    let keys = stead_engine::DocumentKey::all().into_iter();
+    let keys = keys.map(|key| PossibleValue::new(key.path()).help(key.summary()));
+    let mut all: Vec<PossibleValue> = codes.chain(functions).chain(types()).chain(keys).collect();
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|value| seen.insert(value.get_name().to_owned()));
+    all
 }
 
 /// The instances that `--only` and `--skip` can name in the document of the command line.

@@ -51,18 +51,8 @@ pub(crate) enum Command {
     History(Deferred<History>),
     /// List the machines of an inventory
     Hosts(Deferred<Hosts>),
-    /// Work with a configuration document, as dsc does
-    Config(Deferred<Config>),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
     Agent(Deferred<Agent>),
-    /// Call one resource directly, as dsc does
-    Resource {
-        /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
-        #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
-        deadline: Option<Duration>,
-        #[command(subcommand)]
-        command: Deferred<Resource>,
-    },
     /// Show one instance of a resource, or all instances, as a document
     Get(Deferred<Get>),
     /// Set properties of one instance of a resource, without a document
@@ -75,32 +65,42 @@ pub(crate) enum Command {
     Doctor(Deferred<Doctor>),
     /// Call one method of one resource, as Invoke-DscResource does
     Invoke(Deferred<Invoke>),
-    /// List the functions of expressions
-    Function {
-        #[command(subcommand)]
-        command: Deferred<Function>,
-    },
-    /// List extensions
-    Extension {
-        #[command(subcommand)]
-        command: Deferred<Extension>,
-    },
-    /// Print the JSON Schema of documents or results
-    Schema(Deferred<Schema>),
     /// Generate a Puppet module for resources
     Puppetize(Deferred<Puppetize>),
     /// Answer the calls of another program, such as Puppet, over standard input and output
     Serve(Deferred<Serve>),
     /// Help an editor with documents, by the Language Server Protocol on standard input and output
     Lsp,
-    /// Serve the Model Context Protocol on standard input and output
-    #[command(visible_alias = "mcp")]
-    Server,
     /// Print a script that completes commands in a shell
     Completer {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Work with a configuration document, as dsc does
+    Config(Deferred<Config>),
+    /// Call one resource directly, as dsc does
+    Resource {
+        /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+        #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+        deadline: Option<Duration>,
+        #[command(subcommand)]
+        command: Deferred<Resource>,
+    },
+    /// List the functions of expressions, as dsc does
+    Function {
+        #[command(subcommand)]
+        command: Deferred<Function>,
+    },
+    /// List extensions, as dsc does
+    Extension {
+        #[command(subcommand)]
+        command: Deferred<Extension>,
+    },
+    /// Print the JSON Schema of documents or results, as dsc does
+    Schema(Deferred<Schema>),
+    /// Serve the Model Context Protocol on standard input and output, as dsc does
+    #[command(visible_alias = "mcp")]
+    Server,
     /// Carry out what another stead asks for over standard input, for 'plan', 'apply' and 'check' of many machines
     #[command(hide = true)]
     Remote(Deferred<Remote>),

@@ -40,7 +40,7 @@ pub(crate) struct Document {
     #[arg(long, value_name = "FOLDER")]
     system_root: Option<PathBuf>,
     /// How many instances run at once [default: the number of cores]
-    #[arg(short, long, value_parser = at_least_one)]
+    #[arg(long, value_parser = at_least_one)]
     width: Option<NonZeroUsize>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -89,6 +89,12 @@ impl Document {
     /// Two documents, as messages call them: one was named by its place, the other by its option.
     pub(super) fn ambiguous(&self) -> Option<(String, String)> {
         Some((self.positional.as_ref()?.display().to_string(), self.file.as_ref()?.display().to_string()))
+    }
+
+    /// Its place on the command line, if that is a number: a document is hardly called so.
+    pub(super) fn number(&self) -> Option<&str> {
+        let word = self.positional.as_ref()?.to_str()?;
+        (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
     }
 
     /// The document, and how the run is shown.
@@ -165,6 +171,9 @@ pub(crate) struct Apply {
     pub(super) document: Document,
     #[command(flatten)]
     report: Report,
+    /// Show what would change, as 'plan' does; changes nothing
+    #[arg(short, long, visible_aliases = ["dry-run", "noop"])]
+    pub(super) what_if: bool,
     /// Remove and replace without asking; without a terminal nothing is asked
     #[arg(short, long)]
     yes: bool,
@@ -247,6 +256,17 @@ impl From<Plan> for PlanRequest {
         let fleet = plan.fleet.request(plan.document.deadline);
         let (document, view) = plan.document.request();
         Self { document, view, report: plan.report.report, out: plan.out, fleet }
+    }
+}
+
+impl Apply {
+    /// The plan that is shown in place of a run, if one is asked for.
+    pub(crate) fn or_plan(self) -> Result<Self, Box<PlanRequest>> {
+        if !self.what_if {
+            return Ok(self);
+        }
+        let plan = Plan { document: self.document, report: self.report, out: None, fleet: self.fleet };
+        Err(Box::new(plan.into()))
     }
 }
 

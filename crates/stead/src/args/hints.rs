@@ -16,10 +16,16 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         return error;
     }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    if let Some(number) = number_behind_w(words) {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(no_number(&number))]));
+        return error;
+    }
     let command = called(words, option);
     let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
     let hint = match option.as_str() {
-        "--dry-run" | "--what-if" | "--noop" | "--check" if has("what-if") => "'--what-if' shows what would change",
+        "-w" if has("width") => "'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'",
+        "--check" if has("what-if") => "'--what-if' shows what would change",
         "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",
         "--diff" | "-D" => "plans and results show each difference without it",
         "--tags" | "--limit" | "--target" | "-l" | "-t" if has("only") => {
@@ -58,6 +64,22 @@ fn known_elsewhere(word: &ContextValue) -> Option<&'static str> {
         "format" => Some("'stead fmt' formats documents"),
         _ => None,
     }
+}
+
+/// The hint for `-w` with a number.
+pub(super) fn no_number(number: &str) -> String {
+    format!(
+        "'-w' shows what would change and takes no number; '--width {number}' states how many instances run at once"
+    )
+}
+
+/// The number that stands behind `-w`, or in one word with it.
+fn number_behind_w(words: &[OsString]) -> Option<String> {
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let words: Vec<&str> = words.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let joined = words.iter().find_map(|word| word.strip_prefix("-w")).map(|rest| rest.trim_start_matches('='));
+    let next = words.windows(2).find(|pair| pair.first() == Some(&"-w")).and_then(|pair| pair.get(1).copied());
+    joined.filter(is_number).or(next.filter(is_number)).map(str::to_owned)
 }
 
 /// The command that an option stands behind, with its options.

@@ -59,6 +59,31 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// What `stead` prints that is called alone.
+pub(crate) const OVERVIEW: &str = "\
+stead brings a machine into the state that a document describes
+
+Write a document
+  new      Create a document to start from: stead new document main.yaml
+  lint     Find mistakes without looking at the machine
+  explain  Explain a resource, a property, a key, a function or a code
+  graph    Draw the order, or explain what an instance waits for
+
+Run it
+  plan     Show what apply would change; changes nothing
+  apply    Bring the machine into the state of the document
+  check    Report drift: what is not in that state any more
+  history  Show what recorded runs did
+
+Look at a machine
+  get      Show a resource as it is: stead get file /etc/hosts
+  export   Write a document of what there is
+  doctor   Check whether stead finds what it needs
+  agent    Keep this machine in the state of a document
+
+stead COMMAND --help has the options of a command, stead --help all commands.
+";
+
 pub(crate) const AFTER_HELP: &str = "\
 Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history, get,
 set, hosts, export, facts, invoke, puppetize and serve:
@@ -122,6 +147,13 @@ impl Arguments {
 
     /// Checks what the types of the options do not say.
     pub(crate) fn checked(self) -> Result<Self, clap::Error> {
+        if let Command::Apply(apply) = &self.command
+            && apply.what_if
+            && let Some(number) = apply.document.number()
+        {
+            let message = format!("a number behind '-w': '{number}'\n\n  tip: {}", hints::no_number(number));
+            return Err(Self::command().error(ErrorKind::UnknownArgument, message));
+        }
         let Some((document, file)) = self.command.document().and_then(Document::ambiguous) else {
             return Ok(self);
         };
@@ -183,10 +215,11 @@ mod tests {
         };
         for line in [
             "stead apply a.yaml",
-            "stead apply --yes -w 3 --set a=b --set c=d -o json --events a.yaml",
+            "stead apply --yes --width 3 --set a=b --set c=d -o json --events a.yaml",
             "stead apply -f a.yaml --parameters-file b.yaml --brief --timings",
             "stead plan --out saved a.yaml --only x,y --deadline 5",
             "stead plan -- -",
+            "stead apply a.yaml -w",
             "stead check --system-root / -q a.yaml",
         ] {
             assert!(read_shortly(line), "{line}");
@@ -198,6 +231,8 @@ mod tests {
             "stead apply --version",
             "stead apply a.yaml -f b.yaml",
             "stead apply a.yaml --unknown",
+            "stead apply -w 3",
+            "stead apply a.yaml -w 3",
             "stead -l debug apply a.yaml",
             "stead help apply",
             "stead lint a.yaml",

@@ -41,7 +41,7 @@ pub(crate) struct Set {
     #[arg(value_name = "KEY|NAME=VALUE", required = true, add = ArgValueCompleter::new(candidates::properties))]
     words: Vec<String>,
     /// Show what would change; changes nothing
-    #[arg(short, long)]
+    #[arg(short, long, visible_aliases = ["dry-run", "noop"])]
     what_if: bool,
     /// Remove and replace without asking; without a terminal nothing is asked
     #[arg(short, long)]

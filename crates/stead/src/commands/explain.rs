@@ -5,7 +5,7 @@ use stead_core::document;
 use stead_core::expr;
 use stead_core::manifest::Implementation;
 use stead_core::visible::visible_but;
-use stead_engine::{InvokeError, PropertyReference, ResourceCall, Session};
+use stead_engine::{DocumentKey, InvokeError, PropertyReference, ResourceCall, Session};
 
 use stead_resources::{BuiltIn, builtins};
 
@@ -23,8 +23,12 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
         }
         return Exit::Success;
     };
-    let found = match code(subject).or_else(|| word(subject)) {
+    let found = match code(subject).or_else(|| word(subject)).or_else(|| keys(subject)) {
         Some(text) => Ok(text),
+        None if is_below_a_key(subject) => {
+            let paths: Vec<String> = DocumentKey::all().iter().map(DocumentKey::path).collect();
+            Err(Unknown::hinted(subject, paths.iter().map(String::as_str)))
+        }
         None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes::all().iter().map(|code| code.id))),
         None => resource(subject, &|| env.host.session(input::current_folder())),
     };
@@ -64,6 +68,12 @@ fn looks_like_a_code(subject: &str) -> bool {
         && letters.all(|each| each.is_ascii_digit())
 }
 
+/// Returns whether a path begins with a key of documents, such as `directives.onChanges`.
+fn is_below_a_key(subject: &str) -> bool {
+    let key = subject.split_once('.').map(|(key, _)| key);
+    key.is_some_and(|key| DocumentKey::all().iter().any(|each| each.below.eq_ignore_ascii_case(key)))
+}
+
 fn code(subject: &str) -> Option<String> {
     let code = codes::all().into_iter().find(|each| each.id.eq_ignore_ascii_case(subject))?;
     Some(format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation))
@@ -73,15 +83,28 @@ fn code(subject: &str) -> Option<String> {
 /// way to the resource.
 fn word(subject: &str) -> Option<String> {
     let topic = document::topic(subject).map(|topic| {
-        let form = match topic.form {
-            "" => String::new(),
-            form => format!("\n  {}\n", form.replace('\n', "\n  ")),
-        };
-        format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
+        let is_meant = |key: &DocumentKey| key.part == topic.part && topic.names().any(|name| name == key.name);
+        let keys = DocumentKey::named(subject).into_iter().filter(is_meant);
+        let keys: Vec<String> = keys.map(|key| key.to_text()).collect();
+        if keys.is_empty() { of_topic(topic) } else { keys.join("\n") }
     });
     let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
     let parts: Vec<String> = [topic, function(subject)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.into_iter().chain(resource()).collect::<Vec<_>>().join("\n"))
+}
+
+fn of_topic(topic: &document::Topic) -> String {
+    let form = match topic.form {
+        "" => String::new(),
+        form => format!("\n  {}\n", form.replace('\n', "\n  ")),
+    };
+    format!("{} ({})\n\n{}\n{form}", topic.name, topic.part.title().to_lowercase(), topic.text)
+}
+
+/// Keys of documents by their path, such as `directives.onChanges`, or by the end of it where no resource is called so.
+fn keys(subject: &str) -> Option<String> {
+    let texts: Vec<String> = DocumentKey::named(subject).iter().map(DocumentKey::to_text).collect();
+    (!texts.is_empty() && built_in(subject).is_none()).then(|| texts.join("\n"))
 }
 
 fn function(subject: &str) -> Option<String> {
