@@ -147,6 +147,10 @@ pub fn event(event: &Event) -> Json {
         line.insert("instance".into(), instance.to_string().into());
     }
     match &event.kind {
+        EventKind::Began(header) => {
+            let instances = header.selected.as_ref().map_or(header.instances as usize, |selected| selected.len());
+            line.insert("instances".into(), instances.into());
+        }
         EventKind::CallStarted { operation, .. } => {
             line.insert("operation".into(), operation_name(*operation).into());
         }

@@ -17,7 +17,7 @@
 //! | [`folder`], [`places`], [`scratch`] | Folders that only this user can enter: for what is kept, where that lies, and for as long as a process lives – mode 0700 below `/var/lib`, `/run`, the directories of XDG, a file system of memory |
 //! | [`user`] | Who runs this, and names of users and groups as numbers – uid, NSS; of another root its own files. A system with other identities needs another type than `u32` here, in [`fs::Status`] and in [`fs::Ownership`] |
 //! | [`interrupt`] | A request to end sets a flag, and is a [`interrupt::Notice`] that can be waited for – signals and a pipe |
-//! | [`terminal`] | Its width, and whether an input can be read – `ioctl`, `poll` |
+//! | [`terminal`] | Its width, whether an input can be read, and typing that is not shown – `ioctl`, `poll`, `termios` |
 //! | [`socket`] | Connections of which the user at the other end is known, under a name that only this user can use; messages to the journal and the service manager – Unix sockets |
 //! | [`memory_file`] | A file that no directory has and programs can read – `memfd` |
 //! | [`services`] | The services of the running system – systemd over D-Bus |

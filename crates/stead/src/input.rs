@@ -12,12 +12,13 @@ use stead_core::diag::{Diagnostic, any_error, nearest};
 use stead_core::identity::DocumentIdentity;
 use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, Sensitive, Value};
 use stead_system::Cancel;
 use stead_system::fs::{is_endless, open_followed};
-use stead_system::terminal::{Input, wait_for_input};
+use stead_system::terminal::{Hidden, Input, wait_for_input};
 
 use crate::request::{self, Given, Origin};
+use crate::terminal::complain_text;
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
 
 /// A text and what messages call it.
@@ -281,6 +282,27 @@ pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
     let mut line = String::new();
     let read = typed && stdin.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
     read.then_some(line)
+}
+
+/// What somebody types without being shown it, or else the first line of standard input; `None` where there is nothing.
+pub(crate) fn password(question: &str, cancel: &Cancel) -> Option<Sensitive<String>> {
+    if !is_terminal() {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line);
+        let line = Sensitive::new(line);
+        return read.ok().and_then(|_| without_end(&line));
+    }
+    let hidden = Hidden::begin(io::stdin()).ok()?;
+    complain_text(question);
+    let line = answer(cancel).map(Sensitive::new);
+    drop(hidden);
+    complain_text("\n");
+    without_end(&line?)
+}
+
+fn without_end(line: &Sensitive<String>) -> Option<Sensitive<String>> {
+    let text = line.expose().trim_end_matches(['\n', '\r']);
+    (!text.is_empty()).then(|| Sensitive::new(text.to_owned()))
 }
 
 /// Opens a file without waiting for anybody. Of pipes, only those that this process was started with are read: a shell

@@ -11,6 +11,8 @@ mod debian;
 mod forms;
 #[path = "boots/installed.rs"]
 mod installed;
+#[path = "boots/machines.rs"]
+mod machines;
 #[path = "boots/powershell.rs"]
 mod powershell;
 #[path = "support/restart.rs"]
@@ -19,6 +21,8 @@ mod restart;
 mod server;
 #[path = "boots/speed.rs"]
 mod speed;
+#[path = "support/terminal.rs"]
+mod terminal;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;

@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "fleet/root.rs"]
+mod root;
+#[path = "support/terminal.rs"]
+mod terminal;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -342,6 +347,30 @@ fn where_nothing_runs_yet_the_end_is_at_once() {
     // Otherwise what is asked to end gets minutes.
     assert!(began.elapsed() < std::time::Duration::from_secs(30));
     assert_eq!((answer.code, answer.shown().as_str()), (6, "silent:\n  not begun\nCheck of 1 machine: 1 not begun\n"));
+}
+
+#[test]
+fn at_a_terminal_there_is_a_line_for_each_machine_under_way() {
+    let world = site(true);
+    let waits = "resources:
+- {name: one, type: Stead/Command, properties: {set: 'while [ ! -e go ]; do sleep 0.05; done', test: 'test -e go'}}
+- {name: two, type: Stead/File, properties: {path: two, content: x}}
+";
+    world.write("site.yaml", waits);
+    let mut command = world.command("apply site.yaml --host web1 --host web2 --yes -w 1");
+    command.env("TERM", "xterm");
+    let mut terminal = terminal::AtTerminal::run(command);
+    let seen = terminal.until("  web1  0/2  Stead/Command:one  1 s");
+    assert!(seen.contains("web2  connecting"), "{seen}");
+    for name in ["web1", "web2"] {
+        world.write(&format!("{name}/go"), "");
+    }
+    let (screen, code) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    let last = screen.rsplit_once("\u{1b}[2K").unwrap().1;
+    assert!(last.starts_with("web1, web2:") || last.starts_with("\rweb1, web2:"), "{last:?}");
+    // Nobody else gets such a line.
+    assert!(!world.stead("apply site.yaml --host web1").errors.contains("connecting"));
 }
 
 #[test]

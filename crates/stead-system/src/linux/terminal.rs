@@ -1,9 +1,11 @@
 //! The terminal, and other inputs of this process.
 
+use std::io;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::fs::AsHandle;
 
@@ -11,6 +13,30 @@ use super::fs::AsHandle;
 pub fn width(output: &impl AsHandle) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(output).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+pub struct Hidden<T: AsHandle> {
+    terminal: T,
+    former: Termios,
+}
+
+impl<T: AsHandle> Hidden<T> {
+    /// Hides it from now on. What was typed before counts no more.
+    pub fn begin(terminal: T) -> io::Result<Self> {
+        let former = tcgetattr(&terminal)?;
+        let mut hidden = former.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
+        Ok(Self { terminal, former })
+    }
+}
+
+impl<T: AsHandle> Drop for Hidden<T> {
+    fn drop(&mut self) {
+        // The terminal may be gone.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.former);
+    }
 }
 
 /// The state of an input after waiting for it.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use stead_hosts::Rule;
+use stead_hosts::{Rule, UserName};
 
 use super::values::{at_least_one, seconds};
-use crate::request::{FleetRequest, HostsRequest};
+use crate::request::{Elevation, FleetRequest, HostsRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -46,12 +46,25 @@ pub(super) struct Fleet {
     /// Only machines of the inventory that match a filter, such as 'role=web and site!=lab'
     #[arg(long = "where", value_name = "FILTER", requires = "hosts")]
     filter: Option<String>,
+    /// Log in as this user, whatever the inventory says
+    #[arg(long, value_name = "NAME", value_parser = user, requires = "machines")]
+    user: Option<UserName>,
+    /// Work as root there, by sudo
+    #[arg(long, requires = "machines")]
+    sudo: bool,
+    /// Ask once for the password that sudo wants on all machines; without a terminal it is the first line of standard input
+    #[arg(long, requires = "machines")]
+    ask_sudo_password: bool,
     /// How many machines are worked on at once [default: 25]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
     at_once: Option<NonZeroUsize>,
     /// Begin no other machine after so many failures
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
     halt_after: Option<NonZeroUsize>,
+}
+
+fn user(text: &str) -> Result<UserName, String> {
+    UserName::parse(text).map_err(|why| why.to_string())
 }
 
 impl Fleet {
@@ -61,9 +74,15 @@ impl Fleet {
             Some(usual) => usual,
             None => NonZeroUsize::MIN,
         };
-        let Self { host: names, hosts: inventory, filter, at_once, halt_after } = self;
+        let Self { host: names, hosts: inventory, filter, user, sudo, ask_sudo_password, at_once, halt_after } = self;
         let rule = Rule { at_once: at_once.unwrap_or(AT_ONCE), halt_after };
-        (!names.is_empty() || inventory.is_some()).then_some(FleetRequest { names, inventory, filter, rule, deadline })
+        let elevation = match (sudo, ask_sudo_password) {
+            (_, true) => Elevation::SudoWithPassword,
+            (true, false) => Elevation::Sudo,
+            (false, false) => Elevation::None,
+        };
+        let is_given = !names.is_empty() || inventory.is_some();
+        is_given.then_some(FleetRequest { names, inventory, filter, user, elevation, rule, deadline })
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn selected(
 pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
     let machines = match &fleet.inventory {
         Some(path) => selected(path, fleet.filter.as_deref(), env, cancel)?,
-        None => named(&fleet.names)?,
+        None => named(&fleet.names, fleet.user.as_ref())?,
     };
     let known = |name: &str| machines.iter().any(|machine| machine.name.as_str() == name);
     if let Some(name) = fleet.names.iter().find(|name| fleet.inventory.is_some() && !known(name)) {
@@ -48,7 +48,10 @@ pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) 
             || fleet.names.is_empty()
             || fleet.names.iter().any(|name| machine.name.as_str() == name)
     };
-    let machines: Vec<Machine> = machines.into_iter().filter(is_named).collect();
+    let mut machines: Vec<Machine> = machines.into_iter().filter(is_named).collect();
+    if let (Some(user), true) = (&fleet.user, fleet.inventory.is_some()) {
+        machines.iter_mut().for_each(|machine| machine.destination.user = Some(user.clone()));
+    }
     if machines.is_empty() {
         return Err(refused("no machine matches", "'stead hosts' lists the machines"));
     }
@@ -62,12 +65,13 @@ fn refused(message: &str, help: &str) -> Exit {
 }
 
 /// The machines of these names, each once. One name is one machine, whoever logs in there.
-fn named(texts: &[String]) -> Result<Vec<Machine>, Exit> {
+fn named(texts: &[String], usual: Option<&UserName>) -> Result<Vec<Machine>, Exit> {
     let mut machines: Vec<Machine> = Vec::new();
     for text in texts {
         let help =
             "names have letters, digits, '.', '_' and '-'; for any other name, add a Host entry to ~/.ssh/config";
-        let machine = alone(text).map_err(|why| refused(&why, help))?;
+        let mut machine = alone(text).map_err(|why| refused(&why, help))?;
+        machine.destination.user = machine.destination.user.or_else(|| usual.cloned());
         match machines.iter().find(|known| known.name == machine.name) {
             None => machines.push(machine),
             Some(known) if known.destination == machine.destination => {}

@@ -5,6 +5,7 @@ mod order;
 mod outcome;
 mod remote;
 mod run;
+mod screen;
 mod ssh;
 
 use std::collections::BTreeMap;

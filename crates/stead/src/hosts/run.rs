@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use stead_core::bundle::Bundle;
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, SourceId};
 use stead_core::value::{Object, Value};
-use stead_core::visible::visible;
 use stead_engine::ReconcileOptions;
 use stead_host::redactor::Redactor;
 use stead_hosts::{Ended, Machine, Rollout};
@@ -20,14 +20,15 @@ use stead_system::Cancel;
 use super::inventory;
 use super::order::{Operation, Order, PROTOCOL, Reconcile, Record};
 use super::outcome::{Outcome, finish};
-use super::ssh::{Answer, Own, Ssh, Way};
+use super::screen::Screen;
+use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Way};
 use crate::commands;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::request::{DocumentRequest, FleetRequest, RecordingRequest, View, Volume};
-use crate::terminal::{Output, Progress, complain, complain_json, is_watched, show_findings};
+use crate::request::{DocumentRequest, Elevation, FleetRequest, RecordingRequest, View};
+use crate::terminal::{complain, show_findings};
 
 /// What is done, and on which machines.
 pub(super) struct Task {
@@ -43,6 +44,7 @@ pub(super) struct Task {
 pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     let cancel = Cancel::default();
     interrupt::catch_with(&cancel);
+    check_standard_input(task)?;
     let machines = inventory::of_fleet(&task.fleet, env, &cancel)?;
     let delivery = Delivery::of(task, env)?;
     let way = way(&delivery, env, &machines, task, cancel)?;
@@ -128,9 +130,42 @@ fn way(delivery: &Delivery, env: &ProcessEnv, machines: &[Machine], task: &Task,
         parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| redactor.add(value));
     }
     let ssh = Ssh::find(env).map_err(failed)?;
+    let sudo = sudo(task, &cancel)?;
+    if let Some(Sudo::With(password)) = &sudo {
+        redactor.add(&Value::from(password.expose().as_str()));
+    }
     let own = own().map_err(|error| failed(format!("cannot read the own program: {error}")))?;
     let options = task.fleet.deadline.map(|limit| format!(" --deadline {}", limit.as_secs())).unwrap_or_default();
-    Ok(Way { ssh, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
+    Ok(Way { ssh, sudo, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
+}
+
+/// Whoever reads standard input first gets all of it.
+fn check_standard_input(task: &Task) -> Result<(), Exit> {
+    let asks = task.fleet.elevation == Elevation::SudoWithPassword;
+    let others = [Some(task.document.path()), task.fleet.inventory.as_deref()];
+    if asks && others.into_iter().flatten().any(input::is_standard) {
+        complain("error: '--ask-sudo-password' reads standard input, which is read for '-' as well");
+        complain("help: use files");
+        return Err(Exit::Unusable);
+    }
+    Ok(())
+}
+
+/// How accounts become root; asks for the password once.
+fn sudo(task: &Task, cancel: &Cancel) -> Result<Option<Sudo>, Exit> {
+    match task.fleet.elevation {
+        Elevation::None => return Ok(None),
+        Elevation::Sudo => return Ok(Some(Sudo::Silent)),
+        Elevation::SudoWithPassword => {}
+    }
+    match input::password("Password of sudo: ", cancel) {
+        Some(password) => Ok(Some(Sudo::With(password))),
+        None if cancel.is_cancelled() => Err(Exit::Cancelled),
+        None => {
+            complain("error: no password was given");
+            Err(Exit::Unusable)
+        }
+    }
 }
 
 fn own() -> std::io::Result<Own> {
@@ -142,9 +177,12 @@ fn own() -> std::io::Result<Own> {
 /// How much news waits at most: a thread with more of it waits, and so does its machine.
 const MOST_NEWS: usize = 256;
 
+/// How often what is shown is refreshed where nothing happens.
+const TICK: Duration = Duration::from_secs(1);
+
 /// What a thread says of its machine.
 enum News {
-    Event(usize, Json),
+    Sign(usize, Sign),
     Ended(usize, Outcome),
 }
 
@@ -152,9 +190,7 @@ fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way)
     let (sender, news) = sync_channel(MOST_NEWS);
     let mut rollout = Rollout::new(machines.len(), task.fleet.rule);
     let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
-    let shows =
-        task.view.output == Output::Text && !task.view.events && task.view.volume > Volume::Quiet && is_watched();
-    let progress = shows.then(Progress::begin);
+    let mut screen = Screen::new(machines, task.view);
     std::thread::scope(|scope| {
         while !rollout.is_over() {
             if way.cancel.is_cancelled() {
@@ -162,24 +198,25 @@ fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way)
             }
             while let Some((at, machine)) = rollout.begin().and_then(|at| Some((at, machines.get(at)?))) {
                 let sender = sender.clone();
+                screen.begin(at);
                 scope.spawn(move || ask(at, machine, (task, delivery, way), &sender));
             }
-            let Some(next) = (!rollout.is_over()).then(|| news.recv().ok()).flatten() else { break };
-            let name = |at: usize| machines.get(at).map_or("", |machine| machine.name.as_str());
-            match next {
-                News::Event(at, event) => show_event(name(at), event, task.view, progress.as_ref()),
-                News::Ended(at, outcome) => {
+            if rollout.is_over() {
+                break;
+            }
+            match news.recv_timeout(TICK) {
+                Ok(News::Sign(at, sign)) => screen.take(at, sign),
+                Ok(News::Ended(at, outcome)) => {
                     let ended = if outcome.verdict.is_failure() { Ended::Badly } else { Ended::Well };
                     rollout.end(at, ended);
                     outcomes.insert(at, outcome);
-                    if let Some(progress) = &progress {
-                        progress.step(machines.len(), name(at).to_owned());
-                    }
+                    screen.end(at);
                 }
+                Err(_) => screen.refresh(),
             }
         }
     });
-    progress.iter().for_each(Progress::clear);
+    drop(screen);
     let outcome = |(at, machine): (usize, &Machine)| {
         let name = machine.name.to_string();
         let outcome = outcomes.remove(&at);
@@ -189,19 +226,8 @@ fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way)
     machines.iter().enumerate().map(outcome).collect()
 }
 
-fn show_event(name: &str, mut event: Json, view: View, progress: Option<&Progress>) {
-    if let Some(progress) = progress {
-        let instance = event["instance"].as_str().unwrap_or_default();
-        progress.say(format!("{name}: {}", visible(instance)));
-    }
-    if let Some(members) = event.as_object_mut().filter(|_| view.events) {
-        members.insert("machine".to_owned(), json!(name));
-        complain_json(&event);
-    }
-}
-
 fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way), news: &SyncSender<News>) {
-    let mut see = |event: Json| drop(news.send(News::Event(at, event)));
+    let mut see = |sign| drop(news.send(News::Sign(at, sign)));
     // Whoever waits for all of them waits for this one as well.
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let order = serde_json::to_vec(&order(machine, (task, delivery, way))).unwrap_or_default();

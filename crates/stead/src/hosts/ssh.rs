@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use stead_core::value::Sensitive;
 use stead_host::redactor::Redactor;
 use stead_hosts::Destination;
 use stead_system::Cancel;
@@ -37,6 +38,12 @@ const ARRIVAL: Duration = Duration::from_mins(30);
 /// What the sides say to each other before there is a stead: a line that begins so.
 const MARK: &str = "stead-hosts ";
 
+/// What sudo asks with. It is not shown.
+const PROMPT: &str = "stead-hosts asks:";
+
+/// Where root looks for programs before there is a stead: in no folder of anybody else.
+const PATH_OF_ROOT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
+
 /// The program that is sent where there is none of this version.
 pub(super) struct Own {
     pub(super) bytes: Arc<[u8]>,
@@ -55,6 +62,9 @@ impl Ssh {
     pub(super) fn find(env: &ProcessEnv) -> Result<Self, String> {
         let mut environment = Environment::of_this_process(&["SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME"]);
         environment.add_of_this_process(&env.environment);
+        // What goes on to a jump host does not get the options below, and would ask at the terminal of this process.
+        environment.set("SSH_ASKPASS_REQUIRE", "force");
+        environment.set("SSH_ASKPASS", "/bin/false");
         let found = Executable::find("ssh", Path::new("/nonexistent"), &environment);
         let found = found.ok_or_else(|| "there is no program 'ssh', which reaches other machines".to_owned())?;
         let executable = found.map_err(|refused| format!("the program 'ssh' {}", refused.reason()))?;
@@ -62,10 +72,10 @@ impl Ssh {
     }
 
     /// Starts a conversation with what a shell does on a machine.
-    fn talk(&self, destination: &Destination, script: &str) -> Result<Talk, ProcessError> {
+    fn talk(&self, destination: &Destination, command: String) -> Result<Talk, ProcessError> {
         Talk::start(&Program {
             executable: &self.executable,
-            arguments: &arguments(destination, script),
+            arguments: &arguments(destination, command),
             directory: Path::new("/"),
             environment: &self.environment,
             variables: &[],
@@ -78,7 +88,8 @@ impl Ssh {
         let redactor = Redactor::default();
         let mut ignore = |_| {};
         let mut heard = Heard::new(&redactor, &mut ignore);
-        let mut talk = self.talk(destination, &format!("echo {MARK}here")).map_err(|error| error.to_string())?;
+        let command = format!("exec sh -c 'echo {MARK}here'");
+        let mut talk = self.talk(destination, command).map_err(|error| error.to_string())?;
         match heard.mark_of(&mut talk, &[], BEGINNING, cancel).map_err(|error| error.to_string())? {
             Ok(_) => Ok(()),
             Err(Answer::Unreachable(why) | Answer::Broken(why)) => Err(why),
@@ -87,9 +98,26 @@ impl Ssh {
     }
 }
 
+/// How an account becomes root.
+pub(super) enum Sudo {
+    /// It is not asked for anything.
+    Silent,
+    /// Whenever sudo asks.
+    With(Sensitive<String>),
+}
+
+/// What a machine is known to be doing.
+pub(super) enum Sign {
+    /// It takes the program that is sent.
+    Sends,
+    /// It said this.
+    Event(Json),
+}
+
 /// What is the same for all machines.
 pub(super) struct Way {
     pub(super) ssh: Ssh,
+    pub(super) sudo: Option<Sudo>,
     pub(super) own: Own,
     /// Options of the stead there.
     pub(super) options: String,
@@ -111,8 +139,8 @@ pub(super) enum Answer {
 }
 
 impl Way {
-    /// Has an order carried out, whose line may hold secrets. Calls `see` with each event.
-    pub(super) fn ask(&self, destination: &Destination, order: &[u8], see: &mut dyn FnMut(Json)) -> Answer {
+    /// Has an order carried out, whose line may hold secrets. Calls `see` with what is known of it meanwhile.
+    pub(super) fn ask(&self, destination: &Destination, order: &[u8], see: &mut dyn FnMut(Sign)) -> Answer {
         match self.conversation(destination, order, see) {
             Ok(answer) => answer,
             Err(error) => Answer::Broken(error.to_string()),
@@ -123,12 +151,19 @@ impl Way {
         &self,
         destination: &Destination,
         order: &[u8],
-        see: &mut dyn FnMut(Json),
+        see: &mut dyn FnMut(Sign),
     ) -> Result<Answer, ProcessError> {
-        let mut talk = self.ssh.talk(destination, &self.script())?;
+        let mut talk = self.ssh.talk(destination, self.command())?;
         let mut heard = Heard::new(&self.redactor, see);
         let mut found = heard.mark_of(&mut talk, &[], BEGINNING, &self.cancel)?;
+        if let (Ok(true), Some(Sudo::With(password))) = (found.as_ref().map(|found| found == ASKED), &self.sudo) {
+            found = heard.mark_of(&mut talk, &[password.expose().as_bytes(), b"\n"], BEGINNING, &self.cancel)?;
+            if found.as_ref().is_ok_and(|found| found == ASKED) {
+                return Ok(Answer::Broken("sudo does not accept the password".to_owned()));
+            }
+        }
         if found.as_ref().is_ok_and(|found| found == "send") {
+            (heard.see)(Sign::Sends);
             // Nothing follows it before it is in place: `head` of BusyBox reads more than it is asked for.
             found = heard.mark_of(&mut talk, &[&self.own.bytes], ARRIVAL, &self.cancel)?;
         }
@@ -145,6 +180,29 @@ impl Way {
         Ok(heard.answer(ended))
     }
 
+    /// What the shell of the account runs, whichever that is: a shell that is known, where that is asked for as root.
+    fn command(&self) -> String {
+        let script = self.script();
+        match &self.sudo {
+            None => format!("exec sh -c '{script}'"),
+            Some(Sudo::Silent) => format!("exec sudo -n -H -- /bin/sh -c '{script}'"),
+            // Without what sudo remembers, so that it remembers nothing of this either.
+            Some(Sudo::With(_)) => format!("exec sudo -k -S -H -p '{PROMPT}' -- /bin/sh -c '{script}'"),
+        }
+    }
+
+    /// Finds the programs of root. None is a file of the account: not the stead that is there, nor what its `PATH` leads to, which
+    /// stead itself judges.
+    fn beginning(&self) -> (String, &'static str) {
+        match self.sudo {
+            None => ("s=stead; ".to_owned(), ""),
+            Some(_) => {
+                let own = "unset XDG_CACHE_HOME; cd /; s=$(command -v stead); [ -O \"$s\" ] || s=; ";
+                (format!("o=$PATH; PATH={PATH_OF_ROOT}; {own}"), "PATH=$o; ")
+            }
+        }
+    }
+
     /// What a shell does on a machine: finds a stead of this version, or one that was sent before, or takes the one that is sent.
     /// The folder for that is entered once and judged where it is then, so that nobody puts another in its place.
     ///
@@ -154,10 +212,11 @@ impl Way {
         let (version, options) = (env!("CARGO_PKG_VERSION"), &self.options);
         let (digest, size) = (&self.own.digest, self.own.bytes.len());
         let machine = format!("{} {}", "Linux", std::env::consts::ARCH);
+        let (beginning, end) = self.beginning();
         [
-            "umask 077; ".to_owned(),
-            format!("if [ \"$(stead --version 2>/dev/null </dev/null)\" = \"stead {version}\" ]; then echo {MARK}found; "),
-            format!("exec stead remote{options}; fi; "),
+            format!("umask 077; {beginning}"),
+            format!("if [ \"$(\"$s\" --version 2>/dev/null </dev/null)\" = \"stead {version}\" ]; then echo {MARK}found; "),
+            format!("{end}exec \"$s\" remote{options}; fi; "),
             "m=\"$(uname -s) $(uname -m)\"; ".to_owned(),
             format!("if [ \"$m\" = \"{machine}\" ]; then :; else echo \"{MARK}other $m\"; exit 0; fi; "),
             "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/stead-programs\"; mkdir -p \"$d\"; ".to_owned(),
@@ -170,11 +229,14 @@ impl Way {
             format!("head -c {size} >\"$p.new\"; chmod 700 \"$p.new\"; "),
             format!("if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; echo {MARK}kept; else "),
             "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; ".to_owned(),
-            format!("exec \"./$p\" remote{options}"),
+            format!("{end}exec \"./$p\" remote{options}"),
         ]
         .concat()
     }
 }
+
+/// What is found where sudo asks.
+const ASKED: &str = "asked";
 
 /// The reason where something else than a shell answers.
 const UNEXPECTED: &str = "unexpected output before stead started";
@@ -195,7 +257,7 @@ fn refusal(found: &str) -> String {
 }
 
 /// The arguments of `ssh`. What is not stated here is as the user has configured it; a host key is never accepted, nor anything asked.
-fn arguments(destination: &Destination, script: &str) -> Vec<OsString> {
+fn arguments(destination: &Destination, command: String) -> Vec<OsString> {
     let options = [
         "BatchMode=yes",
         "StrictHostKeyChecking=yes",
@@ -211,14 +273,14 @@ fn arguments(destination: &Destination, script: &str) -> Vec<OsString> {
     arguments.extend(destination.user.iter().flat_map(|user| ["-l".into(), OsString::from(user.as_str())]));
     arguments.extend(destination.port.iter().flat_map(|port| ["-p".into(), OsString::from(port.to_string())]));
     arguments.extend(["--".into(), OsString::from(destination.address.as_str())]);
-    arguments.push(format!("exec sh -c '{script}'").into());
+    arguments.push(command.into());
     arguments
 }
 
 /// What a machine said. None of it is trusted: it is bounded, and secrets are covered in it once more.
 struct Heard<'a> {
     redactor: &'a Redactor,
-    see: &'a mut dyn FnMut(Json),
+    see: &'a mut dyn FnMut(Sign),
     /// How many bytes it said in all.
     bytes: usize,
     output: Vec<u8>,
@@ -229,7 +291,7 @@ struct Heard<'a> {
 }
 
 impl<'a> Heard<'a> {
-    fn new(redactor: &'a Redactor, see: &'a mut dyn FnMut(Json)) -> Self {
+    fn new(redactor: &'a Redactor, see: &'a mut dyn FnMut(Sign)) -> Self {
         Self { redactor, see, bytes: 0, output: Vec::new(), rest: Vec::new(), lines: Vec::new() }
     }
 
@@ -245,7 +307,7 @@ impl<'a> Heard<'a> {
         let patience = Patience { deadline: Some(deadline), grace: Duration::ZERO };
         let ended = talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
             self.take(stream, bytes);
-            found = self.take_mark();
+            found = self.take_mark().or_else(|| self.take_prompt());
             found.is_none() && self.bytes <= MOST_BEFORE
         });
         match ended {
@@ -288,7 +350,7 @@ impl<'a> Heard<'a> {
         // What JSON writes in another way is a secret only once it is read.
         let json = text.starts_with(['{', '[', '"']).then(|| serde_json::from_str::<Json>(text).ok()).flatten();
         let line = match json.map(|json| self.redactor.covered(json)) {
-            Some(event) if event["event"].is_string() => return (self.see)(event),
+            Some(event) if event["event"].is_string() => return (self.see)(Sign::Event(event)),
             Some(other) => other.to_string(),
             None => self.redactor.scrub(text).into_owned(),
         };
@@ -313,6 +375,15 @@ impl<'a> Heard<'a> {
             }
         }
         None
+    }
+
+    /// What sudo asks with is no line: it waits behind it.
+    fn take_prompt(&mut self) -> Option<String> {
+        let is_asked = self.rest.ends_with(PROMPT.as_bytes());
+        is_asked.then(|| {
+            self.rest.clear();
+            ASKED.to_owned()
+        })
     }
 
     fn last_line(&mut self, otherwise: &str) -> String {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stead_hosts::Rule;
+use stead_hosts::{Rule, UserName};
 
 use crate::terminal::Output;
 
@@ -28,7 +28,21 @@ pub(crate) struct FleetRequest {
     pub(crate) inventory: Option<PathBuf>,
     /// The filter that machines of the inventory must match.
     pub(crate) filter: Option<String>,
+    /// Who logs in, where that is stated for all.
+    pub(crate) user: Option<UserName>,
+    pub(crate) elevation: Elevation,
     pub(crate) rule: Rule,
     /// How long one program may take there.
     pub(crate) deadline: Option<Duration>,
+}
+
+/// How the account there gets the rights of root.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Elevation {
+    /// It does not.
+    None,
+    /// By sudo, which asks for nothing.
+    Sudo,
+    /// By sudo, and with a password where sudo asks for one.
+    SudoWithPassword,
 }

@@ -23,7 +23,7 @@ pub(crate) use output::{
     abandon, complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured,
     print_exactly, print_now, written_soon,
 };
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Lines, Progress};
 pub(crate) use stead_system::terminal::width;
 pub(crate) use table::table;
 pub(crate) use untrusted::{for_users, plain};

@@ -5,10 +5,12 @@
 #   box.sh mirror DIR NAME...  downloads packages and what they require, and makes a repository of them, /srv/mirror in it
 #   box.sh install DIR NAME... installs packages
 #   box.sh boot DIR            boots it, writes the id of its first process to DIR/init, and returns when it is off
+#   box.sh network DIR NAME    makes a network of machines, in which whoever enters it has the address 10.77.0.1
+#   box.sh attach DIR NAME ADDRESS...  connects one that is on to it
 #   box.sh run DIR COMMAND...  runs a command in it
 #
 # Killing the first process is a power cut for everything in it. The kernel, the clock and what is flushed are those of the host.
-# Its network is its own, and reaches nothing.
+# Its network is its own, and reaches nothing but what it is connected to.
 set -euo pipefail
 
 action=$1 dir=$2
@@ -105,11 +107,32 @@ boot() {
   find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
 }
 
+network() {
+  ip netns add "$1"
+  ip -n "$1" link set lo up
+  ip -n "$1" link add bridge0 type bridge
+  ip -n "$1" address add 10.77.0.1/24 dev bridge0
+  ip -n "$1" link set bridge0 up
+}
+
+attach() {
+  local name=$1 init address
+  init=$(cat "$dir/init")
+  shift
+  # The end here goes with the machine.
+  ip -n "$name" link add "v$init" type veth peer name eth0 netns "$init"
+  ip -n "$name" link set "v$init" master bridge0 up
+  for address in "$@"; do nsenter --target "$init" --net ip address add "$address/24" dev eth0; done
+  nsenter --target "$init" --net ip link set eth0 up
+}
+
 case $action in
 make) mkdir -p "$dir" && make_root ;;
 mirror) mirror "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 install) install_packages "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 boot) boot ;;
+network) network "$@" ;;
+attach) attach "$@" ;;
 enter) enter ;;
 run)
   # nsenter would stop with what it waits for when the machine is shut down; a shell does not. That one is outside: its own kill

@@ -102,6 +102,22 @@ impl Debian {
         let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 
+    /// Makes a network of this name that reaches nothing but what is attached to it.
+    pub(crate) fn network(&self, name: &str) -> Output {
+        self.script("network").arg(name).output().unwrap()
+    }
+
+    /// Connects it, while it is on, to a network, where it has these addresses.
+    pub(crate) fn attach(&self, network: &str, addresses: &[String]) {
+        let output = self.script("attach").arg(network).args(addresses).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Removes it; it must be off.
+    pub(crate) fn delete(&self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
     fn script(&self, action: &str) -> Command {
         let mut command = Command::new(stead_testkit::repository().join("crates/stead/tests/boots/box.sh"));
         command.arg(action).arg(&self.folder).stdin(Stdio::null());
@@ -169,6 +185,12 @@ impl Debian {
         let [printed, complained] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
         assert!(output.status.success(), "{command:?}: {printed}{complained}");
         printed.into_owned()
+    }
+
+    /// Runs a command in it, and returns all that it printed.
+    pub(crate) fn run_text(&self, command: &[&str]) -> String {
+        let output = self.run(command);
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
     }
 
     /// Returns the output of a command of the agent; `None` while nobody answers.
