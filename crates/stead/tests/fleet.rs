@@ -6,6 +6,8 @@
 mod root;
 #[path = "support/terminal.rs"]
 mod terminal;
+#[path = "fleet/words.rs"]
+mod words;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -396,8 +398,10 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     assert_eq!(world.stead("bundle site.yaml -o site.bundle").code, 0);
     let bundle = fs::read(world.path("site.bundle")).unwrap();
     let order = serde_json::json!({
-        "protocol": 1, "operation": "apply", "bundle": bundle.len(), "identity": "name:test", "parameters": {"parameters": {}},
-        "only": [], "skip": [], "width": null, "systemRoot": null, "reconcile": {}, "record": null,
+        "protocol": 2, "bundle": bundle.len(), "work": {"document": {
+            "operation": "apply", "identity": "name:test", "parameters": {"parameters": {}},
+            "only": [], "skip": [], "width": null, "systemRoot": null, "reconcile": {}, "record": null,
+        }},
     });
     let mut there = Command::new(PROGRAM);
     there.arg("remote").env("HOME", world.0.path()).env("STEAD_STATE", world.path("state"));
@@ -409,7 +413,7 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     assert_eq!(child.wait().unwrap().code(), Some(6));
     assert!(!world.path("two").exists());
     // What is not an order, or of another version, is refused, and nothing of it is shown.
-    for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":1", "\"protocol\":9")]
+    for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":2", "\"protocol\":9")]
     {
         let mut child = there.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), wrong.as_bytes()).unwrap();

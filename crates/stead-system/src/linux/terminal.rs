@@ -15,6 +15,14 @@ pub fn width(output: &impl AsHandle) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// Has this process neither read from nor write to whoever started it any more.
+pub fn leave() -> io::Result<()> {
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing).map_err(io::Error::from)
+}
+
 /// A terminal that does not show what is typed, until this is dropped.
 pub struct Hidden<T: AsHandle> {
     terminal: T,

@@ -183,6 +183,9 @@ pub(crate) struct Apply {
     recording: Recording,
     #[command(flatten)]
     fleet: Fleet,
+    /// Leave the runs on these machines to themselves once they have begun; they are recorded, and 'stead history' shows how they ended
+    #[arg(long, requires = "machines", help_heading = "Many machines")]
+    detach: bool,
 }
 
 /// How what is pending is run again.
@@ -282,7 +285,8 @@ impl From<Apply> for ApplyRequest {
     fn from(apply: Apply) -> Self {
         let fleet = apply.fleet.request(apply.document.deadline);
         let (document, view) = apply.document.request();
-        let (asks, reconcile, recording) = (!apply.yes, apply.reconcile.into(), apply.recording.request());
+        let (asks, reconcile) = (!apply.yes, apply.reconcile.into());
+        let recording = apply.recording.request(apply.detach);
         Self { document, view, report: apply.report.report, asks, reconcile, recording, fleet }
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 
+use super::hosts::Fleet;
 use super::values::at_least_one;
 use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
 use crate::terminal::Output;
@@ -26,9 +27,10 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Where a run is recorded, if it is.
-    pub(super) fn request(self) -> Option<RecordingRequest> {
-        self.record.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs })
+    /// Where a run is recorded, if it is: one that goes on without whoever asked for it always.
+    pub(super) fn request(self, detaches: bool) -> Option<RecordingRequest> {
+        let is_recorded = self.record || detaches;
+        is_recorded.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs, detaches })
     }
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct History {
     /// Number of runs to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
+    #[command(flatten)]
+    fleet: Fleet,
     #[command(subcommand)]
     command: Option<HistoryCommand>,
 }
@@ -54,18 +58,23 @@ pub(super) enum HistoryCommand {
         /// The run, or the first characters of its name; 'last' is the newest
         run: String,
         /// Print a page about it instead, for a browser
-        #[arg(long)]
+        #[arg(long, conflicts_with = "machines")]
         html: bool,
+        #[command(flatten)]
+        fleet: Fleet,
     },
 }
 
 impl From<History> for HistoryRequest {
     fn from(history: History) -> Self {
-        let shows = match history.command {
-            Some(HistoryCommand::Show { run, html: true }) => HistoryView::Page(run),
-            Some(HistoryCommand::Show { run, html: false }) => HistoryView::Run(run),
-            None => HistoryView::Newest(history.lines),
+        let fleet = history.fleet.request(None);
+        let (shows, fleet) = match history.command {
+            Some(HistoryCommand::Show { run, html: true, .. }) => (HistoryView::Page(run), fleet),
+            Some(HistoryCommand::Show { run, html: false, fleet: own }) => {
+                (HistoryView::Run(run), own.request(None).or(fleet))
+            }
+            None => (HistoryView::Newest(history.lines), fleet),
         };
-        Self { runs: history.runs, output: history.output, shows }
+        Self { runs: history.runs, output: history.output, shows, fleet }
     }
 }

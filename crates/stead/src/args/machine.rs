@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use stead_puppet::{ModuleOptions, ModuleVersion, PlainSecrets};
 
+use super::hosts::Fleet;
 use super::values::{SUBJECTS, TYPE_NAMES};
-use crate::request::PuppetizeRequest;
+use crate::request::{FactsRequest, PuppetizeRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -20,10 +21,18 @@ pub(crate) struct Explain {
 pub(crate) struct Facts {
     /// One fact, such as os.family [default: all]
     #[arg(value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    path: Option<String>,
     /// Output format; text is YAML
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    output: Output,
+    #[command(flatten)]
+    fleet: Fleet,
+}
+
+impl From<Facts> for FactsRequest {
+    fn from(Facts { path, output, fleet }: Facts) -> Self {
+        Self { path, output, fleet: fleet.request(None) }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ use stead_engine::ResourceSpecification;
 
 use super::candidates;
 use super::document::volume;
+use super::hosts::Fleet;
 use super::values::{TYPE_NAMES, assignment, seconds};
 use crate::request::{Detail, ExportRequest, GetRequest, Given, InvokeRequest, ServeRequest, SetRequest, View};
 use crate::terminal::{Output, OutputFormat};
@@ -28,6 +29,8 @@ pub(crate) struct Get {
     /// Output format; text is YAML
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    fleet: Fleet,
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +61,8 @@ pub(crate) struct Set {
     /// Also show an unchanged instance
     #[arg(short, long)]
     verbose: bool,
+    #[command(flatten)]
+    fleet: Fleet,
 }
 
 #[derive(Debug, Args)]
@@ -71,6 +76,8 @@ pub(crate) struct Export {
     /// Output format; text is YAML
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    fleet: Fleet,
 }
 
 #[derive(Debug, Args)]
@@ -128,8 +135,8 @@ pub(crate) struct Serve {
 }
 
 impl From<Get> for GetRequest {
-    fn from(Get { resource, words, output, .. }: Get) -> Self {
-        Self { resource, words, output }
+    fn from(Get { resource, words, deadline, output, fleet }: Get) -> Self {
+        Self { resource, words, output, fleet: fleet.request(deadline) }
     }
 }
 
@@ -142,13 +149,14 @@ impl From<Set> for SetRequest {
             execution: if set.what_if { Execution::WhatIf } else { Execution::Actual },
             asks: !set.yes,
             view: View { output: set.output, volume, detail: Detail::Full, events: false, timings: false },
+            fleet: set.fleet.request(set.deadline),
         }
     }
 }
 
 impl From<Export> for ExportRequest {
-    fn from(Export { words, output, .. }: Export) -> Self {
-        Self { words, output }
+    fn from(Export { words, deadline, output, fleet }: Export) -> Self {
+        Self { words, output, fleet: fleet.request(deadline) }
     }
 }
 

@@ -15,6 +15,7 @@ use stead_system::places;
 
 use super::page;
 use crate::exit::Exit;
+use crate::hosts;
 use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
 use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 
@@ -22,6 +23,7 @@ use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 pub(super) struct Recorder {
     runs: RecordedRuns,
     keep: NonZeroUsize,
+    detaches: bool,
 }
 
 impl Recorder {
@@ -29,13 +31,17 @@ impl Recorder {
     pub(super) fn open(request: &RecordingRequest) -> Result<Self, Exit> {
         let directory = directory(request.runs.as_deref())?;
         let runs = RecordedRuns::create(&directory).map_err(|error| cannot_record(&error))?;
-        Ok(Self { runs, keep: request.keep })
+        Ok(Self { runs, keep: request.keep, detaches: request.detaches })
     }
 
-    /// The journal of a run that begins now.
+    /// The journal of a run that begins now, and goes on without whoever asked for it where that is asked for.
     pub(super) fn begin(&self) -> Result<FileJournal, Exit> {
         let begun = self.runs.begin(Timestamp::now(), self.keep);
-        begun.map(|(_, journal)| journal).map_err(|error| cannot_record(&error))
+        let (run, journal) = begun.map_err(|error| cannot_record(&error))?;
+        if self.detaches {
+            hosts::detach(&run);
+        }
+        Ok(journal)
     }
 }
 

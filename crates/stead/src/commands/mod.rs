@@ -51,6 +51,7 @@ pub(crate) use lint::lint;
 pub(crate) use new::new;
 pub(crate) use puppetize::puppetize;
 use ready::{Ready, get_ready, prepare, session_for, warn};
+pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
 pub(crate) use saved::{reported, show};

@@ -454,13 +454,15 @@ pub(super) fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
 }
 
 /// How many instances ended how, in words.
-pub(super) fn counts(mode: Mode, totals: &Totals) -> String {
+pub(crate) fn counts(mode: Mode, totals: &Totals) -> String {
     let [create, change, remove, replace, unchanged] = match (mode.operation, mode == Mode::PLAN) {
         (_, true) => ["to create", "to change", "to remove", "to replace", "in desired state"],
         (Operation::Test, _) => ["created", "changed", "removed", "replaced", "in desired state"],
         _ => ["created", "changed", "removed", "replaced", "unchanged"],
     };
-    let changed = totals.changed - totals.created - totals.removed - totals.replaced;
+    // Those of another machine may be anything.
+    let others = [totals.created, totals.removed, totals.replaced];
+    let changed = others.into_iter().fold(totals.changed, usize::saturating_sub);
     let parts = [
         (totals.created, create),
         (changed, change),

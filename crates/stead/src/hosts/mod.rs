@@ -3,6 +3,7 @@
 mod inventory;
 mod order;
 mod outcome;
+mod read;
 mod remote;
 mod run;
 mod screen;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
+use stead_core::call::Execution;
 use stead_engine::ReconcileOptions;
 use stead_hosts::Machine;
 use stead_system::Cancel;
@@ -21,52 +23,118 @@ use crate::commands;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::request::{ApplyRequest, DriftRequest, HostsRequest, PlanRequest};
+use crate::request::{
+    ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, FactsRequest, FleetRequest, GetRequest,
+    HistoryRequest, HistoryView, HostsRequest, PlanRequest, SetRequest, View, Volume,
+};
 use crate::terminal::{Output, complain, data_as, is_terminal, print, print_coloured, table, width};
-use order::Operation;
-pub(crate) use remote::remote;
-use run::{Task, on_many};
+use order::{Operation, Work};
+pub(crate) use remote::{detach, remote};
+use run::{DocumentErrand, Errand, Task, on_many};
 use ssh::Ssh;
 
 /// Shows what apply would change, on this machine or on others.
 pub(crate) fn plan(request: PlanRequest, env: &ProcessEnv) -> Exit {
-    if request.fleet.is_none() {
-        return commands::plan(&request, env);
-    }
-    let PlanRequest { document, view, fleet, .. } = request;
-    let Some(fleet) = fleet else { return Exit::Unusable };
-    let reconcile = ReconcileOptions::none();
-    let task = Task { operation: Operation::Plan, document, view, fleet, reconcile, recording: None };
-    on_many(&task, env).unwrap_or_else(|exit| exit)
+    let PlanRequest { document, view, fleet: Some(fleet), .. } = request else { return commands::plan(&request, env) };
+    on_document(Operation::Plan, document, (view, fleet), env)
 }
 
 /// Reports drift of this machine or of others.
 pub(crate) fn check(request: DriftRequest, env: &ProcessEnv) -> Exit {
-    if request.fleet.is_none() {
+    let DriftRequest { document, view, fleet: Some(fleet), .. } = request else {
         return commands::check(&request, env);
-    }
-    let DriftRequest { document, view, fleet, .. } = request;
-    let Some(fleet) = fleet else { return Exit::Unusable };
-    let reconcile = ReconcileOptions::none();
-    let task = Task { operation: Operation::Check, document, view, fleet, reconcile, recording: None };
-    on_many(&task, env).unwrap_or_else(|exit| exit)
+    };
+    on_document(Operation::Check, document, (view, fleet), env)
+}
+
+/// Looks at a document on many machines.
+fn on_document(
+    operation: Operation,
+    document: DocumentRequest,
+    (view, fleet): (View, FleetRequest),
+    env: &ProcessEnv,
+) -> Exit {
+    let errand = DocumentErrand { document, reconcile: ReconcileOptions::none(), recording: None };
+    end(&Task { operation, errand: Errand::Document(Box::new(errand)), view, fleet }, env)
 }
 
 /// Brings this machine or others to the desired state.
 pub(crate) fn apply(mut request: ApplyRequest, env: &ProcessEnv) -> Exit {
     let Some(fleet) = request.fleet.take() else { return commands::apply(request, env) };
-    if request.asks && is_terminal() {
-        complain("error: 'apply' does not ask for each of several machines before it removes something");
-        complain("help: look at 'stead plan' for these machines, and then pass --yes");
-        return Exit::Unusable;
+    if let Err(exit) = check_consent("apply", request.asks) {
+        return exit;
     }
     let ApplyRequest { document, view, reconcile, recording, .. } = request;
     if reconcile.wait.is_some() {
         complain("error: '--wait' cannot be used with '--host' and '--hosts'");
         return Exit::Unusable;
     }
-    let task = Task { operation: Operation::Apply, document, view, fleet, reconcile, recording };
-    on_many(&task, env).unwrap_or_else(|exit| exit)
+    let errand = Errand::Document(Box::new(DocumentErrand { document, reconcile, recording }));
+    end(&Task { operation: Operation::Apply, errand, view, fleet }, env)
+}
+
+/// At a terminal a removal wants consent, and nobody is asked for each of several machines.
+fn check_consent(command: &str, asks: bool) -> Result<(), Exit> {
+    if !asks || !is_terminal() {
+        return Ok(());
+    }
+    complain(&format!("error: '{command}' does not ask for each of several machines before it removes something"));
+    complain("help: look at what would change on these machines, and then pass --yes");
+    Err(Exit::Unusable)
+}
+
+/// Brings one instance into the desired state, on this machine or on others.
+pub(crate) fn set(mut request: SetRequest, env: &ProcessEnv) -> Exit {
+    let Some(fleet) = request.fleet.take() else { return commands::set(&request, env) };
+    let SetRequest { resource, words, execution, asks, view, .. } = request;
+    let what_if = execution == Execution::WhatIf;
+    if let Err(exit) = check_consent("set", asks && !what_if) {
+        return exit;
+    }
+    let operation = if what_if { Operation::Plan } else { Operation::Apply };
+    end(&Task { operation, errand: Errand::Words(Work::Set { resource, words, what_if }), view, fleet }, env)
+}
+
+/// Shows instances of this machine or of others.
+pub(crate) fn get(mut request: GetRequest, env: &ProcessEnv) -> Exit {
+    let Some(fleet) = request.fleet.take() else { return commands::get(&request, env) };
+    let GetRequest { resource, words, output, .. } = request;
+    read_on(Work::Get { resource, words }, output, fleet, env)
+}
+
+/// Writes a document of all instances that exist, on this machine or on others.
+pub(crate) fn export(mut request: ExportRequest, env: &ProcessEnv) -> Exit {
+    let Some(fleet) = request.fleet.take() else { return commands::export(&request, env) };
+    read_on(Work::Export { words: request.words }, request.output, fleet, env)
+}
+
+/// Prints what is known about this machine or others.
+pub(crate) fn facts(request: FactsRequest, env: &ProcessEnv) -> Exit {
+    match request.fleet {
+        Some(fleet) => read_on(Work::Facts { path: request.path }, request.output, fleet, env),
+        None => commands::facts(request.path.as_deref(), request.output, env),
+    }
+}
+
+/// Lists runs that were recorded on this machine or on others, or shows one.
+pub(crate) fn history(mut request: HistoryRequest, env: &ProcessEnv) -> Exit {
+    let Some(fleet) = request.fleet.take() else { return commands::history(&request) };
+    let HistoryRequest { runs, output, shows, .. } = request;
+    let (run, newest) = match shows {
+        HistoryView::Newest(newest) => (None, newest),
+        HistoryView::Run(run) | HistoryView::Page(run) => (Some(run), 0),
+    };
+    read_on(Work::History { runs, run, newest }, output, fleet, env)
+}
+
+fn read_on(work: Work, output: Output, fleet: FleetRequest, env: &ProcessEnv) -> Exit {
+    let (volume, detail) = (Volume::Usual, Detail::Full);
+    let view = View { output, volume, detail, events: false, timings: false };
+    end(&Task { operation: Operation::Read, errand: Errand::Words(work), view, fleet }, env)
+}
+
+fn end(task: &Task, env: &ProcessEnv) -> Exit {
+    on_many(task, env).unwrap_or_else(|exit| exit)
 }
 
 /// Lists the machines of an inventory.

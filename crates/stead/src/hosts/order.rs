@@ -1,4 +1,4 @@
-//! What is asked of a machine: a line of JSON, and behind it the bundle.
+//! What is asked of a machine: a line of JSON, and behind it the bundle of a document.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use stead_core::identity::DocumentIdentity;
 use stead_engine::ReconcileOptions;
 
 /// The version of the conversation.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The longest line of an order: parameters are in it.
 pub(super) const LONGEST: usize = 64 << 20;
@@ -20,9 +20,45 @@ pub(super) const LONGEST: usize = 64 << 20;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Order {
     pub(super) protocol: u32,
-    pub(super) operation: Operation,
     /// How many bytes of a bundle follow.
     pub(super) bundle: usize,
+    pub(super) work: Work,
+}
+
+/// One command, as its command line would have it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum Work {
+    /// The document is in the bundle.
+    Document(Box<DocumentWork>),
+    Get {
+        resource: String,
+        words: Vec<String>,
+    },
+    Set {
+        resource: String,
+        words: Vec<String>,
+        what_if: bool,
+    },
+    Export {
+        words: Vec<String>,
+    },
+    Facts {
+        path: Option<String>,
+    },
+    /// A run, or else the newest ones.
+    History {
+        runs: Option<PathBuf>,
+        run: Option<String>,
+        newest: usize,
+    },
+}
+
+/// `plan`, `apply` or `check`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DocumentWork {
+    pub(super) operation: Operation,
     pub(super) identity: DocumentIdentity,
     pub(super) parameters: Json,
     pub(super) only: Vec<String>,
@@ -34,14 +70,18 @@ pub(super) struct Order {
 }
 
 /// Where and how often a run is recorded.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     pub(super) keep: NonZeroUsize,
     pub(super) runs: Option<PathBuf>,
+    /// True if it goes on without its caller.
+    #[serde(default)]
+    pub(super) detaches: bool,
 }
 
 /// How what is pending is run again.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reconcile {
     reconciler: Option<String>,
     pending: Option<String>,
@@ -72,13 +112,15 @@ impl From<Reconcile> for ReconcileOptions {
     }
 }
 
-/// What is done with a document on many machines.
+/// What is done on many machines, as far as its result is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Operation {
     Plan,
     Apply,
     Check,
+    /// Something is read.
+    Read,
 }
 
 impl Operation {
@@ -86,7 +128,7 @@ impl Operation {
         match self {
             Self::Plan => Mode::PLAN,
             Self::Apply => Mode::APPLY,
-            Self::Check => Mode::TEST,
+            Self::Check | Self::Read => Mode::TEST,
         }
     }
 }

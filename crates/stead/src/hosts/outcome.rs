@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use stead_core::diag::counted;
 
 use super::order::Operation;
+use super::read;
 use super::ssh::Answer;
 use crate::commands::reported;
 use crate::exit::Exit;
@@ -18,6 +19,7 @@ use crate::terminal::{Output, data_as, for_users, plain, print, print_coloured};
 pub(super) enum Verdict {
     Differs,
     AsDesired,
+    Begun,
     GaveUp,
     Unusable,
     Failed,
@@ -42,16 +44,18 @@ impl Verdict {
     }
 
     pub(super) fn is_failure(self) -> bool {
-        !matches!(self, Self::Differs | Self::AsDesired)
+        !matches!(self, Self::Differs | Self::AsDesired | Self::Begun)
     }
 
     fn word(self, operation: Operation) -> &'static str {
         match (self, operation) {
             (Self::Differs, Operation::Plan) => "to change",
             (Self::Differs, Operation::Apply) => "changed",
-            (Self::Differs, Operation::Check) => "drifted",
+            (Self::Differs, Operation::Check | Operation::Read) => "drifted",
             (Self::AsDesired, Operation::Apply) => "unchanged",
+            (Self::AsDesired, Operation::Read) => "answered",
             (Self::AsDesired, _) => "in desired state",
+            (Self::Begun, _) => "begun",
             (Self::GaveUp, _) => "gave up",
             (Self::Unusable, _) => "refused",
             (Self::Failed, _) => "failed",
@@ -78,7 +82,19 @@ impl Outcome {
             Answer::Unreachable(why) => (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), json!(why)),
             Answer::NotBegun => return Self::not_begun(name, operation, view),
             Answer::Broken(why) => (Verdict::Failed, format!("failed: {}\n", plain(&why)), json!(why)),
+            Answer::Begun(run) => {
+                let text = "begun; 'stead history' for these machines shows how it ended\n".to_owned();
+                (Verdict::Begun, text, json!({ "run": plain(&run) }))
+            }
+            Answer::Ran { code: 0 | 2 | 4, report, .. } if !is_answer(operation, report.as_ref()) => {
+                let why = "it sent no report that can be read";
+                (Verdict::Failed, format!("failed: {why}\n"), json!(why))
+            }
+            Answer::Ran { code: 0, report: Some(report), .. } if operation == Operation::Read => {
+                (Verdict::AsDesired, read::text(&report), report)
+            }
             Answer::Ran { code, report, lines } => {
+                let report = report.unwrap_or_default();
                 let verdict = Verdict::of(operation, code, &report);
                 let instances = report["instances"].as_array().into_iter().flatten();
                 let shown = instances.map(|each| (reported(each, operation.mode(), view.detail), &each["status"]));
@@ -106,6 +122,11 @@ impl Outcome {
         let data = (view.output != Output::Text).then(|| json!({ "name": name, "outcome": verdict.word(operation) }));
         Self { verdict, text: "not begun\n".to_owned(), data }
     }
+}
+
+/// Returns whether what was sent is a report: what is read may be anything.
+fn is_answer(operation: Operation, report: Option<&Json>) -> bool {
+    report.is_some_and(|report| operation == Operation::Read || report["instances"].is_array())
 }
 
 /// Why a document cannot be used there.
@@ -170,6 +191,7 @@ fn totals(counts: &BTreeMap<Verdict, usize>, all: usize, operation: Operation, e
         Operation::Plan => "Plan for",
         Operation::Apply => "Applied on",
         Operation::Check => "Check of",
+        Operation::Read => "Asked",
     };
     let parts: Vec<String> =
         counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.word(operation))).collect();

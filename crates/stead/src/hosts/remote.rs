@@ -4,28 +4,41 @@ use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use stead_core::bundle::{Bundle, Reach};
+use stead_core::call::Execution;
 use stead_engine::Parts;
+use stead_host::journal::RunId;
 use stead_system::interrupt;
 use stead_system::process::Environment;
 
-use super::order::{LONGEST, Operation, Order, PROTOCOL};
+use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, Record, Work};
+use super::ssh::{DETACHED, MARK};
 use crate::commands;
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{
-    ApplyRequest, Detail, DocumentRequest, DriftRequest, MadeDocument, Origin, PlanRequest, RecordingRequest, Supplied,
-    View, Volume, Width,
+    ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest, HistoryView,
+    MadeDocument, Origin, PlanRequest, RecordingRequest, SetRequest, Supplied, View, Volume, Width,
 };
-use crate::terminal::{Output, complain};
+use crate::terminal::{Output, complain, print_now};
 
 /// Carries out the order on standard input. Its end asks to end: whoever gave the order is gone.
 pub(crate) fn remote(env: &ProcessEnv) -> Exit {
+    // Where somebody who logs in would be: the program was started where it lies.
+    let home = Environment::of_this_process(&[]).get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let _ = std::env::set_current_dir(&home);
     match read() {
-        Ok((order, bundle)) => {
-            // The thread ends with the process.
+        Ok((Work::Document(work), Some(bundle))) => {
+            if !work.record.as_ref().is_some_and(|record| record.detaches) {
+                // The thread ends with the process.
+                std::thread::spawn(end_with_input);
+            }
+            of_document(*work, Arc::new(bundle), home, env)
+        }
+        Ok((work, _)) => {
             std::thread::spawn(end_with_input);
-            carry_out(order, Arc::new(bundle), env)
+            of_words(work, env)
         }
         Err(why) => {
             complain(&format!("error: cannot read what is to be done: {why}"));
@@ -34,19 +47,27 @@ pub(crate) fn remote(env: &ProcessEnv) -> Exit {
     }
 }
 
-fn read() -> Result<(Order, Bundle), String> {
+fn read() -> Result<(Work, Option<Bundle>), String> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     input.by_ref().take(LONGEST as u64).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
     // The text of an error of JSON could hold a secret.
-    let order: Order = serde_json::from_slice(&line).map_err(|_| "it is not an order".to_owned())?;
-    if order.protocol != PROTOCOL {
-        return Err(format!("unsupported protocol version {}", order.protocol));
+    let not_an_order = || "it is not an order".to_owned();
+    let order: Json = serde_json::from_slice(&line).map_err(|_| not_an_order())?;
+    match &order["protocol"] {
+        Json::Number(version) if version.as_u64() != Some(PROTOCOL.into()) => {
+            return Err(format!("unsupported protocol version {version}"));
+        }
+        _ => {}
+    }
+    let order: Order = serde_json::from_value(order).map_err(|_| not_an_order())?;
+    if order.bundle == 0 {
+        return Ok((order.work, None));
     }
     let mut bytes = Vec::new();
     input.take(order.bundle.min(LONGEST * 2) as u64).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let bundle = Bundle::decode(&bytes, Reach::Folder, None).map_err(|error| error.to_string())?;
-    Ok((order, bundle))
+    Ok((order.work, Some(bundle)))
 }
 
 /// Asks this process to end once standard input does.
@@ -56,10 +77,18 @@ fn end_with_input() {
     let _ = interrupt::raise();
 }
 
-fn carry_out(order: Order, bundle: Arc<Bundle>, env: &ProcessEnv) -> Exit {
-    let Order { operation, identity, parameters, only, skip, width, system_root, reconcile, record, .. } = order;
-    // Where somebody who logs in would be.
-    let home = Environment::of_this_process(&[]).get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+/// Lets go of whoever gave the order, once the run has a name.
+pub(crate) fn detach(run: &RunId) {
+    print_now(&format!("{MARK}{DETACHED} {run}"), || {});
+    // What is printed from now on is for nobody; a pipe that is closed would end the run.
+    let _ = stead_system::terminal::leave();
+}
+
+const VIEW: View =
+    View { output: Output::Json, volume: Volume::Usual, detail: Detail::Full, events: true, timings: false };
+
+fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &ProcessEnv) -> Exit {
+    let DocumentWork { operation, identity, parameters, only, skip, width, system_root, reconcile, record } = work;
     let (name, text) = bundle.document();
     let (name, text) = (name.to_owned(), text.to_string());
     let made = MadeDocument { path: home.join(&name), name, text, bundle: Some(bundle), identity: Some(identity) };
@@ -70,16 +99,37 @@ fn carry_out(order: Order, bundle: Arc<Bundle>, env: &ProcessEnv) -> Exit {
         system_root,
         width: Width(width),
     };
-    let view = View { output: Output::Json, volume: Volume::Usual, detail: Detail::Full, events: true, timings: false };
-    let (report, fleet) = (None, None);
+    let (view, report, fleet) = (VIEW, None, None);
     match operation {
         Operation::Plan => commands::plan(&PlanRequest { document, view, report, out: None, fleet }, env),
-        Operation::Check => commands::check(&DriftRequest { document, view, report, fleet }, env),
+        Operation::Check | Operation::Read => commands::check(&DriftRequest { document, view, report, fleet }, env),
         Operation::Apply => {
-            let recording = record.map(|record| RecordingRequest { keep: record.keep, runs: record.runs });
+            let recording =
+                record.map(|Record { keep, runs, detaches }| RecordingRequest { keep, runs, detaches });
             let request =
                 ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
             commands::apply(request, env)
+        }
+    }
+}
+
+fn of_words(work: Work, env: &ProcessEnv) -> Exit {
+    let (output, fleet) = (Output::Json, None);
+    match work {
+        Work::Document(_) => {
+            complain("error: cannot read what is to be done: there is no document");
+            Exit::Failed
+        }
+        Work::Get { resource, words } => commands::get(&GetRequest { resource, words, output, fleet }, env),
+        Work::Export { words } => commands::export(&ExportRequest { words, output, fleet }, env),
+        Work::Facts { path } => commands::facts(path.as_deref(), output, env),
+        Work::Set { resource, words, what_if } => {
+            let execution = if what_if { Execution::WhatIf } else { Execution::Actual };
+            commands::set(&SetRequest { resource, words, execution, asks: false, view: VIEW, fleet }, env)
+        }
+        Work::History { runs, run, newest } => {
+            let shows = run.map_or(HistoryView::Newest(newest), HistoryView::Run);
+            commands::history(&HistoryRequest { runs, output, shows, fleet })
         }
     }
 }

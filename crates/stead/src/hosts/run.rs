@@ -18,10 +18,10 @@ use stead_hosts::{Ended, Machine, Rollout};
 use stead_system::Cancel;
 
 use super::inventory;
-use super::order::{Operation, Order, PROTOCOL, Reconcile, Record};
+use super::order::{DocumentWork, Operation, Order, PROTOCOL, Reconcile, Record, Work};
 use super::outcome::{Outcome, finish};
 use super::screen::Screen;
-use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Way};
+use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Until, Way};
 use crate::commands;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
@@ -33,9 +33,21 @@ use crate::terminal::{complain, show_findings};
 /// What is done, and on which machines.
 pub(super) struct Task {
     pub(super) operation: Operation,
-    pub(super) document: DocumentRequest,
+    pub(super) errand: Errand,
     pub(super) view: View,
     pub(super) fleet: FleetRequest,
+}
+
+/// What is asked of each machine.
+pub(super) enum Errand {
+    Document(Box<DocumentErrand>),
+    /// The same of all.
+    Words(Work),
+}
+
+/// Something with a document.
+pub(super) struct DocumentErrand {
+    pub(super) document: DocumentRequest,
     pub(super) reconcile: ReconcileOptions,
     pub(super) recording: Option<RecordingRequest>,
 }
@@ -46,11 +58,58 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     interrupt::catch_with(&cancel);
     check_standard_input(task)?;
     let machines = inventory::of_fleet(&task.fleet, env, &cancel)?;
-    let delivery = Delivery::of(task, env)?;
-    let way = way(&delivery, env, &machines, task, cancel)?;
-    let outcomes = rolled_out(task, &machines, &delivery, &way);
+    let parcel = match &task.errand {
+        Errand::Document(errand) => Parcel::Document(errand, Delivery::of(errand, env)?),
+        Errand::Words(work) => Parcel::Words(work),
+    };
+    let way = way(&parcel, env, &machines, task, cancel)?;
+    let outcomes = rolled_out(task, &machines, &parcel, &way);
     let exit = finish(outcomes, task.operation, task.view, env.began.elapsed());
     Ok(interrupt::exit(&way.cancel, exit))
+}
+
+/// What is sent to the machines.
+enum Parcel<'a> {
+    Document(&'a DocumentErrand, Delivery),
+    Words(&'a Work),
+}
+
+impl Parcel<'_> {
+    /// What one machine gets of it.
+    fn work(&self, machine: &Machine, operation: Operation) -> Work {
+        match self {
+            Self::Words(work) => (*work).clone(),
+            Self::Document(errand, delivery) => Work::Document(Box::new(delivery.work(errand, machine, operation))),
+        }
+    }
+
+    fn bundle(&self) -> Vec<u8> {
+        match self {
+            Self::Words(_) => Vec::new(),
+            Self::Document(_, delivery) => delivery.bundle.encode(),
+        }
+    }
+
+    /// The secrets that are in it for any of these machines.
+    fn redactor(&self, machines: &[Machine]) -> Redactor {
+        let mut redactor = Redactor::of_session();
+        if let Self::Document(_, delivery) = self {
+            for machine in machines {
+                let parameters = delivery.parameters(machine);
+                let is_secret = |name: &str| delivery.declared.get(name).copied().unwrap_or_default();
+                parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| redactor.add(value));
+            }
+        }
+        redactor
+    }
+
+    /// Returns whether runs go on without this process.
+    fn until(&self) -> Until {
+        match self {
+            Self::Document(errand, _) if errand.recording.as_ref().is_some_and(|each| each.detaches) => Until::Begun,
+            _ => Until::End,
+        }
+    }
 }
 
 /// What is sent to each machine, and what it is worth knowing of it.
@@ -64,8 +123,8 @@ struct Delivery {
 }
 
 impl Delivery {
-    fn of(task: &Task, env: &ProcessEnv) -> Result<Self, Exit> {
-        let request = &task.document;
+    fn of(errand: &DocumentErrand, env: &ProcessEnv) -> Result<Self, Exit> {
+        let request = &errand.document;
         let path = request.path();
         let root = request.supplied.root.clone().unwrap_or_else(|| input::folder(path));
         let root = std::path::absolute(&root).unwrap_or(root);
@@ -93,6 +152,27 @@ impl Delivery {
         Ok(Self { declared: declared(&document.text), stated: stated.values, identity, bundle })
     }
 
+    fn work(&self, errand: &DocumentErrand, machine: &Machine, operation: Operation) -> DocumentWork {
+        let DocumentErrand { document, reconcile, recording } = errand;
+        let parameters: Value = self.parameters(machine).into();
+        let record = |each: &RecordingRequest| Record {
+            keep: each.keep,
+            runs: each.runs.clone(),
+            detaches: each.detaches,
+        };
+        DocumentWork {
+            operation,
+            identity: self.identity.clone(),
+            parameters: json!({ "parameters": parameters.to_redacted_json() }),
+            only: document.parts.only.clone(),
+            skip: document.parts.skip.clone(),
+            width: document.width.0,
+            system_root: document.system_root.clone(),
+            reconcile: Reconcile::from(reconcile),
+            record: recording.as_ref().map(record),
+        }
+    }
+
     /// The values of a machine. An inventory is for many documents: what this one does not declare is left out.
     fn parameters(&self, machine: &Machine) -> Object {
         let of_machine = machine.parameters.iter().filter(|(name, _)| self.declared.contains_key(*name));
@@ -118,17 +198,12 @@ fn declared(document: &str) -> BTreeMap<String, bool> {
     entries.iter().map(|entry| (entry.key.to_string(), is_secret(&entry.value))).collect()
 }
 
-fn way(delivery: &Delivery, env: &ProcessEnv, machines: &[Machine], task: &Task, cancel: Cancel) -> Result<Way, Exit> {
+fn way(parcel: &Parcel<'_>, env: &ProcessEnv, machines: &[Machine], task: &Task, cancel: Cancel) -> Result<Way, Exit> {
     let failed = |why: String| {
         complain(&format!("error: {why}"));
         Exit::Failed
     };
-    let mut redactor = Redactor::of_session();
-    for machine in machines {
-        let parameters = delivery.parameters(machine);
-        let is_secret = |name: &str| delivery.declared.get(name).copied().unwrap_or_default();
-        parameters.iter().filter(|(name, _)| is_secret(name)).for_each(|(_, value)| redactor.add(value));
-    }
+    let mut redactor = parcel.redactor(machines);
     let ssh = Ssh::find(env).map_err(failed)?;
     let sudo = sudo(task, &cancel)?;
     if let Some(Sudo::With(password)) = &sudo {
@@ -136,13 +211,17 @@ fn way(delivery: &Delivery, env: &ProcessEnv, machines: &[Machine], task: &Task,
     }
     let own = own().map_err(|error| failed(format!("cannot read the own program: {error}")))?;
     let options = task.fleet.deadline.map(|limit| format!(" --deadline {}", limit.as_secs())).unwrap_or_default();
-    Ok(Way { ssh, sudo, own, options, bundle: delivery.bundle.encode(), redactor, cancel })
+    Ok(Way { ssh, sudo, own, options, bundle: parcel.bundle(), until: parcel.until(), redactor, cancel })
 }
 
 /// Whoever reads standard input first gets all of it.
 fn check_standard_input(task: &Task) -> Result<(), Exit> {
     let asks = task.fleet.elevation == Elevation::SudoWithPassword;
-    let others = [Some(task.document.path()), task.fleet.inventory.as_deref()];
+    let document = match &task.errand {
+        Errand::Document(errand) => Some(errand.document.path()),
+        Errand::Words(_) => None,
+    };
+    let others = [document, task.fleet.inventory.as_deref()];
     if asks && others.into_iter().flatten().any(input::is_standard) {
         complain("error: '--ask-sudo-password' reads standard input, which is read for '-' as well");
         complain("help: use files");
@@ -186,7 +265,7 @@ enum News {
     Ended(usize, Outcome),
 }
 
-fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way) -> Vec<(String, Outcome)> {
+fn rolled_out(task: &Task, machines: &[Machine], parcel: &Parcel<'_>, way: &Way) -> Vec<(String, Outcome)> {
     let (sender, news) = sync_channel(MOST_NEWS);
     let mut rollout = Rollout::new(machines.len(), task.fleet.rule);
     let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
@@ -199,7 +278,7 @@ fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way)
             while let Some((at, machine)) = rollout.begin().and_then(|at| Some((at, machines.get(at)?))) {
                 let sender = sender.clone();
                 screen.begin(at);
-                scope.spawn(move || ask(at, machine, (task, delivery, way), &sender));
+                scope.spawn(move || ask(at, machine, (task, parcel, way), &sender));
             }
             if rollout.is_over() {
                 break;
@@ -226,32 +305,16 @@ fn rolled_out(task: &Task, machines: &[Machine], delivery: &Delivery, way: &Way)
     machines.iter().enumerate().map(outcome).collect()
 }
 
-fn ask(at: usize, machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way), news: &SyncSender<News>) {
+fn ask(at: usize, machine: &Machine, (task, parcel, way): (&Task, &Parcel<'_>, &Way), news: &SyncSender<News>) {
     let mut see = |sign| drop(news.send(News::Sign(at, sign)));
     // Whoever waits for all of them waits for this one as well.
     let answer = catch_unwind(AssertUnwindSafe(|| {
-        let order = serde_json::to_vec(&order(machine, (task, delivery, way))).unwrap_or_default();
+        let work = parcel.work(machine, task.operation);
+        let order = Order { protocol: PROTOCOL, bundle: way.bundle.len(), work };
+        let order = serde_json::to_vec(&order).unwrap_or_default();
         way.ask(&machine.destination, &order, &mut see)
     }));
     let answer = answer.unwrap_or_else(|_| Answer::Broken("it ended because of a mistake in stead".to_owned()));
     let outcome = Outcome::of(machine.name.as_str(), task.operation, task.view, answer);
     let _ = news.send(News::Ended(at, outcome));
-}
-
-fn order(machine: &Machine, (task, delivery, way): (&Task, &Delivery, &Way)) -> Order {
-    let parameters: Value = delivery.parameters(machine).into();
-    let document = &task.document;
-    Order {
-        protocol: PROTOCOL,
-        operation: task.operation,
-        bundle: way.bundle.len(),
-        identity: delivery.identity.clone(),
-        parameters: json!({ "parameters": parameters.to_redacted_json() }),
-        only: document.parts.only.clone(),
-        skip: document.parts.skip.clone(),
-        width: document.width.0,
-        system_root: document.system_root.clone(),
-        reconcile: Reconcile::from(&task.reconcile),
-        record: task.recording.as_ref().map(|each| Record { keep: each.keep, runs: each.runs.clone() }),
-    }
 }

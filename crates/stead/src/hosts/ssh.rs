@@ -36,7 +36,10 @@ const BEGINNING: Duration = Duration::from_mins(1);
 const ARRIVAL: Duration = Duration::from_mins(30);
 
 /// What the sides say to each other before there is a stead: a line that begins so.
-const MARK: &str = "stead-hosts ";
+pub(super) const MARK: &str = "stead-hosts ";
+
+/// What a run says that goes on without its caller, and behind it its name.
+pub(super) const DETACHED: &str = "detached";
 
 /// What sudo asks with. It is not shown.
 const PROMPT: &str = "stead-hosts asks:";
@@ -93,7 +96,7 @@ impl Ssh {
         match heard.mark_of(&mut talk, &[], BEGINNING, cancel).map_err(|error| error.to_string())? {
             Ok(_) => Ok(()),
             Err(Answer::Unreachable(why) | Answer::Broken(why)) => Err(why),
-            Err(Answer::NotBegun | Answer::Ran { .. }) => Err("it was not tried".to_owned()),
+            Err(Answer::NotBegun | Answer::Begun(_) | Answer::Ran { .. }) => Err("it was not tried".to_owned()),
         }
     }
 }
@@ -114,6 +117,15 @@ pub(super) enum Sign {
     Event(Json),
 }
 
+/// When a conversation is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// At the end of the run.
+    End,
+    /// Once the run has begun.
+    Begun,
+}
+
 /// What is the same for all machines.
 pub(super) struct Way {
     pub(super) ssh: Ssh,
@@ -122,6 +134,7 @@ pub(super) struct Way {
     /// Options of the stead there.
     pub(super) options: String,
     pub(super) bundle: Vec<u8>,
+    pub(super) until: Until,
     pub(super) redactor: Redactor,
     pub(super) cancel: Cancel,
 }
@@ -134,8 +147,10 @@ pub(super) enum Answer {
     NotBegun,
     /// It was broken off, or nothing could be run there: the reason.
     Broken(String),
-    /// A run ended there with this code, this report, and these lines besides.
-    Ran { code: i32, report: Json, lines: Vec<String> },
+    /// A run of this name began there, and goes on.
+    Begun(String),
+    /// A run ended there with this code, this report, where one can be read, and these lines besides.
+    Ran { code: i32, report: Option<Json>, lines: Vec<String> },
 }
 
 impl Way {
@@ -171,6 +186,9 @@ impl Way {
             Ok(found) if found == "found" || found == "kept" => {}
             Ok(other) => return Ok(Answer::Broken(refusal(&other))),
             Err(answer) => return Ok(answer),
+        }
+        if self.until == Until::Begun {
+            return heard.begun(&mut talk, &[order, b"\n", &self.bundle], &self.cancel);
         }
         let patience = Patience { deadline: None, grace: GRACE };
         let ended = talk.exchange(&[order, b"\n", &self.bundle], patience, &self.cancel, &mut |stream, bytes| {
@@ -240,6 +258,13 @@ const ASKED: &str = "asked";
 
 /// The reason where something else than a shell answers.
 const UNEXPECTED: &str = "unexpected output before stead started";
+
+fn begun_run(found: &str) -> Answer {
+    match found.split_once(' ') {
+        Some((DETACHED, run)) => Answer::Begun(run.to_owned()),
+        _ => Answer::Broken(UNEXPECTED.to_owned()),
+    }
+}
 
 /// Why nothing can be run there.
 fn refusal(found: &str) -> String {
@@ -318,6 +343,22 @@ impl<'a> Heard<'a> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Waits until a run has begun that goes on by itself, or for the answer where none begins.
+    fn begun(&mut self, talk: &mut Talk, messages: &[&[u8]], cancel: &Cancel) -> Result<Answer, ProcessError> {
+        let mut run = None;
+        let patience = Patience { deadline: Some(ARRIVAL), grace: GRACE };
+        let ended = talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
+            self.take(stream, bytes);
+            run = self.take_mark();
+            run.is_none() && self.bytes <= LONGEST_LINE
+        })?;
+        Ok(match run {
+            Some(found) => begun_run(&found),
+            None if ended.is_none() => Answer::Broken(UNEXPECTED.to_owned()),
+            None => self.answer(ended),
+        })
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
@@ -410,12 +451,8 @@ impl<'a> Heard<'a> {
                 if is_long { "it sent a line of more than 1 MiB" } else { "it sent more than 64 MiB" }.to_owned(),
             );
         };
-        let report = serde_json::from_slice::<Json>(&self.output).unwrap_or_default();
-        let report = self.redactor.covered(report);
+        let report = serde_json::from_slice::<Json>(&self.output).ok().map(|report| self.redactor.covered(report));
         match ended {
-            Exit::Code(0 | 2 | 4) if !report["instances"].is_array() => {
-                Answer::Broken("it sent no report that can be read".to_owned())
-            }
             Exit::Code(code @ 0..=6) => Answer::Ran { code, report, lines: std::mem::take(&mut self.lines) },
             Exit::Code(126 | 127) => Answer::Broken("stead cannot be started there".to_owned()),
             other => Answer::Broken(self.last_line(&format!("the connection broke ({other})"))),

@@ -205,6 +205,8 @@ pub(crate) struct RecordingRequest {
     pub(crate) keep: NonZeroUsize,
     /// The directory of recorded runs, where it is not the usual one.
     pub(crate) runs: Option<PathBuf>,
+    /// True if the run goes on without whoever asked for it.
+    pub(crate) detaches: bool,
 }
 
 /// `graph`
@@ -304,6 +306,8 @@ pub(crate) struct HistoryRequest {
     pub(crate) runs: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) shows: HistoryView,
+    /// The machines that it is about, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// Which recorded runs are shown.

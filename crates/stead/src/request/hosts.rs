@@ -19,6 +19,16 @@ pub(crate) struct HostsRequest {
     pub(crate) output: Output,
 }
 
+/// `facts`
+#[derive(Debug)]
+pub(crate) struct FactsRequest {
+    /// One fact; all without it.
+    pub(crate) path: Option<String>,
+    pub(crate) output: Output,
+    /// The machines that it is about, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
+}
+
 /// The machines that a command is for, and how many at once.
 #[derive(Debug)]
 pub(crate) struct FleetRequest {

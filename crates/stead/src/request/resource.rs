@@ -6,7 +6,7 @@ use stead_core::call::Execution;
 use stead_engine::{Method, ResourceSpecification};
 use stead_puppet::ModuleOptions;
 
-use super::{Given, View};
+use super::{FleetRequest, Given, View};
 use crate::terminal::{Output, OutputFormat};
 
 /// `get`
@@ -16,6 +16,8 @@ pub(crate) struct GetRequest {
     /// The properties that name one instance; all are meant without them.
     pub(crate) words: Vec<String>,
     pub(crate) output: Output,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// `set`
@@ -28,6 +30,8 @@ pub(crate) struct SetRequest {
     /// True if users are asked before something is removed.
     pub(crate) asks: bool,
     pub(crate) view: View,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// `export`
@@ -36,6 +40,8 @@ pub(crate) struct ExportRequest {
     /// Types, each with the assignments that limit it.
     pub(crate) words: Vec<String>,
     pub(crate) output: Output,
+    /// The machines that it is for, where it is not this one.
+    pub(crate) fleet: Option<FleetRequest>,
 }
 
 /// `invoke`

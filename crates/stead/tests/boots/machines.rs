@@ -104,9 +104,13 @@ fn root_is_reached_with_and_without_a_password(site: &Site) {
     let (refused, errors, code) = site.stead_with(with, "battery-horse\n");
     assert!(code == Some(1) && refused.contains("failed: sudo does not accept the password"), "{refused}{errors}");
     assert_eq!(last.read("/root/motd").as_deref(), Some("hello"));
-    let (applied, errors, code) = site.stead_with(with, &format!("{PASSWORD}\n"));
-    assert_eq!((code, last.read("/root/motd").as_deref()), (Some(0), Some("ada")), "{applied}{errors}");
-    for text in [applied, errors, last.run_text(&["journalctl", "--no-pager"])] {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+    command.args(with.split(' ')).arg("--yes");
+    let mut terminal = crate::terminal::AtTerminal::run(site.environment(command));
+    let asked = terminal.until("Password of sudo: ");
+    let (applied, code) = terminal.types(&format!("{PASSWORD}\n")).ends();
+    assert_eq!((code, last.read("/root/motd").as_deref()), (Some(0), Some("ada")), "{applied}");
+    for text in [asked, applied, last.run_text(&["journalctl", "--no-pager"])] {
         assert!(!text.contains(PASSWORD), "{text}");
     }
 }

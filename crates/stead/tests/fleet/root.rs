@@ -19,7 +19,7 @@ shift
 if [ -e "$TEST_ROOT/password" ]; then
   [ -z "$silent" ] || { echo 'sudo: a password is required' >&2; exit 1; }
   IFS= read -r wanted <"$TEST_ROOT/password"
-  while printf %s "$prompt" >&2; echo asked >>"$TEST_ROOT/sudo.log"; IFS= read -r given || exit 1; [ "$given" != "$wanted" ]; do
+  while echo asked >>"$TEST_ROOT/sudo.log"; printf %s "$prompt" >&2; IFS= read -r given || exit 1; [ "$given" != "$wanted" ]; do
     echo "Sorry, $given, try again." >&2
   done
 fi
