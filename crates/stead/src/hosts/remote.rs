@@ -104,8 +104,7 @@ fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &Pro
         Operation::Plan => commands::plan(&PlanRequest { document, view, report, out: None, fleet }, env),
         Operation::Check | Operation::Read => commands::check(&DriftRequest { document, view, report, fleet }, env),
         Operation::Apply => {
-            let recording =
-                record.map(|Record { keep, runs, detaches }| RecordingRequest { keep, runs, detaches });
+            let recording = record.map(|Record { keep, runs, detaches }| RecordingRequest { keep, runs, detaches });
             let request =
                 ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
             commands::apply(request, env)

@@ -155,11 +155,8 @@ impl Delivery {
     fn work(&self, errand: &DocumentErrand, machine: &Machine, operation: Operation) -> DocumentWork {
         let DocumentErrand { document, reconcile, recording } = errand;
         let parameters: Value = self.parameters(machine).into();
-        let record = |each: &RecordingRequest| Record {
-            keep: each.keep,
-            runs: each.runs.clone(),
-            detaches: each.detaches,
-        };
+        let record =
+            |each: &RecordingRequest| Record { keep: each.keep, runs: each.runs.clone(), detaches: each.detaches };
         DocumentWork {
             operation,
             identity: self.identity.clone(),

@@ -71,7 +71,9 @@ fn is_planned_and_applied(site: &Site) {
     assert!(reached["machines"].as_array().unwrap().iter().all(|each| each["reached"] == true), "{reached}");
     let count = site.machines.len();
     let (plan, errors, code) = site.stead("plan site.yaml --hosts hosts.yaml --brief");
-    let expected = format!("{all}:\n  + Stead/File 'motd'  to be created\n  + Stead/File 'page'  to be created\nPlan for {count} machines: {count} to change in ");
+    let expected = format!(
+        "{all}:\n  + Stead/File 'motd'  to be created\n  + Stead/File 'page'  to be created\nPlan for {count} machines: {count} to change in "
+    );
     assert!(code == Some(2) && plan.starts_with(&expected), "{plan}{errors}");
     assert_eq!(site.machines[0].read("/home/deploy/motd"), None);
     let (applied, errors, code) = site.stead("apply site.yaml --hosts hosts.yaml --brief");
@@ -118,7 +120,8 @@ fn root_is_reached_with_and_without_a_password(site: &Site) {
 /// `ssh` calls itself for a jump host, without the options that it was called with.
 fn nobody_is_asked_for_the_key_of_a_jump_host(site: &Site) {
     let known = fs::read_to_string(site.path("known")).unwrap();
-    let others: String = known.lines().filter(|line| !line.starts_with("10.77.")).flat_map(|line| [line, "\n"]).collect();
+    let others: String =
+        known.lines().filter(|line| !line.starts_with("10.77.")).flat_map(|line| [line, "\n"]).collect();
     fs::write(site.path("known"), &others).unwrap();
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_stead"), "check", "site.yaml", "--hosts", "hosts.yaml"]);
@@ -197,7 +200,8 @@ impl Site {
             self.path("known").display()
         );
         write("ssh.conf", format!("Host 10.78.0.*\nProxyJump deploy@10.77.0.11\n{shared}"));
-        let ssh = format!("exec ip netns exec {} /usr/bin/ssh -F {} \"$@\"", self.network, self.path("ssh.conf").display());
+        let ssh =
+            format!("exec ip netns exec {} /usr/bin/ssh -F {} \"$@\"", self.network, self.path("ssh.conf").display());
         fs::create_dir(self.path("bin")).unwrap();
         write("bin/ssh", format!("#!/bin/sh\n{ssh}\n"));
         fs::set_permissions(self.path("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();

@@ -32,8 +32,7 @@ const PASSWORD: &str = "correct-horse battery";
 /// Machines whose accounts have a stead that says it is one, and must not be run by root.
 fn world() -> World {
     let world = site(false);
-    let pretends =
-        format!("#!/bin/sh\ntouch \"$TEST_ROOT/pretended\"\necho 'stead {}'\n", env!("CARGO_PKG_VERSION"));
+    let pretends = format!("#!/bin/sh\ntouch \"$TEST_ROOT/pretended\"\necho 'stead {}'\n", env!("CARGO_PKG_VERSION"));
     for (name, text) in [("there/sudo", SUDO), ("there/stead", &pretends), ("there/sha256sum", &pretends)] {
         world.write(name, text);
         fs::set_permissions(world.path(name), PermissionsExt::from_mode(0o755)).unwrap();
@@ -70,7 +69,13 @@ fn the_password_of_sudo_is_asked_for_once_and_goes_through_the_pipe_when_sudo_as
     let apply = "apply site.yaml --hosts hosts.yaml --where role=web --ask-sudo-password -v";
     // Where sudo asks for nothing it gets nothing, and what follows the password is no part of what is sent.
     let silent = with_input(&world, apply, &format!("{PASSWORD}\n"));
-    assert_eq!((silent.code, world.read("root-of-web2/motd")), (0, "hello".to_owned()), "{}{}", silent.out, silent.errors);
+    assert_eq!(
+        (silent.code, world.read("root-of-web2/motd")),
+        (0, "hello".to_owned()),
+        "{}{}",
+        silent.out,
+        silent.errors
+    );
     world.write("password", &format!("{PASSWORD}\n"));
     let without = world.stead("check site.yaml --host web1 --sudo");
     let expected = "web1:\n  failed: sudo: a password is required\nCheck of 1 machine: 1 failed\n";
