@@ -50,7 +50,9 @@ pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) 
     };
     let mut machines: Vec<Machine> = machines.into_iter().filter(is_named).collect();
     if let (Some(user), true) = (&fleet.user, fleet.inventory.is_some()) {
-        machines.iter_mut().for_each(|machine| machine.destination.user = Some(user.clone()));
+        for machine in &mut machines {
+            machine.destination.user = Some(user.clone());
+        }
     }
     if machines.is_empty() {
         return Err(refused("no machine matches", "'stead hosts' lists the machines"));

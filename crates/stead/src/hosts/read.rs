@@ -16,7 +16,7 @@ pub(super) fn text(answer: &Json) -> String {
         (_, Some(runs)) => return table(&["Run", "Operation", "Document", "Result"], &rows(runs), None),
         (answer, None) => yaml(answer),
     };
-    text.lines().map(|line| format!("{}\n", plain(line))).collect()
+    text.lines().flat_map(|line| [plain(line), "\n".into()]).collect()
 }
 
 fn rows(runs: &[Json]) -> Vec<Vec<String>> {

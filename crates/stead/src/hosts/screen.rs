@@ -58,7 +58,9 @@ impl<'a> Screen<'a> {
     /// Shows how long everything has taken by now.
     pub(super) fn refresh(&mut self) {
         let all: Vec<usize> = self.under_way.keys().copied().collect();
-        all.into_iter().for_each(|at| self.show(at));
+        for at in all {
+            self.show(at);
+        }
     }
 
     fn name(&self, at: usize) -> &'a str {

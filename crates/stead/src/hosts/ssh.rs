@@ -212,13 +212,11 @@ impl Way {
     /// Finds the programs of root. None is a file of the account: not the stead that is there, nor what its `PATH` leads to, which
     /// stead itself judges.
     fn beginning(&self) -> (String, &'static str) {
-        match self.sudo {
-            None => ("s=stead; ".to_owned(), ""),
-            Some(_) => {
-                let own = "unset XDG_CACHE_HOME; cd /; s=$(command -v stead); [ -O \"$s\" ] || s=; ";
-                (format!("o=$PATH; PATH={PATH_OF_ROOT}; {own}"), "PATH=$o; ")
-            }
+        if self.sudo.is_none() {
+            return ("s=stead; ".to_owned(), "");
         }
+        let own = "unset XDG_CACHE_HOME; cd /; s=$(command -v stead); [ -O \"$s\" ] || s=; ";
+        (format!("o=$PATH; PATH={PATH_OF_ROOT}; {own}"), "PATH=$o; ")
     }
 
     /// What a shell does on a machine: finds a stead of this version, or one that was sent before, or takes the one that is sent.

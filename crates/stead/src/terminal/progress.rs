@@ -51,7 +51,7 @@ fn of_template(template: &str) -> ProgressStyle {
 pub(crate) struct Lines {
     all: MultiProgress,
     bar: ProgressBar,
-    lines: BTreeMap<usize, ProgressBar>,
+    under_way: BTreeMap<usize, ProgressBar>,
 }
 
 impl Lines {
@@ -59,18 +59,18 @@ impl Lines {
     pub(crate) fn begin(total: usize) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let bar = all.add(ProgressBar::new(total as u64).with_style(style()));
-        Self { all, bar, lines: BTreeMap::new() }
+        Self { all, bar, under_way: BTreeMap::new() }
     }
 
     /// Shows the line of one thing.
     pub(crate) fn show(&mut self, at: usize, line: String) {
         let added = || self.all.add(ProgressBar::new_spinner().with_style(of_template("  {wide_msg}")));
-        self.lines.entry(at).or_insert_with(added).set_message(line);
+        self.under_way.entry(at).or_insert_with(added).set_message(line);
     }
 
     /// Takes its line off the screen, and counts it.
     pub(crate) fn end(&mut self, at: usize) {
-        if let Some(line) = self.lines.remove(&at) {
+        if let Some(line) = self.under_way.remove(&at) {
             line.finish_and_clear();
             self.all.remove(&line);
         }
@@ -81,7 +81,7 @@ impl Lines {
 impl Drop for Lines {
     /// Takes everything off the screen.
     fn drop(&mut self) {
-        self.lines.values().for_each(ProgressBar::finish_and_clear);
+        self.under_way.values().for_each(ProgressBar::finish_and_clear);
         self.bar.finish_and_clear();
     }
 }
