@@ -59,4 +59,9 @@ The `resolve` of an importer prints one object: in `configuration` a configurati
 What a group answers is an array with a result for each nested instance, with its `name` and its `type` as they were handed
 in. Who reads the result looks for each of them by these. `test` reports whether the group is in its desired state, from
 `inDesiredState` of all results.";
+
+    CLAIM = "E0915", "what is claimed is not what is changed", "\
+`metadata.stead.claims` names the properties that hold paths which an instance creates, changes or removes. `set` changed
+the state and left such a path as it was. Instances that claim the same are reported as conflicts, and one that lies in what
+another claims waits for it: claim no more than `set` touches.";
 }

@@ -2,11 +2,13 @@
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure};
+use stead_core::claims::{Claim, Extent};
 use stead_core::diag::Severity;
 use stead_core::diff::{Rules, differing, exists};
-use stead_core::manifest::Kind;
+use stead_core::manifest::{Kind, Lane};
 use stead_core::schema::Schema;
 use stead_core::value::Value;
+use stead_system::fs::{Identity, SystemPath};
 
 use super::state::{bare, is_wrapped, listed, unequal};
 use super::{Checker, Depth, codes};
@@ -27,7 +29,7 @@ impl Checker<'_> {
             self.delete_what_if(&before);
         }
         if depth == Depth::Set && (can.set || self.deletes()) {
-            self.set(predicted.as_ref());
+            self.set(&before, predicted.as_ref());
         }
     }
 
@@ -66,7 +68,7 @@ impl Checker<'_> {
 
     /// Checks that a test states its verdict, in a property that the schema allows.
     fn verdict_stated(&mut self, reply: &TestReply, tested: &State) {
-        let is_program = !self.subject.manifest.is_in_process();
+        let is_program = self.subject.manifest.lane() != Lane::InProcess;
         if reply.in_desired_state.is_none() && reply.differing.is_none() && !self.holds_others() && is_program {
             let message = "test reports a state without '_inDesiredState'";
             self.error(&codes::DISAGREE, message, "report \"_inDesiredState\": true or false");
@@ -175,8 +177,12 @@ impl Checker<'_> {
         }
     }
 
-    fn set(&mut self, predicted: Option<&State>) {
+    fn set(&mut self, before: &State, predicted: Option<&State>) {
+        let claimed = self.claimed();
         let Some(first) = self.change("set") else { return };
+        if !unequal(&bare(before), &bare(&first.state)).is_empty() {
+            self.touches(&claimed);
+        }
         let can_test = self.subject.manifest.capabilities.test;
         let tested = can_test.then(|| self.subject.provider.test(&self.cx, &self.desired));
         let mut differ = self.differing(&first.state);
@@ -203,6 +209,29 @@ impl Checker<'_> {
         names.dedup();
         if !names.is_empty() {
             self.error(&codes::NOT_IDEMPOTENT, format!("the second set changed {}", listed(&names)), "");
+        }
+    }
+
+    /// The files that a program claims to manage, as they are now.
+    fn claimed(&self) -> Vec<(SystemPath, Option<Identity>)> {
+        // Records of accounts have paths that are none in a file system.
+        let is_program = self.subject.manifest.lane() != Lane::InProcess;
+        let claims = self.subject.provider.claims_there(&self.cx, &self.desired).filter(|_| is_program);
+        let managed = |Claim::Path { path, extent }: Claim| {
+            let at = matches!(extent, Extent::Whole | Extent::Absent).then(|| self.cx.resolve(&*path))?;
+            let identity = at.status().map(|status| status.identity);
+            Some((at, identity))
+        };
+        claims.unwrap_or_default().0.into_iter().filter_map(managed).collect()
+    }
+
+    /// Checks that a set changed what it claims: a claim keeps other instances from the path, and from beginning beside it.
+    fn touches(&mut self, claimed: &[(SystemPath, Option<Identity>)]) {
+        for (path, former) in claimed {
+            if path.status().map(|status| status.identity) == *former {
+                let message = format!("it claims '{}', where set changed nothing", path.display());
+                self.error(&codes::CLAIM, message, "claim what set creates, changes or removes, or add \"access\": \"reads\"");
+            }
         }
     }
 

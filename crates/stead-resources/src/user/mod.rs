@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claim, Claims, Extent};
+use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
@@ -188,23 +188,24 @@ impl Provider for Users {
             return None;
         }
         let user = (record_path("passwd", name), Extent::Directory);
-        let own_group = stated.group.is_none().then(|| (record_path("group", name), Extent::Directory));
         let groups =
             stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
         let home = stated.home.filter(|_| stated.makes_home()).map(|home| (PathBuf::from(home.0), Extent::Presence));
-        Some(std::iter::once(user).chain(own_group).chain(groups).chain(home).collect())
+        Some(std::iter::once(user).chain(groups).chain(home).collect())
     }
 
-    /// With the home that is made where the instance names none.
+    /// With the group and the home that are made where the instance names none.
     fn claims_there(&self, cx: &Context, input: &Plain) -> Option<Claims> {
-        let mut claims = self.claims(input)?;
-        let stated =
-            read_each::<Properties<'_>>(input).ok().filter(|stated| stated.home.is_none() && stated.makes_home());
-        if let Some((stated, settings)) = stated.zip(Settings::of(cx).ok()) {
-            let path = PathBuf::from(stated.home_by(&settings)).into();
-            claims.0.push(Claim::Path { path, extent: Extent::Presence });
-        }
-        Some(claims)
+        let claims = self.claims(input)?;
+        let Some((stated, settings)) = read_each::<Properties<'_>>(input).ok().zip(Settings::of(cx).ok()) else {
+            return Some(claims);
+        };
+        let has_group = stated.group.is_none() && settings.user_groups();
+        let group = has_group.then(|| (record_path("group", stated.name.0), Extent::Directory));
+        let has_home = stated.home.is_none() && stated.makes_home();
+        let home = has_home.then(|| (PathBuf::from(stated.home_by(&settings)), Extent::Presence));
+        let more: Claims = group.into_iter().chain(home).collect();
+        Some(Claims(claims.0.into_iter().chain(more.0).collect()))
     }
 }
 

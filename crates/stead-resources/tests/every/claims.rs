@@ -41,14 +41,15 @@ fn changed(before: &str, after: &str) -> BTreeSet<PathBuf> {
     before.symmetric_difference(&after).filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from).collect()
 }
 
-/// The paths that an instance changes and has no claim on; `None` if it changes nothing at all.
-fn unclaimed(
-    world: &World,
-    cx: &Context,
-    provider: &dyn Provider,
-    input: &Plain,
-    claims: &Claims,
-) -> Option<Vec<PathBuf>> {
+/// How far what an instance changes and what it claims are apart.
+struct Apart {
+    unclaimed: Vec<PathBuf>,
+    /// Claims at which nothing was changed: they are too wide, or wrong.
+    untouched: Vec<PathBuf>,
+}
+
+/// Sets an instance, and compares; `None` if it changes nothing at all.
+fn compared(world: &World, cx: &Context, provider: &dyn Provider, input: &Plain, claims: &Claims) -> Option<Apart> {
     let managed = claims.0.iter().filter(|Claim::Path { extent, .. }| *extent != Extent::Read);
     let managed = managed.map(|Claim::Path { path, extent }| (PathBuf::from(cx.resolve(&**path)), extent));
     let managed: Vec<(PathBuf, &Extent)> = managed.collect();
@@ -68,13 +69,22 @@ fn unclaimed(
             changed == *claimed || leads_there || covers && changed.starts_with(claimed)
         })
     };
+    // What is claimed beneath a file is a record in it.
+    let is_touched = |claimed: &Path| {
+        changed.iter().any(|path| claimed == path || claimed.starts_with(path) && world.root.path().join(path).is_file())
+    };
+    let own = |claimed: &PathBuf| claimed.strip_prefix(world.root.path()).unwrap_or(claimed).to_owned();
+    let may_stay = |extent: &Extent| matches!(extent, Extent::Backup | Extent::Mode(_));
+    let untouched = managed.iter().filter(|(_, extent)| !may_stay(extent)).map(|(claimed, _)| own(claimed));
+    let untouched = untouched.filter(|claimed| !is_touched(claimed)).collect();
     changed.retain(|path| !is_claimed(path));
-    Some(changed.into_iter().collect())
+    Some(Apart { unclaimed: changed.into_iter().collect(), untouched })
 }
 
 #[test]
-fn each_changes_only_what_it_claims() {
-    let (mut without, mut unchanged, mut found) = (Vec::new(), Vec::new(), Vec::new());
+fn each_changes_what_it_claims_and_nothing_else() {
+    let (mut without, mut unchanged) = (Vec::new(), Vec::new());
+    let (mut found, mut untouched) = (Vec::new(), Vec::new());
     for built_in in carried_out() {
         let name = built_in.manifest.type_name.as_str();
         let (world, input) = (World::system(), Plain::new(example(name)));
@@ -83,12 +93,17 @@ fn each_changes_only_what_it_claims() {
             without.push(name);
             continue;
         };
-        match unclaimed(&world, &cx, &*built_in.provider, &input, &claims) {
+        let named = |path: &PathBuf| format!("{name}: {}", path.display());
+        match compared(&world, &cx, &*built_in.provider, &input, &claims) {
             None => unchanged.push(name),
-            Some(paths) => found.extend(paths.iter().map(|path| format!("{name}: {}", path.display()))),
+            Some(apart) => {
+                found.extend(apart.unclaimed.iter().map(named));
+                untouched.extend(apart.untouched.iter().map(named));
+            }
         }
     }
     assert_eq!(without, WITHOUT_CLAIMS, "those without claims");
     assert_eq!(unchanged, UNCHANGED, "those that change nothing");
     assert_eq!(found, BESIDE, "what is changed and not claimed");
+    assert_eq!(untouched, [""; 0], "what is claimed and not changed");
 }
