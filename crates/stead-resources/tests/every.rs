@@ -7,6 +7,8 @@
 mod canaries;
 #[path = "every/claims.rs"]
 mod claims;
+#[path = "every/long_lines.rs"]
+mod long_lines;
 #[path = "every/roots.rs"]
 mod roots;
 mod support;

@@ -199,6 +199,53 @@ fn apt_reads_sources() {
     accepted("Stead/AptRepository", read, count, 5);
 }
 
+/// Sources of others in both forms that apt reads, about the same repository or another one.
+fn other_source() -> impl Strategy<Value = (&'static str, String)> {
+    let uri = select(vec!["http://r.test/a", "http://r.test/a/", "http://r.test/b", "HTTP://r.test/a"]);
+    let key = select(vec!["", "/k.gpg", "/other.gpg"]);
+    let suite = select(vec!["stable", "other", "./", "stable/"]);
+    let form = select(vec!["line", "line with blanks", "sources only", "off", "stanza", "stanza off", "second stanza"]);
+    (form, uri, key, suite).prop_map(|(form, uri, key, suite)| {
+        let component = if suite.ends_with('/') { "" } else { "main" };
+        let option = if key.is_empty() { String::new() } else { format!("[signed-by={key}] ") };
+        let signed = if key.is_empty() { String::new() } else { format!("signed-by: {key}\n") };
+        let stanza = |types: &str| format!("Types: {types}\nURIs: {uri}\nSuites: {suite}\nComponents: {component}\n{signed}");
+        match form {
+            "line" => ("o.list", format!("deb {option}{uri} {suite} {component}\n")),
+            "line with blanks" => ("o.list", format!("# a\n\n  deb\t{option}  {uri}  {suite}\t{component} # b\n")),
+            "sources only" => ("o.list", format!("deb-src {option}{uri} {suite} {component}\n")),
+            "off" => ("o.list", format!("#deb {option}{uri} {suite} {component}\n")),
+            "stanza" => ("o.sources", stanza("deb")),
+            "stanza off" => ("o.sources", format!("{}Enabled: no\n", stanza("deb deb-src"))),
+            _ => ("o.sources", format!("# a\n{}\n\n# b\n{}", stanza("deb").replace("r.test", "s.test"), stanza("deb"))),
+        }
+    })
+}
+
+#[test]
+fn apt_reads_sources_beside_those_of_others() {
+    if !has("apt", "apt-get") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values((other_source(), select(vec!["", "/k.gpg"])), 60);
+    let count = tried.len();
+    for ((file, text), key) in tried {
+        let mut desired = json!({"name": "n", "uris": ["http://r.test/a"], "suites": ["stable"], "components": ["main"]});
+        if !key.is_empty() {
+            desired["signedBy"] = json!(key);
+        }
+        let given = format!("file k.gpg 0644 \"x\"\nfile etc/apt/sources.list.d/{file} 0644 {}", json!(text));
+        let Some(world) = written(&given, "Stead/AptRepository", &desired) else { continue };
+        read += 1;
+        let parts = format!("Dir::Etc::sourceparts={}", path(&world, "etc/apt/sources.list.d"));
+        let arguments = ["-o", &parts, "-o", "Dir::Etc::sourcelist=/dev/null", "update", "--print-uris"];
+        let shown = printed("apt-get", &arguments, &(&desired, &text));
+        assert!(shown.contains("'http://r.test/a/dists/stable/main/binary-"), "{desired} {text:?}: {shown}");
+    }
+    accepted("Stead/AptRepository beside others", read, count, 40);
+}
+
 #[test]
 fn ssh_reads_keys() {
     if !has("ssh", "ssh-keygen") {

@@ -87,6 +87,30 @@ fn systemd_reads_units() {
     accepted("Stead/Service", read, count, 15);
 }
 
+/// What follows a key that systemd does not know, and a section of others, is still read.
+#[test]
+fn systemd_reads_on_behind_unknown_keys() {
+    if !has("unknown keys", "systemd-analyze") {
+        return;
+    }
+    let mut read = 0;
+    let tried = values((text(), text()), 40);
+    let count = tried.len();
+    for (value, of_others) in tried {
+        let unit = format!(
+            "[Service]\nExecStart=/bin/true\nNoSuch={value}\nMarker=1\n[X-Own]\nAny={of_others}\n[Unit]\nAnother=1\n"
+        );
+        let given = "dir etc/systemd/system 0755";
+        let Some(world) = written(given, "Stead/Service", &json!({"name": "n", "unit": unit})) else { continue };
+        read += 1;
+        let service = path(&world, "etc/systemd/system/n.service");
+        let output = run("systemd-analyze", &["verify", "--man=no", "--recursive-errors=no", &service]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("'Marker'") && said.contains("'Another'"), "{unit:?}: {said}");
+    }
+    accepted("Stead/Service, unknown keys", read, count, 25);
+}
+
 #[test]
 fn systemd_reads_drop_ins_of_every_name() {
     if !has("drop-ins", "systemd-analyze") {
