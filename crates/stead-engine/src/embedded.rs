@@ -87,6 +87,7 @@ impl EmbeddedResource {
 
     /// Returns whether it is the resource of a manifest.
     pub(crate) fn carries_out(&self, manifest: &Manifest) -> bool {
-        self.manifest.type_name == manifest.type_name && self.manifest.version == manifest.version
+        let is_same = self.manifest.type_name == manifest.type_name && self.manifest.version == manifest.version;
+        is_same && manifest.is_in_process()
     }
 }

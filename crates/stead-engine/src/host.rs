@@ -95,8 +95,7 @@ impl Host {
 
     /// The provider of a resource of the program that embeds this library.
     pub(crate) fn embedded(&self, manifest: &Manifest) -> Option<&Arc<dyn Provider>> {
-        let is_it = |own: &&EmbeddedResource| manifest.is_in_process() && own.carries_out(manifest);
-        self.options.resources.iter().find(is_it).map(EmbeddedResource::provider)
+        self.options.resources.iter().find(|own| own.carries_out(manifest)).map(EmbeddedResource::provider)
     }
 
     /// The resources of PowerShell, and the processes that they are called in.

@@ -39,7 +39,7 @@ impl OnMachine {
 
     /// Returns the answer of an adapter of this program by the modules of PowerShell.
     fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
-        adapter.is_in_process().then(|| self.modules.with(of)).flatten()
+        adapter.is_own_adapter().then(|| self.modules.with(of)).flatten()
     }
 }
 

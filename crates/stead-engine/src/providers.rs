@@ -102,7 +102,7 @@ impl Providers {
         if let Some(provider) = self.host.embedded(manifest) {
             return Arc::clone(provider);
         }
-        if manifest.is_in_process() && manifest.type_name.as_str() == transitional::TYPE {
+        if transitional::carries_out(manifest) {
             return Arc::new(self.host.powershell().map_or_else(|| Scripts::new(None), |it| it.scripts()));
         }
         if let Implementation::Adapted { resource, .. } = &manifest.implementation

@@ -145,9 +145,8 @@ impl Session {
 
     /// Returns whether listings have a resource: scripts of PowerShell only where PowerShell is.
     pub fn lists(&self, manifest: &Manifest) -> bool {
-        let needs_powershell = manifest.is_in_process() && manifest.type_name.as_str() == transitional::TYPE;
         let powershell = || self.machine.fact(&FactKey::Executable("pwsh".to_owned()));
-        !needs_powershell || powershell().is_ok_and(|found| !found.is_null())
+        !transitional::carries_out(manifest) || powershell().is_ok_and(|found| !found.is_null())
     }
 
     /// The declaration of a resource of PowerShell in its module; `None` of any other resource.

@@ -21,6 +21,11 @@ pub const TYPE: &str = "Microsoft.DSC.Transitional/PowerShellScript";
 /// The module that the worker imports for it; see `worker.ps1`.
 const MODULE: &str = concat!("text:", include_str!("transitional.ps1"));
 
+/// Returns whether it is the resource of a manifest.
+pub fn carries_out(manifest: &Manifest) -> bool {
+    manifest.is_in_process() && manifest.type_name.as_str() == TYPE
+}
+
 /// The manifest of the type.
 pub fn manifest() -> Option<Manifest> {
     let capabilities = Capabilities {

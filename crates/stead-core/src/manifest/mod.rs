@@ -233,11 +233,16 @@ impl Manifest {
 
     /// Returns whether it is a resource of PowerShell: those are adapted by this program itself.
     pub fn is_powershell(&self) -> bool {
-        matches!(&self.implementation, Implementation::Adapted { adapter, .. }
-            if adapter.is_in_process())
+        matches!(&self.implementation, Implementation::Adapted { adapter, .. } if adapter.is_own_adapter())
     }
 
-    /// True if it is carried out within this process: by a provider that is part of the program, or by the engine itself.
+    /// True of an adapter that is a part of this program, which finds what it adapts by itself.
+    pub fn is_own_adapter(&self) -> bool {
+        self.kind == Kind::Adapter && self.is_in_process()
+    }
+
+    /// True if it is carried out within this process: by a provider that is part of the program, or by the engine itself. Asked to
+    /// find the provider of a resource; what resources can do and what is expected of them is said by other members.
     pub fn is_in_process(&self) -> bool {
         matches!(self.implementation, Implementation::InProcess | Implementation::Engine)
     }

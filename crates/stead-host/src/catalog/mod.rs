@@ -281,11 +281,12 @@ fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound
 }
 
 fn lists(manifest: &Manifest) -> bool {
-    let can_list = match &manifest.implementation {
-        Implementation::Command(command) => command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some()),
-        _ => manifest.is_in_process(),
-    };
-    manifest.kind == Kind::Adapter && can_list
+    match &manifest.implementation {
+        Implementation::Command(command) => {
+            manifest.kind == Kind::Adapter && command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some())
+        }
+        _ => manifest.is_own_adapter(),
+    }
 }
 
 fn list(adapter: &Arc<Manifest>, objects: Result<Vec<Json>, Failure>) -> Listed {

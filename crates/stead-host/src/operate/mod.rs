@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Presumed, Response, Wanted};
 use stead_core::diff::Case;
+use stead_core::manifest::Lane;
 use stead_core::planner::{Method, Planner, PlannerStep, Reply, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
@@ -45,7 +46,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     for name in std::iter::once(&call.manifest.type_name).chain(call.manifest.require_adapter()) {
         tracing::debug!("Invoking {operation} for '{name}'");
     }
-    if call.manifest.is_in_process() {
+    if call.manifest.lane() == Lane::InProcess {
         tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
     }
     for message in substitutes(call, &attempt) {

@@ -81,7 +81,7 @@ impl Builder<'_> {
             return None;
         };
         let mut properties = properties.clone();
-        if purpose == Purpose::Adapter && manifest.is_in_process() {
+        if manifest.is_own_adapter() {
             document::leave_out_modules(&mut properties);
         }
         let (mut document, findings) = document::read(properties.span.source, properties);
