@@ -29,7 +29,7 @@ struct Looks<A> {
     looked_at: BTreeMap<NodeId, Look>,
     /// How many sets are under way that can change anything.
     under_way: usize,
-    /// The instances of those that have ended, in this order.
+    /// The instances of those that have ended, in the order in which they did.
     ended: Vec<InstancePath>,
 }
 
@@ -98,10 +98,16 @@ impl<A> SecondLook<A> {
         }
     }
 
-    /// The instances of which something was changed after they were answered, each with those that can have done so.
+    /// The instances of which something was changed after they were answered, each with those that can have done so, in the order of
+    /// the document: which of those that run beside each other ends first is chance.
     pub(crate) fn disturbed(&self) -> BTreeMap<NodeId, Vec<InstancePath>> {
         let looks = self.looks();
-        let after = |look: &Look| looks.ended.get(look.ended..).unwrap_or_default().to_vec();
+        let after = |look: &Look| {
+            let mut after = looks.ended.get(look.ended..).unwrap_or_default().to_vec();
+            after.sort_by_key(InstancePath::node);
+            after.dedup_by_key(|instance| instance.node());
+            after
+        };
         let touched = looks.looked_at.iter().map(|(id, look)| (*id, look, after(look)));
         let touched = touched.filter(|(_, look, after)| !after.is_empty() && !look.is_as_it_was());
         touched.map(|(id, _, after)| (id, after)).collect()
@@ -169,8 +175,8 @@ mod tests {
         let traces = |_, name: &str| Traces { paths: paths(name), elsewhere: name == "running" };
         let [a, b, c] = [0, 1, 2].map(NodeId);
         look.answered(a, "a", traces);
-        drop(look.disturb(&instance(3), traces));
-        let under_way = look.disturb(&instance(4), traces);
+        drop(look.disturb(&instance(4), traces));
+        let under_way = look.disturb(&instance(5), traces);
         look.answered(b, "b", traces);
         look.answered(c, "c", traces);
         assert!(look.disturbed().is_empty());
@@ -178,12 +184,12 @@ mod tests {
             fs::write(at(name), "other").expect("it is written");
         }
         drop(under_way);
-        drop(look.disturb(&instance(5), traces));
+        [5, 3].into_iter().for_each(|node| drop(look.disturb(&instance(node), traces)));
         let by = |found: &BTreeMap<NodeId, Vec<InstancePath>>, id| {
             found[&id].iter().map(|other| other.name().to_string()).collect::<Vec<_>>()
         };
         let found = look.disturbed();
-        assert_eq!([a, b, c].map(|id| by(&found, id).concat()), ["345", "45", "45"]);
+        assert_eq!([a, b, c].map(|id| by(&found, id).concat()), ["345", "35", "35"]);
         // Another instance that says what it manages has changed one of them.
         assert!(look.disturbed().contains_key(&b));
         look.changed_openly(NodeId(9), || paths("b"));
