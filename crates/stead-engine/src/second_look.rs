@@ -184,7 +184,8 @@ mod tests {
             fs::write(at(name), "other").expect("it is written");
         }
         drop(under_way);
-        [5, 3].into_iter().for_each(|node| drop(look.disturb(&instance(node), traces)));
+        drop(look.disturb(&instance(5), traces));
+        drop(look.disturb(&instance(3), traces));
         let by = |found: &BTreeMap<NodeId, Vec<InstancePath>>, id| {
             found[&id].iter().map(|other| other.name().to_string()).collect::<Vec<_>>()
         };

@@ -53,9 +53,10 @@ impl Guard<'_> {
         format!("have '{}' check the content first", self.0)
     }
 
-    /// In what-if: what the command cannot be started without.
+    /// In what-if: what the command cannot be started without. A name that is not on `PATH` is not reported: nothing says what
+    /// brings it.
     pub(crate) fn presumed(self) -> Option<Presumed> {
-        self.invocation(FILE).presumed()
+        self.invocation(FILE).presumed().filter(|missing| !missing.paths.is_empty())
     }
 
     /// Has the command look at the content that a file is to have, in a file of the same name that only this user can read.

@@ -65,15 +65,7 @@ impl<'a> Permissions<'a> {
     /// The numbers of owner and group. Fails when a name has none.
     pub(crate) fn ownership(&self) -> Result<Ownership, Failure> {
         let id = |account: &Option<Account<'_>>, subject: Subject, property| match account {
-            Some(Account { text, id: None }) => {
-                let word = subject.word();
-                let resource = match subject {
-                    Subject::User => "Stead/User",
-                    Subject::Group => "Stead/Group",
-                };
-                let hint = format!("Add a {resource} for it to the document");
-                Err(blocked(property, format!("there is no {word} '{text}'. {hint}")))
-            }
+            Some(Account { text, id: None }) => Err(no_account(subject, text, property)),
             Some(Account { id, .. }) => Ok(*id),
             None => Ok(None),
         };
@@ -129,6 +121,32 @@ impl<'a> Permissions<'a> {
             .filter_map(|(name, text)| text.map(|text| format!("set its {name} to {text}")))
             .collect()
     }
+}
+
+fn no_account(subject: Subject, name: &str, property: &str) -> Failure {
+    let (word, resource) = match subject {
+        Subject::User => ("user", "Stead/User"),
+        Subject::Group => ("group", "Stead/Group"),
+    };
+    blocked(property, format!("there is no {word} '{name}'. Add a {resource} for it to the document"))
+}
+
+/// Returns that there is no such user or group yet. An image may have no accounts; where there are some, root is among them.
+pub(crate) fn without_account(
+    cx: &Context,
+    names: &Names,
+    (subject, name, property): (Subject, &str, &str),
+) -> Result<Option<Presumed>, Failure> {
+    let database = match subject {
+        Subject::User => "passwd",
+        Subject::Group => "group",
+    };
+    let has_accounts = cx.manages_running_system() || cx.system_root.at(format!("etc/{database}")).status().is_some();
+    if !has_accounts || name == "root" || Account::find(name, names, subject, property)?.id.is_some() {
+        return Ok(None);
+    }
+    let paths = vec![cx.resolve(record_path(database, name)).into()];
+    Ok(Some(Presumed { failure: no_account(subject, name, property), paths }))
 }
 
 /// Adds mode, owner and group to a state.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_core::claims::{Provision, Ties};
 use stead_host::command::scripts::run_by;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::{OpenError, SystemPath, Trust, judge};
@@ -117,11 +118,10 @@ impl Tail {
 }
 
 impl Invocation {
-    /// In what-if: what the program cannot be started without, as things are. A name that is not on `PATH` is not reported:
+    /// In what-if: what the program cannot be started without, as things are. Of a name that is not on `PATH` it has no path:
     /// where an earlier instance will put the program is not known.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
-        let missing = self.locate(&self.search.environment()).err()?;
-        (!missing.paths.is_empty()).then_some(missing)
+        self.locate(&self.search.environment()).err()
     }
 
     /// The program, judged, or what is missing.
@@ -171,6 +171,20 @@ fn not_run(program: &str, refused: &Refused) -> Presumed {
 fn not_used(what: &str, refused: &Refused) -> Presumed {
     let message = format!("{what} {}", refused.reason());
     Presumed { failure: Failure::new(refused.kind(), message), paths: vec![refused.path().to_owned()] }
+}
+
+/// Where programs are that are called by their names.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Returns what an instance uses that calls programs by these names: the packages that have the names, as a rule, and what is
+/// created where programs are.
+pub(crate) fn called<'n>(names: impl IntoIterator<Item = &'n str>) -> Ties {
+    let mut ties = Ties::default();
+    for name in names {
+        ties.uses.extend(FOLDERS.map(|folder| Provision::Path(Path::new(folder).join(name).into())));
+        ties = ties.and_packages([name]);
+    }
+    ties
 }
 
 /// Runs a program to its end. Each line of its standard error becomes a message.

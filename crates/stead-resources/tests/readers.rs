@@ -209,7 +209,8 @@ fn other_source() -> impl Strategy<Value = (&'static str, String)> {
         let component = if suite.ends_with('/') { "" } else { "main" };
         let option = if key.is_empty() { String::new() } else { format!("[signed-by={key}] ") };
         let signed = if key.is_empty() { String::new() } else { format!("signed-by: {key}\n") };
-        let stanza = |types: &str| format!("Types: {types}\nURIs: {uri}\nSuites: {suite}\nComponents: {component}\n{signed}");
+        let stanza =
+            |types: &str| format!("Types: {types}\nURIs: {uri}\nSuites: {suite}\nComponents: {component}\n{signed}");
         match form {
             "line" => ("o.list", format!("deb {option}{uri} {suite} {component}\n")),
             "line with blanks" => ("o.list", format!("# a\n\n  deb\t{option}  {uri}  {suite}\t{component} # b\n")),
@@ -231,7 +232,8 @@ fn apt_reads_sources_beside_those_of_others() {
     let tried = values((other_source(), select(vec!["", "/k.gpg"])), 60);
     let count = tried.len();
     for ((file, text), key) in tried {
-        let mut desired = json!({"name": "n", "uris": ["http://r.test/a"], "suites": ["stable"], "components": ["main"]});
+        let mut desired =
+            json!({"name": "n", "uris": ["http://r.test/a"], "suites": ["stable"], "components": ["main"]});
         if !key.is_empty() {
             desired["signedBy"] = json!(key);
         }

@@ -190,6 +190,9 @@ fn each_document_delivers_what_it_owes() {
     until(|| machine.read("own").filter(|text| text == "right\n"));
     until(|| (machine.status()["LCMState"] != "Busy").then_some(()));
     assert_eq!(machine.status()["Owed"], json!(["Stead/Command:service"]));
+    let by_hand = machine.program(&["check", &machine.path("two.dsc.json").display().to_string()]).stdout;
+    let by_hand = String::from_utf8(by_hand).unwrap();
+    assert!(by_hand.contains("1 skipped") && !by_hand.contains("due"), "a run by hand delivers its own: {by_hand}");
     machine.write("allowed", "");
     machine.ok(&["apply", "--use-existing", "--wait"]);
     assert_eq!(machine.stage("current"), Some(2));

@@ -83,7 +83,7 @@ fn session(case: &Case) -> Result<Computed, String> {
 fn missing_program(case: &Case) -> Option<&str> {
     let is_missing = |name: &&str| match *name {
         "pwsh" => powershell(case).is_none(),
-        name => !["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists()),
+        name => !["/usr/bin", "/bin", "/usr/sbin", "/sbin"].iter().any(|folder| Path::new(folder).join(name).exists()),
     };
     programs(case).find(is_missing)
 }
@@ -119,6 +119,7 @@ fn run(line: &str, folder: &Path, aside: &Path, powershell: Option<&Path>) -> Re
         .env("HOME", aside.join("home"))
         .env("STEAD_STATE", aside.join("state"))
         .env("STEAD_RECONCILE", "none")
+        .env("EXAMPLES", stead_testkit::repository().join("examples"))
         .env("DSC_RESOURCE_PATH", folder)
         .output()
         .map_err(|error| error.to_string())?;

@@ -230,7 +230,11 @@ impl Checker<'_> {
         for (path, former) in claimed {
             if path.status().map(|status| status.identity) == *former {
                 let message = format!("it claims '{}', where set changed nothing", path.display());
-                self.error(&codes::CLAIM, message, "claim what set creates, changes or removes, or add \"access\": \"reads\"");
+                self.error(
+                    &codes::CLAIM,
+                    message,
+                    "claim what set creates, changes or removes, or add \"access\": \"reads\"",
+                );
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Users of the system that is managed.
 
-use stead_core::call::Failure;
+use stead_core::call::{Failure, Presumed};
 use stead_host::provider::Context;
 use stead_system::fs::{self, Ownership};
 use stead_system::user;
 
-use super::{Databases, Table};
+use super::{Databases, Table, record_path};
 use crate::input::{blocked, transient};
 
 /// A user.
@@ -17,15 +17,18 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Looks a user up in the system that is managed; the inner failure is that there is none, which may change.
-    pub(crate) fn find(cx: &Context, name: &str, property: &str) -> Result<Result<Self, Failure>, Failure> {
+    /// Looks a user up in the system that is managed, or says that there is none yet.
+    pub(crate) fn find(cx: &Context, name: &str, property: &str) -> Result<Result<Self, Presumed>, Failure> {
         let found = if cx.manages_running_system() {
             of_this_system(name, property)?
         } else {
             in_table(Databases::read(cx)?.users(), name)
         };
         let hint = "Add a Stead/User for it to the document";
-        Ok(found.ok_or_else(|| blocked(property, format!("there is no user '{name}'. {hint}"))))
+        Ok(found.ok_or_else(|| Presumed {
+            failure: blocked(property, format!("there is no user '{name}'. {hint}")),
+            paths: vec![cx.resolve(record_path("passwd", name)).into()],
+        }))
     }
 
     /// That what is created belongs to the user and the user's group.

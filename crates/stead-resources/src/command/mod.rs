@@ -179,11 +179,8 @@ impl Provider for Command {
     }
 
     fn ties(&self, input: &Plain) -> Ties {
-        // A package brings the program that has its name, as a rule.
-        let programs = [Properties::GET, Properties::TEST, Properties::SET]
-            .into_iter()
-            .filter_map(|name| program_of(input.expose().get(name)?));
-        Ties::default().and_packages(programs)
+        let commands = [Properties::GET, Properties::TEST, Properties::SET].into_iter();
+        program::called(commands.filter_map(|name| program_of(input.expose().get(name)?)))
     }
 
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {

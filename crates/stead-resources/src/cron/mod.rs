@@ -268,10 +268,7 @@ impl Properties<'_> {
             Ok(account) => Ok((Some(account), None)),
             // From the table of a user who is gone a job can still be removed.
             Err(_) if !self.exist => Ok((None, None)),
-            Err(failure) => {
-                let paths = vec![cx.resolve(record_path("passwd", user.0)).into()];
-                Ok((None, Some(Presumed { failure, paths })))
-            }
+            Err(presumed) => Ok((None, Some(presumed))),
         }
     }
 

@@ -5,7 +5,7 @@ use stead_host::provider::Context;
 use stead_system::fs::{self, How, Ownership, SystemPath};
 
 use super::Properties;
-use crate::accounts::{Account, record_path};
+use crate::accounts::Account;
 use crate::input::{blocked, impossible};
 use crate::program::SystemProgram;
 
@@ -24,8 +24,7 @@ pub(super) struct AsUser<'a> {
 
 impl<'a> AsUser<'a> {
     pub(super) fn find(cx: &Context, name: &'a str) -> Result<Self, Failure> {
-        let missing = |failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", name)).into()] };
-        let account = Account::find(cx, name, Properties::USER)?.map_err(missing);
+        let account = Account::find(cx, name, Properties::USER)?;
         let groups = if cx.manages_running_system() { "--init-groups" } else { "--clear-groups" };
         Ok(Self { name, account, groups })
     }

@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Failure, FailureKind};
+use stead_core::call::{Execution, Failure, FailureKind, Presumed};
+use stead_core::claims::Ties;
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
@@ -17,7 +18,7 @@ use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 use crate::declared::Declared as _;
 use crate::input::{NonEmpty, ReadOnly, read};
 use crate::program::{self, Invocation, SearchPath};
-use crate::{BuiltIn, NOTHING, with_version};
+use crate::{BuiltIn, NOTHING, reply, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let built_in = Properties::built_in(Arc::new(RunCommandOnSet))?;
@@ -102,6 +103,11 @@ impl Provider for RunCommandOnSet {
         Ok(input.clone())
     }
 
+    fn ties(&self, input: &Plain) -> Ties {
+        let name = reply::text(input, Properties::EXECUTABLE).filter(|name| !name.contains('/'));
+        program::called(name)
+    }
+
     fn reads(&self, input: &Plain) -> Vec<String> {
         let stated = read::<Properties<'_>>(input);
         stated.iter().filter_map(Properties::beside_document).map(str::to_owned).collect()
@@ -113,22 +119,25 @@ impl Provider for RunCommandOnSet {
         let invocation = invocation(stated, cx)?;
         if execution == Execution::WhatIf {
             let what_if = vec![format!("run {what}")];
-            return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done(input, expected, None) });
+            let presumed = invocation.presumed();
+            let presumed = presumed.map(|missing| Presumed { failure: as_dsc(missing.failure, &what), ..missing });
+            return Ok(SetReply { what_if, presumed, ..done(input, expected, None) });
         }
-        let ended = program::run(cx, &invocation, &what).map_err(|failure| {
-            let is_missing = failure.kind == FailureKind::Start && failure.message.starts_with("there is no program");
-            if is_missing {
-                Failure { message: format!("Failed to execute {what}: {MISSING}"), ..failure }
-            } else {
-                failure
-            }
-        })?;
+        let ended = program::run(cx, &invocation, &what).map_err(|failure| as_dsc(failure, &what))?;
         if i64::from(ended.code) == expected {
             Ok(done(input, expected, Some(ended.output).filter(|output| !output.is_empty())))
         } else {
             Err(ended.failure(&what))
         }
     }
+}
+
+/// Returns the failure with the words that dsc has for it.
+fn as_dsc(failure: Failure, what: &str) -> Failure {
+    if failure.kind == FailureKind::Start && failure.message.starts_with("there is no program") {
+        return Failure { message: format!("Failed to execute {what}: {MISSING}"), ..failure };
+    }
+    failure
 }
 
 /// The answer once the program ended with the expected code: a set that ends with another one has failed.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use stead_core::call::Failure;
+use stead_core::call::{Failure, Presumed};
 use stead_core::claims::Provision;
 use stead_host::provider::Context;
 use stead_system::services::Systemd;
 
 use super::unit::{self, ADMINISTRATOR, Unit};
+use crate::input::blocked;
 
 /// The unit file of that name in the administrator's directory.
 pub(crate) fn own_unit_file(cx: &Context, name: &str) -> Option<String> {
@@ -30,6 +31,18 @@ pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
 /// The removals of the administrator's drop-ins of a unit, which can say otherwise than its file until then.
 pub(crate) fn drop_in_removals(name: &str) -> Provision {
     Provision::Removals(PathBuf::from(format!("/{ADMINISTRATOR}/{name}.d")).into())
+}
+
+/// That no unit has this name yet.
+pub(crate) fn without_unit(cx: &Context, name: &str, property: &str) -> Option<Presumed> {
+    let message = || {
+        format!(
+            "there is no unit '{name}'. Add a Stead/Service with its 'unit', or a package that has it, to the document"
+        )
+    };
+    let missing =
+        || Presumed { failure: blocked(property, message()), paths: vec![cx.resolve(own_unit_path(name)).into()] };
+    (!Unit::find(&cx.system_root, name).exists()).then(missing)
 }
 
 /// Whether a unit with this unit file is enabled, or can be.

@@ -31,6 +31,7 @@ mod unit;
 pub(crate) use drop_ins::{StatedFile, overridden};
 pub(crate) use files::{
     can_be_enabled, drop_in_removals, foreign_unit_file, own_timers, own_unit_file, own_unit_path, read_units_again,
+    without_unit,
 };
 use found::{Found, state};
 use steps::Change;

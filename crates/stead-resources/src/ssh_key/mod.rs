@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use stead_core::call::{Failure, Presumed};
+use stead_core::call::Failure;
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, TraceLevel};
 use stead_system::fs::Ownership;
 
-use crate::accounts::{Account, Databases, record_path};
+use crate::accounts::{Account, Databases};
 use crate::declared::Declared as _;
 use crate::edit::{FileLocks, Missing};
 use crate::input::invalid;
@@ -124,10 +124,7 @@ impl<'a> Stated<'a> for Properties<'a> {
         let missing = Missing::Create { mode: 0o600, ownership };
         let (home, absent) = match user {
             Ok(user) => (user.home, None),
-            Err(failure) => {
-                let paths = vec![cx.resolve(record_path("passwd", self.user.0)).into()];
-                (format!("~{}", self.user.0), Some(Presumed { failure, paths }))
-            }
+            Err(presumed) => (format!("~{}", self.user.0), Some(presumed)),
         };
         let shown = file_of(&home);
         let path = cx.resolve(&shown);

@@ -4,20 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent, Ties};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_system::user::{Names, NamesByRoot, Subject};
 
 use crate::declared::Declared as _;
 use crate::input::{blocked, exclusive, invalid, read, read_each};
+use crate::permissions::without_account;
 use crate::service::{
     Activity, Services, StatedFile, can_be_enabled, drop_in_removals, foreign_unit_file, is_live, overridden,
-    own_timers, own_unit_file, own_unit_path,
+    own_timers, own_unit_file, own_unit_path, without_unit,
 };
-use crate::text::{CalendarEvents, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName};
+use crate::text::{CalendarEvents, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName, whole_name};
 use crate::{ALL_BUT_EXPORT, BuiltIn, is_wanted, reply};
 
 mod units;
@@ -105,6 +107,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 #[derive(Default)]
 struct Timers {
     services: Services,
+    names: NamesByRoot,
 }
 
 impl Provider for Timers {
@@ -155,6 +158,11 @@ impl Provider for Timers {
 
     fn ties(&self, input: &Plain) -> Ties {
         let mut ties = reply::ties(input);
+        let unit = reply::text(input, Properties::UNIT).filter(|_| !reply::is_removal(input));
+        if let Some(unit) = unit {
+            ties.uses.push(Provision::Path(Path::new(&own_unit_path(&whole_name(unit))).into()));
+            ties = ties.and_packages([unit.strip_suffix(".service").unwrap_or(unit)]);
+        }
         let name = reply::text(input, Properties::NAME).filter(|_| !reply::is_removal(input)).into_iter();
         let stem = |name: &str| name.strip_suffix(".timer").unwrap_or(name).to_owned();
         ties.uses.extend(
@@ -179,6 +187,10 @@ impl Provider for Timers {
 impl Timers {
     fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<SetReply, Failure> {
         desired.check_in_force(cx)?;
+        let missing = desired.missing(cx, &self.names.of(&cx.system_root))?;
+        if let (Some(Presumed { failure, .. }), Execution::Actual) = (&missing, execution) {
+            return Err(failure.clone());
+        }
         let found = Settings::find(cx, &desired.stem(), desired.unit.is_some());
         let (timer, service) = (desired.timer(cx, found.as_ref()), desired.service(cx, found.as_ref()));
         // The command is there before the timer that runs it, and goes after it.
@@ -195,7 +207,8 @@ impl Timers {
         for (is_timer, unit) in order {
             replies.push((is_timer, self.services.put(cx, unit, execution)?));
         }
-        Ok(desired.joined(cx, found.as_ref(), replies, effects))
+        let reply = desired.joined(cx, found.as_ref(), replies, effects);
+        Ok(SetReply { presumed: Presumed::all([missing, reply.presumed]), ..reply })
     }
 }
 
@@ -275,6 +288,20 @@ impl Properties<'_> {
         let is_enough = |text: &String| !is_timer || !self.enabled || can_be_enabled(cx, name, text);
         let kept = own_unit_file(cx, name).filter(|text| is_as_wanted && is_enough(text));
         kept.unwrap_or_else(|| render(&wanted, &self.stem(), name))
+    }
+
+    /// What is not there yet of what the timer would start, and of what its command would run as.
+    fn missing(&self, cx: &Context, names: &Names) -> Result<Option<Presumed>, Failure> {
+        if !self.exist {
+            return Ok(None);
+        }
+        let account = |subject, account: Option<UnitAccount<'_>>, property| {
+            let name = account.map(|account| account.0.replace("%%", "%"));
+            name.map_or(Ok(None), |name| without_account(cx, names, (subject, &name, property)))
+        };
+        let unit = self.unit.and_then(|unit| without_unit(cx, &unit.whole(), Properties::UNIT));
+        let user = account(Subject::User, self.user, Properties::USER)?;
+        Ok(Presumed::all([unit, user, account(Subject::Group, self.group, Properties::GROUP)?]))
     }
 
     /// Fails where a drop-in takes back what is stated.

@@ -71,7 +71,9 @@ fn compared(world: &World, cx: &Context, provider: &dyn Provider, input: &Plain,
     };
     // What is claimed beneath a file is a record in it.
     let is_touched = |claimed: &Path| {
-        changed.iter().any(|path| claimed == path || claimed.starts_with(path) && world.root.path().join(path).is_file())
+        changed
+            .iter()
+            .any(|path| claimed == path || claimed.starts_with(path) && world.root.path().join(path).is_file())
     };
     let own = |claimed: &PathBuf| claimed.strip_prefix(world.root.path()).unwrap_or(claimed).to_owned();
     let may_stay = |extent: &Extent| matches!(extent, Extent::Backup | Extent::Mode(_));

@@ -21,13 +21,26 @@ fn cases() -> Vec<(&'static str, &'static str, [&'static str; 2], Json)> {
         ("Stead/Toml", "f", ["long = \"", "\"\n"], json!({"path": "/f", "pointer": "/k", "value": "v"})),
         ("Stead/Host", "etc/hosts", ["192.0.2.1 a # ", "\n"], json!({"name": "n", "ip": "192.0.2.2"})),
         ("Stead/Sysctl", "etc/sysctl.d/90-stead.conf", ["# ", "\n"], json!({"name": "a.b", "value": "1"})),
-        ("Stead/Limits", "etc/security/limits.d/90-stead.conf", ["# ", "\n"],
-            desired(r#"{"domain": "d", "type": "hard", "item": "nofile", "value": "1"}"#)),
+        (
+            "Stead/Limits",
+            "etc/security/limits.d/90-stead.conf",
+            ["# ", "\n"],
+            desired(r#"{"domain": "d", "type": "hard", "item": "nofile", "value": "1"}"#),
+        ),
         ("Stead/Mount", "etc/fstab", ["# ", "\n"], json!({"path": "/d", "device": "/dev/x", "fstype": "ext4"})),
-        ("Stead/Cron", "etc/cron.d/n", ["# ", "\n"], json!({"name": "n", "user": "root", "schedule": "@daily", "command": "x"})),
+        (
+            "Stead/Cron",
+            "etc/cron.d/n",
+            ["# ", "\n"],
+            json!({"name": "n", "user": "root", "schedule": "@daily", "command": "x"}),
+        ),
         ("Stead/KernelModule", "etc/modprobe.d/o.conf", ["# ", "\n"], json!({"name": "n", "options": "a=1"})),
-        ("Stead/AptRepository", "etc/apt/sources.list.d/o.list", ["# ", "\n"],
-            desired(r#"{"name": "n", "uris": ["http://r.test/d"], "suites": ["s"], "components": ["m"]}"#)),
+        (
+            "Stead/AptRepository",
+            "etc/apt/sources.list.d/o.list",
+            ["# ", "\n"],
+            desired(r#"{"name": "n", "uris": ["http://r.test/d"], "suites": ["s"], "components": ["m"]}"#),
+        ),
     ]
 }
 
