@@ -252,7 +252,7 @@ impl Session {
     /// Waits until no other run changes the machine. A run that changes nothing waits for nobody, and one that was started
     /// by the run that holds the lock goes on beside it. One that is ended or suspended meanwhile still needs the lock.
     fn lock(&self, mode: Mode, waits: &mut dyn FnMut(Option<&str>)) -> Result<Locked, RunError> {
-        if !changes(mode) {
+        if !changes(mode) || self.options.private_root {
             return Ok((None, Turn::Free));
         }
         let (mut within, mut waited) = (false, false);

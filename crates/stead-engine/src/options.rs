@@ -25,6 +25,9 @@ pub struct SessionOptions {
     /// The root of the operating system that is managed: the paths of built-in resources start there. `None` for the one
     /// that runs.
     pub system_root: Option<PathBuf>,
+    /// True if the system root was made for this work alone: nobody else works on it, so that it is not locked, and its files are
+    /// all that is asked for. What only a running system or root has is left out and not refused.
+    pub private_root: bool,
     /// Labels of the machine that are known otherwise than by the file of its system, and count more than those.
     pub labels: Labels,
     /// Takes the messages of resources.
@@ -47,6 +50,7 @@ impl Default for SessionOptions {
             implicit_order: true,
             deadline: None,
             system_root: None,
+            private_root: false,
             labels: Labels::default(),
             trace: Arc::new(forward),
             shown: shown(),

@@ -13,16 +13,19 @@ use std::sync::Arc;
 use stead_core::budget::Budget;
 use stead_core::call::{Failure, Operation};
 use stead_core::diag::{Diagnostic, Findings};
-use stead_core::document;
+use stead_core::document::{self, Instance};
 use stead_core::event::Mode;
 use stead_core::expr::Template;
-use stead_core::graph::{Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate_known, is_written_out};
+use stead_core::graph::{
+    Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate, evaluate_known, is_written_out,
+};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::parameters::Supplied;
 use stead_core::schema::Schema;
 use stead_core::text::codes::TOO_MANY;
 use stead_core::text::{Kind, SourceId};
+use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::builtin_of;
 
@@ -130,6 +133,13 @@ impl Pass<'_> {
         graph.static_view((scope, iteration), facts, &*self.session.vault, &self.budget)
     }
 
+    /// Returns whether the condition of an instance is known to be false.
+    fn is_left_out(&self, instance: &Instance, node: &GraphNode) -> bool {
+        let view = self.view(node.scope, node.iteration.as_deref());
+        let condition = instance.condition.as_deref().map(|condition| evaluate(condition, &view));
+        matches!(condition, Some(Ok(Value::Bool(false))))
+    }
+
     /// A look at one instance; `cx` is given its name.
     fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
         let instance = self.prepared.graph.declaration(id);
@@ -149,7 +159,10 @@ impl Pass<'_> {
             return Look::Finished(Vec::new());
         }
         let properties = match (&instance.properties, known) {
-            (Some(properties), _) if is_written_out(properties) => Cow::Borrowed(properties),
+            // What would be computed of one that is left out may be what its condition is there for, such as an empty list.
+            (Some(properties), _) if is_written_out(properties) || self.is_left_out(instance, node) => {
+                Cow::Borrowed(properties)
+            }
             (Some(properties), _) => {
                 Cow::Owned(evaluate_known(properties, &self.view(node.scope, node.iteration.as_deref())))
             }

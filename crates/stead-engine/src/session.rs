@@ -13,7 +13,7 @@ use stead_host::catalog::Discovery;
 use stead_host::command::Settings;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
-use stead_host::provider::Context;
+use stead_host::provider::{Context, SystemSide};
 use stead_host::vault::MemoryVault;
 use stead_powershell::declared::Declaration;
 use stead_powershell::transitional;
@@ -65,6 +65,8 @@ impl Session {
     fn of(shared: Arc<Shared>, mut machine: Machine, options: SessionOptions) -> Self {
         let vault = Arc::<MemoryVault>::default();
         let system_root = managed(&mut machine, &options);
+        let writes = Writes::default();
+        let writes = if options.private_root { writes } else { writes.with_locks(Locks::of_this_user()) };
         Self {
             sources: Sources::default(),
             machine: shared.with_secrets(machine, &vault),
@@ -75,7 +77,7 @@ impl Session {
             files: None,
             opened: None,
             system_root,
-            writes: Writes::default().with_locks(Locks::of_this_user()),
+            writes,
         }
     }
 
@@ -210,6 +212,7 @@ impl Session {
             trace: Arc::clone(&self.options.trace),
             shown: self.options.shown,
             system_root: self.system_root.as_deref().map_or_else(SystemRoot::running, SystemRoot::below),
+            side: if self.options.private_root { SystemSide::Files } else { SystemSide::Whole },
             inherited: Arc::clone(&self.shared.inherited),
             files: self.files.clone().map(|files| Arc::new(FilesWithin { files, folder: Arc::default() })),
             ..Context::new(Arc::clone(&self.shared.root))

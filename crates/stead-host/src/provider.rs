@@ -338,6 +338,15 @@ pub enum Binding {
     Plan(Option<Arc<Changed>>),
 }
 
+/// What of an operating system is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SystemSide {
+    /// All of it.
+    Whole,
+    /// Its files, of one that does not run.
+    Files,
+}
+
 /// The context that a call is carried out with.
 #[derive(Clone)]
 pub struct Context {
@@ -368,6 +377,8 @@ pub struct Context {
     pub files: Option<Arc<FilesWithin>>,
     /// The operating system that is managed.
     pub system_root: SystemRoot,
+    /// The side of it that is asked for.
+    pub side: SystemSide,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
     /// How much of them somebody sees: the rest need not be made.
@@ -402,12 +413,24 @@ impl Context {
             root: root.into(),
             files: None,
             system_root: SystemRoot::running(),
+            side: SystemSide::Whole,
             trace: Arc::new(|_, _| {}),
             shown: TraceLevel::Trace,
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
             to_come: 0,
         }
+    }
+
+    /// Returns whether of a system that does not run files alone are asked for, so that what only a running one has is left out and
+    /// not refused.
+    pub fn files_alone(&self) -> bool {
+        self.side == SystemSide::Files
+    }
+
+    /// Returns whether owners of files count: only root can give files away, and where files alone are asked for, a user goes without.
+    pub fn gives_files_away(&self) -> bool {
+        !self.files_alone() || stead_system::user::is_root()
     }
 
     /// How long work on files may go on: as long as the call may take, from now on.

@@ -6,10 +6,12 @@
 
 mod drawing;
 mod html;
+mod junit;
 mod layout;
 mod page;
 mod timeline;
 
 pub use drawing::svg;
 pub use html::{BEGIN, html};
+pub use junit::{Case, Suite, junit};
 pub use page::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text, human};

@@ -94,6 +94,11 @@ impl Guard<'_> {
     }
 }
 
+/// The command where it is run at all: it is a program of the running system, and not asked about files alone of another.
+pub(crate) fn in_use<'a>(guard: Option<Guard<'a>>, cx: &Context) -> Option<Guard<'a>> {
+    guard.filter(|_| !cx.files_alone())
+}
+
 /// Has the command of an edit, if it has one, look at what the file is to be.
 pub(crate) fn guarded(guard: Option<Guard<'_>>, cx: &Context, path: &Path, outcome: &Outcome) -> Result<(), Failure> {
     match (guard, outcome) {

@@ -46,6 +46,7 @@ mod pending;
 mod permissions;
 pub mod process;
 mod program;
+mod reach;
 mod removal;
 mod reply;
 pub mod run_command_on_set;
@@ -63,6 +64,7 @@ mod user;
 
 pub use accounts::account_at;
 pub use keys::agree_on_part;
+pub use reach::{Reach, reach};
 
 /// A resource that this program carries out itself.
 #[derive(Clone)]

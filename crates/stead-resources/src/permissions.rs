@@ -41,6 +41,7 @@ impl<'a> Permissions<'a> {
         let account = |name: Option<AccountName<'a>>, subject: Subject, property: &str| {
             name.map(|name| Account::find(name.0, names, subject, property)).transpose()
         };
+        let (owner, group) = if cx.gives_files_away() { (owner, group) } else { (None, None) };
         let owner = account(owner, Subject::User, "owner")?;
         let group = account(group, Subject::Group, "group")?;
         let record = |database, account: &Option<Account<'_>>| {

@@ -155,6 +155,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Bundle(bundle) => commands::bundle(&bundle.into_inner().into(), &env),
         Command::Graph(graph) => commands::graph(&graph.into_inner().into(), &env),
         Command::Lint(lint) => commands::lint(lint.into_inner().into(), &env),
+        Command::Test(test) => commands::test(&test.into_inner().into(), &env),
         Command::Fmt(fmt) => commands::fmt(&fmt.into_inner().into()),
         Command::New { command } => commands::new(&command.into_inner().into(), &env),
         Command::Explain(explain) => commands::explain(explain.subject.as_deref(), &env),

@@ -71,6 +71,7 @@ pub fn all() -> Vec<Code> {
         codes::powershell::module::CODES,
         codes::powershell::call::CODES,
         codes::hosts::CODES,
+        codes::test::CODES,
     ]
     .concat()
 }

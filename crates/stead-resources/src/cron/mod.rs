@@ -196,7 +196,9 @@ impl<'a> Stated<'a> for Properties<'a> {
             }
             TableKind::User => {
                 let gid = Databases::read(cx)?.groups().find(GROUP).and_then(|group| group.number(2));
-                let ownership = Ownership { uid: account.map(|account| account.uid), gid };
+                let account = account.filter(|_| cx.gives_files_away());
+                let ownership =
+                    Ownership { uid: account.map(|account| account.uid), gid: gid.filter(|_| cx.gives_files_away()) };
                 Missing::Enforce { mode: 0o600, ownership, tolerated: 0o600 }
             }
         };

@@ -15,7 +15,7 @@ use stead_system::fs::{self, Former, Ownership, Place, Replacement, Status, Syst
 use stead_system::user::{Names, NamesByRoot};
 
 use crate::declared::Declared as _;
-use crate::guard::Guard;
+use crate::guard::{Guard, in_use};
 use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, blocked, cannot, read, transient};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
@@ -188,7 +188,8 @@ impl<'a> Desired<'a, Content<'a>> {
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
         let content = Content::of(&mut stated, cx)?;
         let desired = Self::new(cx, stated.path, content, permissions, stated.backup);
-        let desired = Self { exist: stated.exist, parents: stated.parents, guard: stated.validate, ..desired };
+        let desired =
+            Self { exist: stated.exist, parents: stated.parents, guard: in_use(stated.validate, cx), ..desired };
         Ok(desired.private_if_secret(input))
     }
 }

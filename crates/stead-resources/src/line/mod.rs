@@ -13,7 +13,7 @@ use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::Declared as _;
 use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
-use crate::guard::{self, Guard};
+use crate::guard::{self, Guard, in_use};
 use crate::input::{FilePath, blocked, read};
 use crate::text::SingleLine;
 use crate::{BuiltIn, pending, reply};
@@ -223,7 +223,7 @@ impl<'a> Desired<'a> {
             wanted,
             line_text,
             match_text: stated.pattern,
-            guard: stated.validate,
+            guard: in_use(stated.validate, cx),
             missing: Missing::create_if(stated.create).private_if_secret(input),
         })
     }

@@ -16,7 +16,7 @@ use stead_system::fs::{Place, SystemPath};
 
 use crate::declared::{Declared, States};
 use crate::edit::{self, Edit, FileLocks, Files, Flaw, Missing, Text, removed_lines};
-use crate::guard::{self, Guard};
+use crate::guard::{self, Guard, in_use};
 use crate::input::{Properties, blocked, read, read_each};
 use crate::{pending, reply};
 
@@ -258,7 +258,7 @@ impl<P: Part> Provider for Parts<P> {
         let text = self.look(&desired.location)?;
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
-        let what_if = desired.intentions(&outcome, effects.effect, text.is_some());
+        let what_if = desired.intentions(cx, &outcome, effects.effect, text.is_some());
         let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
         Ok(SetReply { presumed, effects, ..reply::set(desired.after(&outcome), &names(&outcome.differing), what_if) })
     }
@@ -269,7 +269,7 @@ impl<P: Part> Provider for Parts<P> {
             let text = self.look(&desired.location)?;
             let outcome = desired.compare(text.as_deref(), None)?;
             let effect = desired.effects(&outcome, text.as_deref(), false).effect;
-            return Ok(desired.intentions(&outcome, effect, true));
+            return Ok(desired.intentions(cx, &outcome, effect, true));
         }
         self.bring_about(cx, &desired).map(|_| Vec::new())
     }
@@ -334,7 +334,7 @@ impl<P: Part> Parts<P> {
                 Some(_) if desired.stated.owns_file() && !desired.exist => edit::Outcome::Remove,
                 Some(edited) => edit::Outcome::Write(edited.into_bytes()),
             };
-            guard::guarded(desired.stated.guard(), cx, path, &outcome)?;
+            guard::guarded(in_use(desired.stated.guard(), cx), cx, path, &outcome)?;
             Ok(Edit { outcome, result })
         })
     }
@@ -482,14 +482,14 @@ impl<'a, P: Part> Desired<'a, P> {
     }
 
     /// The command that must accept the file, if it is written.
-    fn guard(&self, outcome: &Outcome) -> Option<Guard<'a>> {
+    fn guard(&self, cx: &Context, outcome: &Outcome) -> Option<Guard<'a>> {
         let is_written = outcome.edited.is_some() && (self.exist || !self.stated.owns_file());
-        self.stated.guard().filter(|_| is_written)
+        in_use(self.stated.guard(), cx).filter(|_| is_written)
     }
 
-    fn intentions(&self, outcome: &Outcome, effect: Option<Effect>, file_exists: bool) -> Vec<String> {
+    fn intentions(&self, cx: &Context, outcome: &Outcome, effect: Option<Effect>, file_exists: bool) -> Vec<String> {
         let Some(effect) = effect else { return Vec::new() };
-        [intention::<P>(effect, file_exists)].into_iter().chain(self.guard(outcome).map(Guard::intention)).collect()
+        [intention::<P>(effect, file_exists)].into_iter().chain(self.guard(cx, outcome).map(Guard::intention)).collect()
     }
 
     fn presumed(
@@ -511,7 +511,7 @@ impl<'a, P: Part> Desired<'a, P> {
             }
             _ => edit::presumed(path, text, *missing)?,
         };
-        Ok(Presumed::all([place, self.guard(outcome).and_then(Guard::presumed)]))
+        Ok(Presumed::all([place, self.guard(cx, outcome).and_then(Guard::presumed)]))
     }
 }
 

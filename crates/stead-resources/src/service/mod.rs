@@ -172,7 +172,7 @@ impl Provider for Services {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired: Properties<'_> = read(input)?;
+        let desired = stated(cx, input)?;
         let found = self.find(cx, &desired)?;
         desired.check_in_force(&cx.system_root)?;
         let (state, differing) = (desired.state(&found), desired.differing(&found));
@@ -270,6 +270,13 @@ pub(crate) fn is_live(cx: &Context) -> bool {
     cx.manages_running_system() && Systemd::is_running()
 }
 
+/// What is stated of a unit, but for what only a running system has where that is left out.
+fn stated<'i>(cx: &Context, input: &'i Plain) -> Result<Properties<'i>, Failure> {
+    let stated: Properties<'i> = read(input)?;
+    let state = stated.state.filter(|_| !cx.files_alone() || is_live(cx));
+    Ok(Properties { state, ..stated })
+}
+
 /// Whether a system is started by the init of System V.
 fn has_other_init(root: &SystemRoot) -> bool {
     let exists = |path: &str| root.at(path).followed().is_some();
@@ -279,7 +286,7 @@ fn has_other_init(root: &SystemRoot) -> bool {
 impl Services {
     /// Brings a unit about, whatever other files say of it.
     pub(crate) fn put(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired: Properties<'_> = read(input)?;
+        let desired = stated(cx, input)?;
         let change = self.bring_about(cx, &desired, execution)?;
         let Change { differing, what_if, effects, presumed, restarts_itself, .. } = change;
         let mut after = desired.after();

@@ -120,7 +120,8 @@ fn text_property((name, text): (&str, &str)) -> (String, Value) {
 impl<'a> Stated<'a> for Properties<'a> {
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         let user = Account::find(cx, self.user.0, Properties::USER)?;
-        let ownership = user.as_ref().ok().map_or_else(Ownership::default, Account::ownership);
+        let account = user.as_ref().ok().filter(|_| cx.gives_files_away());
+        let ownership = account.map_or_else(Ownership::default, Account::ownership);
         let missing = Missing::Create { mode: 0o600, ownership };
         let (home, absent) = match user {
             Ok(user) => (user.home, None),

@@ -21,7 +21,7 @@ use stead_system::user::NamesByRoot;
 use crate::declared::Declared as _;
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
-use crate::guard::Guard;
+use crate::guard::{Guard, in_use};
 use crate::input::{Backup, FilePath, Mode, PathText, ReadOnly, cannot, read, read_each};
 use crate::permissions::Permissions;
 use crate::text::AccountName;
@@ -173,7 +173,7 @@ impl Templates {
         let permissions =
             Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(&cx.system_root))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup).private_if_secret(input);
-        (desired.exist, desired.guard) = (stated.exist, stated.validate);
+        (desired.exist, desired.guard) = (stated.exist, in_use(stated.validate, cx));
         Ok(desired)
     }
 }

@@ -83,7 +83,8 @@ impl HomeStep {
                 if place.status()?.is_some() {
                     return Ok(());
                 }
-                let ownership = Ownership { uid: Some(*uid), gid: Some(*gid) };
+                let owner = Ownership { uid: Some(*uid), gid: Some(*gid) };
+                let ownership = if cx.gives_files_away() { owner } else { Ownership::default() };
                 make(cx, &place, skeleton, *mode, ownership)
             }
         }

@@ -8,7 +8,7 @@ use super::agent::Agent;
 use super::deferred::Deferred;
 use super::document::{Apply, Check, Document, Graph, Lint, Plan};
 use super::dsc::{Config, Extension, Function, Resource, Schema};
-use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand};
+use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand, Test};
 use super::history::History;
 use super::hosts::{Hosts, Remote};
 use super::machine::{Doctor, Explain, Facts, Puppetize};
@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
     Lint(Deferred<Lint>),
+    /// Test documents, each test in a root of its own
+    Test(Deferred<Test>),
     /// Format documents; changes only white space
     Fmt(Deferred<Fmt>),
     /// Create a document or a resource to start from

@@ -1,13 +1,15 @@
-//! `show`, `bundle`, `eval`, `fmt`, `new` and `sls`: files of stead and of others.
+//! `show`, `bundle`, `eval`, `fmt`, `new`, `test` and `sls`: files of stead and of others.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::document::Supplied;
+use super::values::{assignment, at_least_one};
 use crate::request::{
     BundleRequest, Detail, EvalRequest, FmtRequest, Language, NewDocumentRequest, NewRequest, NewResourceRequest,
-    ShowRequest,
+    NewTestRequest, ResultsForm, ShowRequest, TestRequest, Width,
 };
 use crate::terminal::{Output, OutputFormat};
 
@@ -68,12 +70,65 @@ pub(crate) struct Fmt {
     diff: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Files of tests, or folders with such
+    #[arg(value_name = "FILE|FOLDER", default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// Only tests whose name contains TEXT
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// How many tests run at once [default: the number of cores]
+    #[arg(short, long, value_parser = at_least_one)]
+    width: Option<NonZeroUsize>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Print the results in a format for pipelines
+    #[arg(long, value_enum, conflicts_with = "output")]
+    format: Option<TestFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum TestFormat {
+    /// The Test Anything Protocol, version 14
+    Tap,
+    /// The XML of `JUnit`
+    Junit,
+}
+
+impl From<Test> for TestRequest {
+    fn from(Test { paths, filter, width, output, format }: Test) -> Self {
+        let form = match format {
+            Some(TestFormat::Tap) => ResultsForm::Tap,
+            Some(TestFormat::Junit) => ResultsForm::Junit,
+            None => ResultsForm::Output(output),
+        };
+        Self { paths, filter, width: Width(width), form }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum New {
     /// Create a document to start from
     Document(NewDocument),
     /// Create a resource to start from: a folder with a manifest and a program
     Resource(NewResource),
+    /// Create a test of a document, by what a run does in a root of its own
+    Test(NewTest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewTest {
+    /// The document
+    #[arg(value_name = "DOCUMENT")]
+    document: PathBuf,
+    /// The file to create; - prints the test [default: the document's name with .test in front of its extension]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Set one parameter for the test; parsed as JSON if valid, otherwise used as a string; a secret is not written into the test
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]
@@ -146,6 +201,7 @@ impl From<New> for NewRequest {
             New::Resource(NewResource { name, folder, language }) => {
                 Self::Resource(NewResourceRequest { name, folder, language })
             }
+            New::Test(NewTest { document, file, set }) => Self::Test(NewTestRequest { document, file, single: set }),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The commands for users: plan, apply, check, bundle, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
-//! doctor, invoke, puppetize.
+//! doctor, invoke, puppetize, test.
 
 mod bundle;
 mod confirm;
@@ -22,6 +22,7 @@ mod ready;
 mod report;
 mod saved;
 pub(crate) mod sls;
+mod test;
 mod values;
 mod why;
 
@@ -55,6 +56,7 @@ pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
 pub(crate) use saved::{reported, show};
+pub(crate) use test::test;
 
 /// Shows what apply would change, and saves it if asked for.
 pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {

@@ -15,7 +15,7 @@ use super::{explain, files};
 use crate::exit::Exit;
 use crate::input;
 use crate::process_env::ProcessEnv;
-use crate::request::{Language, NewDocumentRequest, NewRequest, NewResourceRequest};
+use crate::request::{Language, NewDocumentRequest, NewRequest, NewResourceRequest, NewTestRequest};
 use crate::terminal::{complain, print};
 
 /// Writes a document or a resource. Nothing that exists is overwritten.
@@ -23,6 +23,7 @@ pub(crate) fn new(request: &NewRequest, env: &ProcessEnv) -> Exit {
     let made = match request {
         NewRequest::Document(request) => document(request, env),
         NewRequest::Resource(request) => resource(request),
+        NewRequest::Test(request) => test(request, env),
     };
     made.map_or_else(|exit| exit, |()| Exit::Success)
 }
@@ -86,6 +87,17 @@ fn document(request: &NewDocumentRequest, env: &ProcessEnv) -> Result<(), Exit> 
     }
     create(file, &text, 0o644)?;
     print(&format!("created {}\nnext: stead plan {}\n", file.display(), shown(file)));
+    Ok(())
+}
+
+fn test(request: &NewTestRequest, env: &ProcessEnv) -> Result<(), Exit> {
+    let (file, text) = super::test::observed(request, env)?;
+    if file.as_os_str() == "-" {
+        print(&text);
+        return Ok(());
+    }
+    create(&file, &text, 0o644)?;
+    print(&format!("created {}\nnext: stead test {}\n", file.display(), shown(&file)));
     Ok(())
 }
 

@@ -140,7 +140,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The lines that differ, with what stands around them. What is left out between is counted.
-fn text(old: &str, new: &str) -> Vec<Line> {
+pub(super) fn text(old: &str, new: &str) -> Vec<Line> {
     let diff = TextDiff::from_lines(old, new);
     let mut excerpt = Excerpt::default();
     let mut end = None;

@@ -278,6 +278,27 @@ pub(crate) struct ShowRequest {
     pub(crate) output: Output,
 }
 
+/// `test`
+#[derive(Debug)]
+pub(crate) struct TestRequest {
+    /// Files of tests, and folders with such.
+    pub(crate) paths: Vec<PathBuf>,
+    /// What names of tests must have in them.
+    pub(crate) filter: Option<String>,
+    /// How many tests run at once.
+    pub(crate) width: Width,
+    pub(crate) form: ResultsForm,
+}
+
+/// The form of the results of tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ResultsForm {
+    Output(Output),
+    /// The Test Anything Protocol.
+    Tap,
+    Junit,
+}
+
 /// `bundle`
 #[derive(Debug)]
 pub(crate) struct BundleRequest {

@@ -16,7 +16,7 @@ pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, 
 pub(crate) use document::{
     ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest, GraphView,
     HistoryRequest, HistoryView, LintForm, LintRequest, MadeDocument, Origin, PlanRequest, RecordingRequest,
-    ShowRequest, Supplied, View, Volume, Width,
+    ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume, Width,
 };
 pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
@@ -65,6 +65,17 @@ pub(crate) struct FmtRequest {
 pub(crate) enum NewRequest {
     Document(NewDocumentRequest),
     Resource(NewResourceRequest),
+    Test(NewTestRequest),
+}
+
+/// `new test`
+#[derive(Debug)]
+pub(crate) struct NewTestRequest {
+    pub(crate) document: PathBuf,
+    /// The file to create, where it is not the usual one; `-` for standard output.
+    pub(crate) file: Option<PathBuf>,
+    /// Single parameters by name.
+    pub(crate) single: Vec<(String, String)>,
 }
 
 /// `new document`

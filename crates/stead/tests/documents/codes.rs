@@ -8,7 +8,7 @@ use std::process::Command;
 use stead_testkit::{check_folder, check_list};
 
 /// The subjects of the codes of a page: their first two digits, for errors and warnings alike.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 13] = [
     ("01", "Text"),
     ("02", "The form of documents"),
     ("03", "The form of expressions"),
@@ -21,6 +21,7 @@ const KINDS: [(&str, &str); 12] = [
     ("10", "SLS files"),
     ("11", "PowerShell"),
     ("12", "Inventories of machines"),
+    ("13", "Tests of documents"),
 ];
 
 struct Code {

@@ -30,6 +30,14 @@ const COMMANDS: &[&str] = &[
     "lint --format sarif w.yaml",
     "plan w.yaml",
     "config get -f w.yaml",
+    "test d.test.yaml",
+    "test d.test.yaml --format tap",
+    "test d.test.yaml --format junit",
+    "test d.test.yaml -o json",
+    "test w.test.yaml",
+    "test noE",
+    "new test d.yaml -",
+    "new test noE.yaml -",
     "plan d.yaml",
     "plan -v d.yaml",
     "plan -o json d.yaml",
@@ -250,6 +258,14 @@ fn nothing_that_a_terminal_obeys_reaches_it() {
     let wrong =
         format!("{{name: \"a{HOSTILE}\", type: Stead/File, properties: {{path: x, \"o{HOSTILE}\": \"{HOSTILE}\"}}}}");
     place.write("w.yaml", &format!("resources:\n- {wrong}\n- {wrong}\n- {{name: a, type: \"Test/{HOSTILE}\"}}\n"));
+    let expected = format!("files: {{\"/a{HOSTILE}\": \"{HOSTILE}\", /b: null}}, plan: {{\"c{HOSTILE}\": create}}");
+    place.write("d.test.yaml", &format!("tests: [{{name: \"t{HOSTILE}\", expect: {{{expected}}}}}]"));
+    place.write(
+        "w.test.yaml",
+        &format!(
+            "tests: [{{name: a, \"o{HOSTILE}\": 1, document: \"{HOSTILE}\", expect: {{findings: [\"{HOSTILE}\"]}}}}]"
+        ),
+    );
     place.write("d.sls", &format!("\"a{HOSTILE}\":\n  no.such:\n  - \"{HOSTILE}\": 1\n"));
     let silent = silent(&place, place.path(), COMMANDS, |word| word.replace('E', &hostile()));
     assert_eq!(silent, SILENT);

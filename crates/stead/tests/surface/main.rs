@@ -6,6 +6,7 @@ mod budgets;
 mod check;
 mod completions;
 mod escapes;
+mod examples;
 mod extensions;
 #[path = "../support/forms.rs"]
 mod forms;

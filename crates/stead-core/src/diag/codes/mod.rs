@@ -11,4 +11,5 @@ pub mod parameters;
 pub mod powershell;
 pub mod run;
 pub mod sls;
+pub mod test;
 pub mod text;

@@ -1,0 +1,151 @@
+//! `stead new test`: a file of tests, by what a run does.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::parameters::Supplied;
+use stead_core::text::{Source, Sources, Span, Spanned};
+use stead_engine::{Session, SessionOptions};
+use stead_host::vault::Vault;
+use stead_system::fs::{SystemRoot, format_mode};
+
+use super::file::{Expected, Given, Test, TestFile, file_beside};
+use super::root::{self, came_with_it, is_of_machine};
+use super::run::{self, Runs};
+use super::{judge, scratch_for};
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, ParameterSources, Unreadable, folder};
+use crate::process_env::ProcessEnv;
+use crate::request::NewTestRequest;
+use crate::terminal::{complain, show_findings, yaml};
+
+/// The largest file whose content is written into a test, in bytes.
+const LARGEST: usize = 2000;
+
+/// Applies a document to a root of its own, and returns the file of a test that expects the outcome, and its text.
+pub(crate) fn observed(request: &NewTestRequest, env: &ProcessEnv) -> Result<(PathBuf, String), Exit> {
+    let document = &request.document;
+    let path = request.file.clone().unwrap_or_else(|| file_beside(document));
+    let mut sources = Sources::default();
+    let source = sources.add(Source::new(path.display().to_string(), ""));
+    let span = Span::new(source, 0, 0);
+    let mut session =
+        env.host.session_with(folder(document), SessionOptions { private_root: true, ..SessionOptions::default() });
+    let given = Given { parameters: parameters(&mut session, request)?, ..Given::default() };
+    let name = Spanned { value: "a new machine".to_owned(), span };
+    let test = Test { name, document: document.clone(), given, expected: Expected::default() };
+    let file = TestFile { path: path.clone(), tests: Vec::new(), sources };
+    let scratch = scratch_for(false)?;
+    let below = scratch.path().join("root");
+    let made = root::make(&scratch, &below, &test.given);
+    made.map_err(|why| complain(&format!("error: {why}"))).map_err(|()| Exit::Failed)?;
+    let runs = run::observe(&file, &test, &session, &below).map_err(|outcome| {
+        for failure in outcome.failures {
+            let is_finding = failure.text.starts_with("error[");
+            complain(&format!("{}{}", if is_finding { "" } else { "error: " }, failure.text));
+        }
+        Exit::Unusable
+    })?;
+    let content = text(request, &path, &runs, &below);
+    Ok((path, content))
+}
+
+fn parameters(session: &mut Session, request: &NewTestRequest) -> Result<Supplied, Exit> {
+    let unreadable = |error: Unreadable| {
+        complain(&format!("error: {error}"));
+        Exit::Unusable
+    };
+    let document = input::document(session, &request.document).map_err(unreadable)?;
+    let from = ParameterSources { single: &request.single, document: Some(&document), ..ParameterSources::default() };
+    // Where they stand is not a place of a test.
+    let supplied = input::parameters(session, &from).map(|supplied| Supplied::from(supplied.values));
+    supplied.map_err(|error| match error {
+        BadParameters::Unreadable(error) => unreadable(error),
+        BadParameters::Findings(findings) => {
+            show_findings(&findings, &session.sources);
+            Exit::Unusable
+        }
+    })
+}
+
+fn text(request: &NewTestRequest, path: &Path, runs: &Runs, root: &Path) -> String {
+    let plan: Map<String, Json> =
+        judge::shown(&runs.plan).into_iter().map(|(name, planned)| (name, planned.word().into())).collect();
+    let failures: Map<String, Json> = judge::failed(&runs.apply)
+        .into_iter()
+        .map(|(name, message)| {
+            (name, message.lines().next().unwrap_or_default().replace(&root.display().to_string(), "").into())
+        })
+        .collect();
+    let mut files = Vec::new();
+    collect(root, Path::new("/"), &mut files);
+    let files: Map<String, Json> =
+        files.into_iter().filter_map(|path| Some((path.display().to_string(), file(root, &path, runs)?))).collect();
+    let mut expected = Map::new();
+    for (name, members) in [("plan", plan), ("failures", failures), ("files", files)] {
+        if !members.is_empty() {
+            expected.insert(name.to_owned(), members.into());
+        }
+    }
+    let mut test = Map::from_iter([("name".to_owned(), Json::from("a new machine"))]);
+    let values = runs.loaded.prepared.graph.scopes.first().map(|scope| &scope.parameters);
+    let stated =
+        request.single.iter().filter_map(|(name, _)| Some((name.clone(), values?.get(name)?.to_redacted_json())));
+    let parameters: Map<String, Json> = stated.collect();
+    if !parameters.is_empty() {
+        test.insert("given".to_owned(), json!({ "parameters": parameters }));
+    }
+    test.insert("expect".to_owned(), expected.into());
+    let mut file = Map::new();
+    if path != file_beside(&request.document) {
+        file.insert("document".to_owned(), named_from(path, &request.document).display().to_string().into());
+    }
+    file.insert("tests".to_owned(), json!([test]));
+    format!("# What one run did. Leave what is to stay so, and take out the rest.\n{}", yaml(&Json::from(file)))
+}
+
+/// The document as a file of tests names it: from its own folder, where it is there or on standard output.
+fn named_from(file: &Path, document: &Path) -> PathBuf {
+    let is_beside = input::is_standard(file) || folder(file) == folder(document);
+    match document.file_name().filter(|_| is_beside) {
+        Some(name) => name.into(),
+        None => std::path::absolute(document).unwrap_or_else(|_| document.to_owned()),
+    }
+}
+
+/// The files and links below a folder of the root, by their paths in it.
+fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
+    let below = root.join(folder.strip_prefix("/").unwrap_or(folder));
+    let entries = std::fs::read_dir(below).into_iter().flatten().filter_map(Result::ok);
+    let mut entries: Vec<_> = entries
+        .map(|entry| (folder.join(entry.file_name()), entry.file_type().is_ok_and(|kind| kind.is_dir())))
+        .collect();
+    entries.sort();
+    for (path, is_folder) in entries {
+        if is_folder { collect(root, &path, found) } else { found.push(path) }
+    }
+}
+
+/// What a test expects at a path; `None` of what was there before. Of what is long, binary, or holds a secret, it is the mode.
+fn file(root: &Path, path: &Path, runs: &Runs) -> Option<Json> {
+    let below = root.join(path.strip_prefix("/").unwrap_or(path));
+    let status = SystemRoot::below(root).at(path).status()?;
+    if let Ok(target) = std::fs::read_link(&below) {
+        return (!is_of_machine(path, &target)).then(|| json!({ "target": target.display().to_string() }));
+    }
+    let content = std::fs::read(&below).ok()?;
+    if came_with_it(path, &content) {
+        return None;
+    }
+    let mode = format_mode(status.mode & 0o7777);
+    let is_secret = |text: &str| {
+        let secrets = runs.loaded.session.vault().redactor();
+        let secrets = secrets.read().unwrap_or_else(PoisonError::into_inner);
+        secrets.scrub(text) != text
+    };
+    match String::from_utf8(content) {
+        Ok(text) if text.len() <= LARGEST && !is_secret(&text) => Some(json!({ "content": text, "mode": mode })),
+        _ => Some(json!({ "mode": mode })),
+    }
+}
