@@ -12,6 +12,7 @@ mod links;
 mod mutants;
 mod notices;
 mod package;
+mod record;
 mod repository;
 mod roof;
 mod tidy;
@@ -32,6 +33,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   book      the preprocessor of the book, which mdBook calls
   mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
   package   packages for users: deb, rpm, tar or folder (without a format: its options)
+  record-powershell  answers of PowerShell itself, which a player stands in for in tests (needs PowerShell)
 ";
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let done = Repository::read().and_then(|repository| match name.as_str() {
         "package" => package::run(&repository, &words()).map(|path| (format!("{}\n", path.display()), true)),
         "book" => book::run(&repository, &words()).map(|text| (text, true)),
+        "record-powershell" => record::run(&repository::root()).map(|text| (text, true)),
         _ => run(&name, &repository).map(|(text, findings)| (report(&text, &findings), findings.is_empty())),
     });
     match done {

@@ -4,6 +4,8 @@
 
 #[path = "support/declared.rs"]
 mod declared;
+#[path = "support/recorder.rs"]
+mod recorder;
 #[path = "support/stand_in.rs"]
 mod stand_in;
 
@@ -21,6 +23,10 @@ use stead_system::process::Environment;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
+    if recorder::is_asked_for() {
+        recorder::main();
+        return ExitCode::SUCCESS;
+    }
     if stand_in::is_asked_for() {
         stand_in::main();
         return ExitCode::SUCCESS;
@@ -69,9 +75,8 @@ fn property(line: &str) -> Property {
     property
 }
 
-/// Judges a call by the `lines` that the worker sends.
+/// Judges a call by the `lines` that the worker sends: those of PowerShell itself for a `resource`, where it is at hand.
 fn judge(case: &Case) -> Result<Computed, String> {
-    let lines = [("lines".to_owned(), Wire::String(case.section("lines").to_owned()))];
     let method = match case.section("method").trim() {
         "Get" => Method::Get,
         "Test" => Method::Test,
@@ -80,6 +85,9 @@ fn judge(case: &Case) -> Result<Computed, String> {
         "WhatIf" => Method::WhatIf,
         other => return Err(format!("there is no method '{other}'")),
     };
+    let recorded = if case.has("resource") { recorder::lines(case, method)? } else { None };
+    let text = recorded.clone().unwrap_or_else(|| case.section("lines").to_owned());
+    let lines = [("lines".to_owned(), Wire::String(text))];
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
     let call = Call {
         kind: DefinitionKind::Class,
@@ -115,7 +123,8 @@ fn judge(case: &Case) -> Result<Computed, String> {
         result.map(|result| result + reboot).map_err(|error| error.to_string())
     });
     let result = result.unwrap_or_else(|failed| format!("failed: {failed}\n"));
-    Ok(vec![("records", records), ("result", result)])
+    let played = vec![("records", records), ("result", result)];
+    Ok(recorded.map(|lines| ("lines", lines)).into_iter().chain(played).collect())
 }
 
 fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
