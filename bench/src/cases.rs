@@ -24,6 +24,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("files", files),
     ("lines", lines),
     ("echo", echo),
+    ("resident", resident),
     ("scale", scale),
     ("idem", idem),
     ("powershell", powershell),
@@ -277,6 +278,57 @@ fn echo(bench: &Bench) -> io::Result<Vec<Row>> {
         || bench.stead(&["config", "get", "-f", &document]),
     )?;
     Ok(vec![Limit::wall(1.2).row(&format!("1000 programs, {width} at once"), floor, stead)])
+}
+
+/// How much processor time 1,000 instances of a resident may take that have nothing to do, and how much of it is ours for each.
+const RESIDENT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_micros(100));
+
+fn resident(bench: &Bench) -> io::Result<Vec<Row>> {
+    let count = 1000;
+    let (resident, once) = ("Bench.Resident/Note", "Bench.Once/Note");
+    let folder = bench.path("note");
+    if let Err(reason) =
+        bench.stead(&["new", "resource", resident, &folder.display().to_string(), "--language", "python"])?
+    {
+        return Ok(vec![Row::not_measured("1000 instances of a resident", None, "-", reason)]);
+    }
+    work::note_resources(&folder, &bench.path("resources"), resident, once)?;
+    let requests = bench.path("requests");
+    fs::write(&requests, work::note_requests(&bench.path("notes"), count)?)?;
+    let document = bench.document(&work::notes(resident, &bench.path("notes"), count))?;
+    let program = bench.path("resources/note.py").display().to_string();
+    let (floor, stead) = bench.in_turn(
+        || bench.floor(&["floor-talk", "python3", &program, "resident", &requests.display().to_string()]),
+        || bench.stead(&["apply", &document]),
+    )?;
+    let limit = format!("<= {} ms, {} us each of ours", RESIDENT.0.as_millis(), RESIDENT.1.as_micros());
+    let name = "1000 instances of a resident in Python";
+    let row = match (floor, stead) {
+        (Ok(floor), Ok(stead)) => {
+            let ours = stead.cpu.saturating_sub(floor.cpu) / count;
+            let holds = stead.cpu <= RESIDENT.0 && ours <= RESIDENT.1;
+            let verdict = if holds { Verdict::Holds } else { Verdict::Exceeded };
+            let compared = format!("{} us each of ours", ours.as_micros());
+            Row { name: name.to_owned(), floor: Some(floor), stead: Some(stead), compared, limit, verdict }
+        }
+        (floor, stead) => {
+            let reason = stead.err().or(floor.err()).unwrap_or_default();
+            Row::not_measured(name, None, &limit, reason)
+        }
+    };
+    let document = bench.document(&work::notes(once, &bench.path("notes"), count))?;
+    let each = match bench.stead(&["apply", &document])? {
+        Err(reason) => Row::not_measured("the same, a process for each call", None, "-", reason),
+        Ok(sample) => Row {
+            name: "the same, a process for each call".to_owned(),
+            floor: None,
+            stead: Some(sample),
+            compared: format!("{:.1} ms each", sample.cpu.as_secs_f64()),
+            limit: "-".to_owned(),
+            verdict: Verdict::Holds,
+        },
+    };
+    Ok(vec![row, each])
 }
 
 /// How many instances, and how many milliseconds they may take: 450 for the most, and for fewer their share of it and what

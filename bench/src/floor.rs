@@ -4,7 +4,7 @@
 //! the file is that text and a line end.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,6 +66,26 @@ pub(crate) fn spawn(program: &str, count: &str, width: &str) -> io::Result<ExitC
         let workers: Vec<_> = (0..width).map(|_| scope.spawn(|| converse_until(program, &next, count))).collect();
         workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| io::Error::other("a worker died"))?)
     })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends a program the lines of a file, each once the one before is answered by a line.
+pub(crate) fn talk(program: &str, script: &str, word: &str, requests: &str) -> io::Result<ExitCode> {
+    let requests = fs::read_to_string(requests)?;
+    let mut child = Command::new(program).args([script, word]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let pipes = (child.stdin.take(), child.stdout.take());
+    let (Some(mut stdin), Some(stdout)) = pipes else { return Err(io::Error::other("there are no pipes")) };
+    let mut answers = io::BufReader::new(stdout);
+    let mut answer = Vec::new();
+    for request in requests.split_inclusive('\n') {
+        stdin.write_all(request.as_bytes())?;
+        answer.clear();
+        if answers.read_until(b'\n', &mut answer)? == 0 {
+            return Err(io::Error::other("the program ended"));
+        }
+    }
+    drop(stdin);
+    child.wait()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -31,6 +31,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   files    1,000 and 10,000 files, in their state and all to be created; hidden drift
   lines    100 lines of one file
   echo     1,000 instances of a resource that is a program
+  resident 1,000 instances of a resource in Python that stays, and with a process for each call
   scale    documents of 1,000 to 100,000 instances
   idem     what Idem was measured with, applied with --reconcile basic
   powershell   1,000 modules, read and one of them by the index; Tests of a class beside one PowerShell that does the same
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         ["floor-check", list] => floor::check(list),
         ["floor-write", list] => floor::write(list),
         ["floor-spawn", program, count, width] => floor::spawn(program, count, width),
+        ["floor-talk", program, script, word, requests] => floor::talk(program, script, word, requests),
         ["floor-read", list] => floor::read(list),
         ["floor-stat", list] => floor::stat(list),
         ["floor-nothing"] => Ok(ExitCode::SUCCESS),

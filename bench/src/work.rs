@@ -45,6 +45,44 @@ pub(crate) fn echo_commands(count: u32) -> String {
     document((0..count).map(|number| instance(ECHO_COMMAND, number, &[("output", &text_of(number))])))
 }
 
+/// Puts a resource that `stead new` made where resources are found, and once more as one whose program does not stay.
+pub(crate) fn note_resources(made: &Path, into: &Path, resident: &str, once: &str) -> io::Result<()> {
+    for file in ["note.py", "stead_resource.py"] {
+        fs::copy(made.join(file), into.join(file))?;
+    }
+    let manifest = fs::read_to_string(made.join("note.dsc.resource.json"))?;
+    let stays = |line: &&str| line.contains("\"resident\"");
+    let each: Vec<&str> = manifest.lines().filter(|line| !stays(line)).collect();
+    fs::write(into.join("note.dsc.resource.json"), &manifest)?;
+    fs::write(into.join("once.dsc.resource.json"), each.join("\n").replace(resident, once))
+}
+
+/// A document of notes, each of which is there.
+pub(crate) fn notes(type_name: &str, folder: &Path, count: u32) -> String {
+    document((0..count).map(|number| {
+        let path = folder.join(number.to_string()).display().to_string();
+        instance(type_name, number, &[("path", &path), ("text", &text_of(number))])
+    }))
+}
+
+/// Writes the notes, and returns the requests that test them, one a line.
+pub(crate) fn note_requests(folder: &Path, count: u32) -> io::Result<String> {
+    fs::create_dir_all(folder)?;
+    let mut requests =
+        String::from("{\"jsonrpc\": \"2.0\", \"id\": 0, \"method\": \"initialize\", \"params\": {\"protocol\": 1}}\n");
+    for number in 0..count {
+        let path = folder.join(number.to_string());
+        fs::write(&path, text_of(number))?;
+        let (path, text, id) = (path.display(), text_of(number), number + 1);
+        writeln!(
+            requests,
+            "{{\"jsonrpc\": \"2.0\", \"id\": {id}, \"method\": \"test\", \"params\": {{\"properties\": {{\"path\": \"{path}\", \"text\": \"{text}\"}}}}}}"
+        )
+        .map_err(io::Error::other)?;
+    }
+    Ok(requests)
+}
+
 /// A document that manages files `f0`, `f1`, ... of a folder.
 pub(crate) fn files(folder: &Path, count: u32) -> String {
     document((0..count).map(|number| {

@@ -7,7 +7,7 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::statements::Statement;
-use stead_host::command::{CommandProvider, Settings};
+use stead_host::command::{CommandProvider, Residents, Settings};
 use stead_host::provider::{Context, LineTest, Plain, Provider, SetReply, State, TestReply};
 use stead_powershell::transitional::{self, Scripts};
 use stead_resources::builtin_of;
@@ -18,6 +18,8 @@ use crate::host::Host;
 pub(crate) struct Providers {
     host: Host,
     settings: Arc<Settings>,
+    /// The programs that stay for as long as this is there.
+    residents: Residents,
     /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
     /// same resource.
     made: RwLock<Vec<Made>>,
@@ -43,7 +45,13 @@ type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
     pub(crate) fn new(host: &Host, settings: Arc<Settings>) -> Self {
-        Self { host: host.clone(), settings, made: RwLock::default(), marked: Mutex::default() }
+        Self {
+            host: host.clone(),
+            settings,
+            residents: Residents::default(),
+            made: RwLock::default(),
+            marked: Mutex::default(),
+        }
     }
 
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
@@ -114,7 +122,8 @@ impl Providers {
                 None => Arc::new(Incapable),
             };
         }
-        match CommandProvider::new(manifest, (*self.settings).clone()) {
+        let provider = CommandProvider::new(manifest, (*self.settings).clone());
+        match provider.map(|provider| provider.with_residents(&self.residents)) {
             Some(provider) => Arc::new(provider),
             None => Arc::new(Incapable),
         }

@@ -25,9 +25,25 @@ fn choose(case: &Case) -> Result<Computed, String> {
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
+    let stated = case.section("manifest.json");
+    let answers = run_with(case, stated, case.section("left"))?;
+    if case.has("alike") {
+        let mut once = read(stated)?;
+        once["metadata"] = json!({});
+        let once = run_with(case, &once.to_string(), "")?;
+        let of_calls = answers.split("-> ").next().unwrap_or_default();
+        if once != of_calls {
+            return Err(format!("as a resident:\n{of_calls}\na program for each call:\n{once}"));
+        }
+    }
+    Ok(vec![("answers", answers)])
+}
+
+/// What a resource with this manifest answers, and then what is in these files.
+fn run_with(case: &Case, stated: &str, left: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     std::fs::write(folder.path().join("script"), case.section("script")).map_err(|error| error.to_string())?;
-    let manifest = Arc::new(manifest(case.section("manifest.json"), folder.path())?);
+    let manifest = Arc::new(manifest(stated, folder.path())?);
     let called = if case.has("adapted.json") {
         Arc::new(adapted(case.section("adapted.json"), &manifest, folder.path())?)
     } else {
@@ -41,8 +57,13 @@ fn run(case: &Case) -> Result<Computed, String> {
         said.line(&format!("> {line}"));
         said.line(&answer(&provider, &manifest, &cx, line)?);
     }
+    drop(provider);
+    for name in left.lines() {
+        let text = std::fs::read_to_string(folder.path().join(name)).map_err(|error| format!("{name}: {error}"))?;
+        said.line(&format!("-> {name}: {}", text.trim_end().replace('\n', ", ")));
+    }
     let said = said.0.lock().map_err(|error| error.to_string())?.join("");
-    Ok(vec![("answers", without_numbers(&said.replace(&folder.path().display().to_string(), "$DIR")))])
+    Ok(without_numbers(&said.replace(&folder.path().display().to_string(), "$DIR")))
 }
 
 /// The numbers of processes, which stand in parentheses, are others each time.

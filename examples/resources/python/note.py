@@ -1,33 +1,31 @@
 #!/usr/bin/env python3
-"""A file with a text, or none. The desired state comes as JSON on standard input."""
-import json
+"""A file with a text, or none."""
+import os
 import pathlib
 import sys
 
-
-def actual(path):
-    if not path.exists():
-        return {"path": str(path), "_exist": False}
-    return {"path": str(path), "text": path.read_text(), "_exist": True}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from stead_resource import Failed, Resource, run  # noqa: E402
 
 
-def wanted(desired, state):
-    if not desired.get("_exist", True):
-        return {"path": state["path"], "_exist": False}
-    return {**state, "text": desired.get("text", state.get("text", "")), "_exist": True}
+class Note(Resource):
+    def get(self, desired, call):
+        path = pathlib.Path(call.path(desired["path"]))
+        if not path.exists():
+            return {"path": desired["path"], "_exist": False}
+        try:
+            return {"path": desired["path"], "text": path.read_text(), "_exist": True}
+        except (OSError, UnicodeError) as error:
+            raise Failed(f"the note cannot be read: {error}", id="unreadable")
+
+    def set(self, desired, call):
+        path = pathlib.Path(call.path(desired["path"]))
+        if not desired.get("_exist", True):
+            call.log("info", "the note goes")
+            path.unlink(missing_ok=True)
+        elif "text" in desired or not path.exists():
+            path.write_text(desired.get("text", ""))
 
 
-desired = json.load(sys.stdin)
-path = pathlib.Path(desired["path"])
-try:
-    state = actual(path)
-    goal = wanted(desired, state)
-    if sys.argv[1] == "test":
-        state["_inDesiredState"] = state == goal
-    elif sys.argv[1] == "set":
-        if "--what-if" not in sys.argv and state != goal:
-            path.write_text(goal["text"]) if goal["_exist"] else path.unlink()
-        state = goal
-except OSError as error:
-    sys.exit(str(error))  # The message goes to standard error, the exit code is 1.
-print(json.dumps(state))
+if __name__ == "__main__":
+    run(Note())

@@ -332,6 +332,17 @@ pub struct CommandResource {
     pub exit_codes: BTreeMap<i32, String>,
     /// `metadata.stead.claims`
     pub claims: Vec<ClaimedProperty>,
+    /// `metadata.stead.resident`: the program that stays and carries out all methods.
+    pub resident: Option<ResidentProgram>,
+}
+
+/// A program that stays for a session and is called over its standard input and output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResidentProgram {
+    /// The program: a name, or a path relative to the manifest.
+    pub executable: String,
+    /// The arguments that it is started with.
+    pub arguments: Vec<String>,
 }
 
 /// A program and how it is called.

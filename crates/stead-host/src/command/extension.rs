@@ -62,7 +62,7 @@ pub fn import(extension: &Extension, file: &Path, settings: &Settings, cx: &Cont
     let secrets = Secrets::default();
     let invocation = invocation(extension, "import", &method.executable, settings, &secrets);
     let printed = invocation.run(cx, &prepared(arguments, stated))?;
-    match str::from_utf8(&printed.bytes) {
+    match str::from_utf8(printed.bytes()) {
         Ok(text) => Ok(text.to_owned()),
         Err(error) => Err(printed.unexpected(&format!("it is not UTF-8 (byte {})", error.valid_up_to()))),
     }
@@ -95,7 +95,7 @@ pub fn secret(
     let secrets = Secrets::of(&Plain::secret(Json::Null));
     let invocation = invocation(extension, "secret", &method.executable, settings, &secrets);
     let printed = invocation.run(cx, &prepared(arguments, stated))?;
-    let text = str::from_utf8(&printed.bytes).map_err(|_| printed.unexpected("it is not UTF-8"))?;
+    let text = str::from_utf8(printed.bytes()).map_err(|_| printed.unexpected("it is not UTF-8"))?;
     let secret = match text.trim().lines().count() {
         0 => return Ok(None),
         1 => text.trim(),

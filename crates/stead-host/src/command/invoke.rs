@@ -48,13 +48,13 @@ pub(super) struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    fn directory(&self) -> &Path {
+    pub(super) fn directory(&self) -> &Path {
         let parent = self.manifest_path.parent().filter(|parent| !parent.as_os_str().is_empty());
         parent.unwrap_or(Path::new("."))
     }
 
     /// The program, judged. The first of that name counts: another in its place would be a surprise.
-    fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
+    pub(super) fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
         let path = self.find(executable, operation)?;
         Executable::open(path, &self.settings.environment).map_err(|refused| {
             let message = format!("the program '{executable}' of operation '{operation}' {}", refused.reason());
@@ -100,14 +100,21 @@ pub(super) struct Invocation<'a> {
     pub(super) secrets: &'a Secrets,
 }
 
+/// What a program answered.
+pub(super) enum Output {
+    /// Its standard output.
+    Printed(Vec<u8>),
+    /// The values that one which stays answered in place of it, or what is wrong with its answer.
+    Answered(Result<Vec<serde_json::Value>, &'static str>),
+}
+
 /// The output of a program that succeeded.
 pub(super) struct Printed {
     program: String,
     operation: &'static str,
     /// True if the program was given secrets: any of them may be part of the output in any disguise.
     is_secret: bool,
-    /// Its standard output.
-    pub(super) bytes: Vec<u8>,
+    pub(super) output: Output,
     /// Its standard error, with secrets removed.
     said: String,
 }
@@ -115,7 +122,34 @@ pub(super) struct Printed {
 impl Printed {
     /// Reads the output.
     pub(super) fn read(&self, expected: Expected) -> Result<Vec<serde_json::Value>, Failure> {
-        output::parse(&self.bytes, expected).map_err(|garbage| self.not_understood(&garbage))
+        match (&self.output, expected) {
+            (Output::Printed(bytes), _) => {
+                output::parse(bytes, expected).map_err(|garbage| self.not_understood(&garbage, bytes))
+            }
+            (Output::Answered(Ok(values)), Expected::Values(count)) if values.len() != count => {
+                Err(self.unexpected(&format!("{count} values are expected, and there are {}", values.len())))
+            }
+            (Output::Answered(values), _) => values.clone().map_err(|what| self.unexpected(what)),
+        }
+    }
+
+    /// What is to be read of it where the manifest does not say: all that one which stays answered.
+    pub(super) fn holds(&self, stated: Option<Expected>) -> Option<Expected> {
+        match &self.output {
+            Output::Answered(values) if stated != Some(Expected::Lines) => {
+                let count = values.as_ref().map_or(1, Vec::len);
+                (count > 0).then_some(Expected::Values(count))
+            }
+            _ => stated,
+        }
+    }
+
+    /// Its standard output; nothing of one that stays.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.output {
+            Output::Printed(bytes) => bytes,
+            Output::Answered(_) => &[],
+        }
     }
 
     /// The failure of a program whose output is JSON, but not of the expected form. A program that succeeds without
@@ -126,18 +160,29 @@ impl Printed {
         Failure::new(FailureKind::Protocol, with_words(message, &self.said))
     }
 
-    fn not_understood(&self, garbage: &Garbage) -> Failure {
+    fn not_understood(&self, garbage: &Garbage, bytes: &[u8]) -> Failure {
         let Garbage { problem, offset } = garbage;
         match problem {
             Problem::Empty => self.unexpected(&problem.to_string()),
             // Output that is not shown cannot reveal a secret.
             _ if self.is_secret => self.unexpected(&format!("{problem} (byte {offset})")),
-            _ => self.unexpected(&format!("{problem} (byte {offset}): {}", excerpt(&self.bytes, *offset))),
+            _ => self.unexpected(&format!("{problem} (byte {offset}): {}", excerpt(bytes, *offset))),
         }
     }
 }
 
 impl Invocation<'_> {
+    /// What a program that stays answered.
+    pub(super) fn answered(&self, values: Result<Vec<serde_json::Value>, &'static str>) -> Printed {
+        Printed {
+            program: self.executable.to_owned(),
+            operation: self.operation,
+            is_secret: !self.secrets.is_empty(),
+            output: Output::Answered(values),
+            said: String::new(),
+        }
+    }
+
     /// Runs the program and returns what it printed, if it ended well.
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Printed, Failure> {
         let executable = self.origin.open(self.executable, self.operation)?;
@@ -177,7 +222,7 @@ impl Invocation<'_> {
                 program: self.executable.to_owned(),
                 operation: self.operation,
                 is_secret: !self.secrets.is_empty(),
-                bytes: finished.stdout,
+                output: Output::Printed(finished.stdout),
                 said,
             }),
             Exit::Code(code) => Err(self.exited(code, &said)),
@@ -189,7 +234,7 @@ impl Invocation<'_> {
     }
 
     /// Refuses to hand a file of others to a program of root.
-    fn judge(&self, prepared: &Prepared) -> Result<(), Failure> {
+    pub(super) fn judge(&self, prepared: &Prepared) -> Result<(), Failure> {
         let trust = self.origin.settings.environment.trust();
         if trust == Trust::Everyone || named::runs_as_another(self.executable, &prepared.arguments) {
             return Ok(());

@@ -22,10 +22,12 @@ use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel}
 use input::{Subject, prepare};
 use invoke::{Invocation, Origin, Printed};
 use output::Expected;
+use resident::{Asked, Host};
 use secrets::Secrets;
 use shape::Shape;
 
 pub use invoke::Settings;
+pub use resident::Residents;
 
 pub mod extension;
 mod input;
@@ -33,6 +35,7 @@ mod invoke;
 mod named;
 pub mod output;
 pub mod reconcile;
+pub mod resident;
 pub mod scripts;
 pub mod secrets;
 mod shape;
@@ -102,6 +105,7 @@ pub struct CommandProvider {
     own_schema: Option<SchemaSource>,
     shape: Shape,
     settings: Settings,
+    residents: Residents,
     schema: OnceLock<Option<Arc<Schema>>>,
     export_schema: OnceLock<Option<Arc<Schema>>>,
     schema_turn: Mutex<()>,
@@ -136,6 +140,12 @@ impl CommandProvider {
         }
     }
 
+    /// The same with the programs that stay of others, so that it shares theirs.
+    #[must_use]
+    pub fn with_residents(self, residents: &Residents) -> Self {
+        Self { residents: residents.clone(), ..self }
+    }
+
     fn adapted(
         manifest: &Arc<Manifest>,
         adapter: &Manifest,
@@ -163,6 +173,8 @@ impl CommandProvider {
         shape: Shape,
         settings: Settings,
     ) -> Self {
+        // What stays is asked for one instance, by its type.
+        let shape = if methods.resident.is_some() { Shape::Direct } else { shape };
         Self {
             manifest: Arc::clone(manifest),
             methods: Arc::clone(methods),
@@ -170,6 +182,7 @@ impl CommandProvider {
             own_schema,
             shape,
             settings,
+            residents: Residents::default(),
             schema: OnceLock::new(),
             export_schema: OnceLock::new(),
             schema_turn: Mutex::default(),
@@ -228,14 +241,45 @@ impl CommandProvider {
         request.understand(self, &self.run(cx, request, input)?)
     }
 
+    /// Carries out a method: by the program that stays, where there is one, or else by one for this call.
+    fn perform(
+        &self,
+        cx: &Context,
+        (operation, method): (&'static str, &Method),
+        wanted: &Json,
+        secrets: &Secrets,
+        execution: Execution,
+    ) -> Result<Printed, Failure> {
+        let Some(program) = &self.methods.resident else {
+            let prepared = prepare(method, &self.subject, wanted, secrets, execution)?;
+            return self.invocation(operation, &method.executable, secrets).run(cx, &prepared);
+        };
+        let invocation = self.invocation(operation, &program.executable, secrets);
+        let Subject { type_name, version, path, content } = &self.subject;
+        let is_adapted = matches!(self.manifest.implementation, Implementation::Adapted { .. });
+        let path = path.as_ref().filter(|_| is_adapted).map(|path| path.display().to_string());
+        let asked = Asked {
+            // A what-if is a set that is only asked.
+            method: if operation == "what-if" { "set" } else { operation },
+            type_name,
+            version,
+            properties: wanted,
+            what_if: execution == Execution::WhatIf,
+            directory: cx.program_root().display().to_string(),
+            deadline: cx.deadline,
+            path,
+            content: content.as_ref(),
+        };
+        let host = Host { program, invocation: &invocation };
+        Ok(invocation.answered(self.residents.call(&host, cx, &asked, secrets)?))
+    }
+
     /// Runs one program.
     fn run(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Printed, Failure> {
         let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.validate_properties(cx, &wanted, &secrets)?;
-        let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
-        let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
-        invocation.run(cx, &prepared)
+        self.perform(cx, (request.operation, request.method), &wanted, &secrets, request.execution)
     }
 
     /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
@@ -245,9 +289,7 @@ impl CommandProvider {
         if self.accepted().contains(&digest) {
             return Ok(());
         }
-        let invocation = self.invocation("validate", &method.executable, secrets);
-        let prepared = prepare(method, &self.subject, wanted, secrets, Execution::Actual)?;
-        let printed = invocation.run(cx, &prepared)?;
+        let printed = self.perform(cx, ("validate", method), wanted, secrets, Execution::Actual)?;
         let answer = printed.read(Expected::Values(1))?;
         let answer = answer.first().unwrap_or(&Json::Null);
         match answer.get("valid").and_then(Json::as_bool) {
@@ -379,7 +421,7 @@ impl<'a> Request<'a> {
     }
 
     fn understand(&self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
-        let Some(expected) = self.expected else { return Ok(Answer::default()) };
+        let Some(expected) = printed.holds(self.expected) else { return Ok(Answer::default()) };
         let values = printed.read(expected)?;
         if expected == Expected::Lines {
             let whole = provider.manifest.kind == Kind::Exporter;
@@ -408,7 +450,7 @@ impl<'a> Request<'a> {
     /// Without `return` the output is what the documentation of DSC says is the default, `state`, where it has a
     /// verdict; anything else that it prints means nothing. Its exit code counts in any case.
     fn understand_test(self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
-        let reports = self.expected.is_some();
+        let reports = printed.holds(self.expected).is_some();
         let request = if reports { self } else { self.expecting(Expected::Values(1)) };
         let answer = match request.understand(provider, printed) {
             Err(_) if !reports => Answer::default(),
@@ -522,7 +564,7 @@ impl Provider for CommandProvider {
             answer => answer?,
         };
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
-        let ignored = request.expected.is_none()
+        let ignored = printed.holds(request.expected).is_none()
             && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));
         if ignored {
             (cx.trace)(TraceLevel::Debug, "the set printed a state, which counts only with \"return\": \"state\"");

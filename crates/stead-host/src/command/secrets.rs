@@ -36,6 +36,21 @@ impl Secrets {
         !self.any
     }
 
+    /// Adds those of another input.
+    pub(super) fn add(&mut self, others: &Self) {
+        if others.any {
+            self.any = true;
+            self.texts.extend(others.texts.iter().cloned());
+            self.texts.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+            self.texts.dedup();
+        }
+    }
+
+    /// How many texts are secret.
+    pub(super) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
     /// The text without any secret; nothing of it, when that could not be separated from the rest.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);

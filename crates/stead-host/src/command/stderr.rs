@@ -44,51 +44,77 @@ fn level_of(word: &str) -> Option<TraceLevel> {
     if word.eq_ignore_ascii_case("warning") { Some(TraceLevel::Warn) } else { TraceLevel::parse(word) }
 }
 
-/// Cuts a stream of bytes into messages, hands each on without secrets, and keeps what a failure would say.
-pub(super) struct Listener<'a> {
-    forward: &'a dyn Fn(TraceLevel, &str),
-    secrets: &'a Secrets,
+/// Cuts a stream of bytes into lines.
+#[derive(Default)]
+pub(super) struct Lines {
     line: Vec<u8>,
     cut: bool,
+}
+
+impl Lines {
+    /// Takes the next bytes, and hands on each line that they end.
+    pub(super) fn hear(&mut self, bytes: &[u8], line: &mut dyn FnMut(&str)) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_LINE.saturating_sub(self.line.len());
+            self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+            self.cut |= part.len() > room;
+            if part.ends_with(b"\n") {
+                self.end(line);
+            }
+        }
+    }
+
+    /// The line is at its end; one without a text is not handed on.
+    fn end(&mut self, line: &mut dyn FnMut(&str)) {
+        let bytes = std::mem::take(&mut self.line);
+        let mut text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        if std::mem::take(&mut self.cut) {
+            text.push('…');
+        }
+        if !text.is_empty() {
+            line(&text);
+        }
+    }
+}
+
+/// Reads the lines of a stream of bytes, hands each on without secrets, and keeps what a failure would say.
+pub(super) struct Listener<'a> {
+    lines: Lines,
+    said: Said<'a>,
+}
+
+struct Said<'a> {
+    forward: &'a dyn Fn(TraceLevel, &str),
+    secrets: &'a Secrets,
     plain: String,
     errors: String,
 }
 
 impl<'a> Listener<'a> {
     pub(super) fn new(forward: &'a dyn Fn(TraceLevel, &str), secrets: &'a Secrets) -> Self {
-        Self { forward, secrets, line: Vec::new(), cut: false, plain: String::new(), errors: String::new() }
+        let said = Said { forward, secrets, plain: String::new(), errors: String::new() };
+        Self { lines: Lines::default(), said }
     }
 
     /// Takes the next bytes.
     pub(super) fn hear(&mut self, bytes: &[u8]) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST_LINE.saturating_sub(self.line.len());
-            self.line.extend_from_slice(part.get(..room).unwrap_or(part));
-            self.cut |= part.len() > room;
-            if part.ends_with(b"\n") {
-                self.end_line();
-            }
-        }
+        let Self { lines, said } = self;
+        lines.hear(bytes, &mut |line| said.line(line));
     }
 
     /// The stream is at its end. Returns what a failure would say: the plain text, or else the errors.
-    pub(super) fn finish(mut self) -> String {
-        self.end_line();
-        let text = if self.plain.trim().is_empty() { self.errors } else { self.plain };
+    pub(super) fn finish(self) -> String {
+        let Self { mut lines, mut said } = self;
+        lines.end(&mut |line| said.line(line));
+        let text = if said.plain.trim().is_empty() { said.errors } else { said.plain };
         // Once more over the lines together: a secret may stretch over several of them.
-        self.secrets.scrub(text.trim()).into_owned()
+        said.secrets.scrub(text.trim()).into_owned()
     }
+}
 
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        let mut text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        if std::mem::take(&mut self.cut) {
-            text.push('…');
-        }
-        if text.is_empty() {
-            return;
-        }
-        let message = read_line(&text);
+impl Said<'_> {
+    fn line(&mut self, text: &str) {
+        let message = read_line(text);
         let clean = self.secrets.scrub(&message.text);
         (self.forward)(message.level, &clean);
         if message.plain {
@@ -100,7 +126,7 @@ impl<'a> Listener<'a> {
 }
 
 /// Appends a line; what is too much goes from the start.
-fn keep(text: &mut String, line: &str) {
+pub(super) fn keep(text: &mut String, line: &str) {
     text.push_str(line);
     text.push('\n');
     if text.len() > 2 * KEPT {

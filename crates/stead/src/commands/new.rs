@@ -216,17 +216,26 @@ struct Template {
     manifest: &'static str,
     source: &'static str,
     ending: &'static str,
+    /// Files besides: name, text and mode. `NAME` in a name is that of the resource.
+    more: &'static [(&'static str, &'static str, u32)],
 }
+
+/// What a resource in Python has besides: the library, and its tests.
+const OF_PYTHON: &[(&str, &str, u32)] = &[
+    ("stead_resource.py", include_str!("../../../../examples/resources/python/stead_resource.py"), 0o644),
+    ("test_NAME.py", include_str!("../../../../examples/resources/python/test_note.py"), 0o755),
+];
 
 /// The template that an example of the guide for authors is.
 macro_rules! template {
-    ($type_name:literal, $example:literal, $ending:literal, $program:literal => $of_new:literal) => {
+    ($type_name:literal, $example:literal, $ending:literal, $program:literal => $of_new:literal, $more:expr) => {
         Template {
             type_name: $type_name,
             program: ($program, $of_new),
             manifest: include_str!(concat!("../../../../examples/resources/", $example, ".dsc.resource.json")),
             source: include_str!(concat!("../../../../examples/resources/", $example, ".", $ending)),
             ending: $ending,
+            more: $more,
         }
     };
 }
@@ -234,10 +243,12 @@ macro_rules! template {
 impl Template {
     fn of(language: Language) -> Self {
         match language {
-            Language::Sh => template!("Example.Shell/Flag", "shell/flag", "sh", "./flag.sh" => "./NAME.sh"),
-            Language::Python => template!("Example.Python/Note", "python/note", "py", "./note.py" => "./NAME.py"),
+            Language::Sh => template!("Example.Shell/Flag", "shell/flag", "sh", "./flag.sh" => "./NAME.sh", &[]),
+            Language::Python => {
+                template!("Example.Python/Note", "python/note", "py", "./note.py" => "./NAME.py", OF_PYTHON)
+            }
             Language::Rust => {
-                template!("Example.Rust/Mode", "rust/mode", "rs", "\"mode\"," => "\"target/release/resource-NAME\",")
+                template!("Example.Rust/Mode", "rust/mode", "rs", "\"mode\"," => "\"target/release/resource-NAME\",", &[])
             }
         }
     }
@@ -251,6 +262,9 @@ impl Template {
             (format!("{name}.dsc.resource.json"), manifest, 0o644),
             (format!("{name}.{}", self.ending), self.source.to_owned(), mode),
         ];
+        files.extend(self.more.iter().map(|(file, text, mode)| {
+            (file.replace("NAME", name), text.replace("note.py", &format!("{name}.py")), *mode)
+        }));
         if self.ending == "rs" {
             files.push(("Cargo.toml".to_owned(), CARGO.replace("NAME", name), 0o644));
         }

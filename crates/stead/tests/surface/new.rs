@@ -54,6 +54,8 @@ fn a_new_resource_in_python_works() {
         return stead_testkit::skip("a_new_resource_in_python_works", "there is no python3");
     }
     check_new(&place, "python", || (), &json!({ "path": place.path().join("text"), "text": "hello" }));
+    let tested = std::process::Command::new("python3").arg(place.path().join("note/test_note.py")).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stderr));
 }
 
 /// It is not compiled again: its source is that of the example, which is.

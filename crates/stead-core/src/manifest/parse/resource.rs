@@ -9,8 +9,8 @@ use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedAccess, ClaimedExtent, ClaimedProperty,
-    CommandResource, Implementation, Kind, Manifest, Method, OperationSecurity, Promises, SchemaSource, SecretPlaces,
-    codes,
+    CommandResource, Implementation, Kind, Manifest, Method, OperationSecurity, Promises, ResidentProgram,
+    SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
 use crate::wait::Wait;
@@ -47,6 +47,7 @@ const CONTEXTS: [(&str, SecurityContext); 3] = [
 ];
 
 const CLAIM_KEYS: [&str; 3] = ["property", "extent", "access"];
+const RESIDENT_KEYS: [&str; 2] = ["executable", "args"];
 const EXTENTS: [(&str, ClaimedExtent); 2] = [("file", ClaimedExtent::File), ("tree", ClaimedExtent::Tree)];
 const ACCESSES: [(&str, ClaimedAccess); 2] = [("manages", ClaimedAccess::Manages), ("reads", ClaimedAccess::Reads)];
 
@@ -128,6 +129,15 @@ impl Parser<'_> {
         stated.filter_map(|claim| self.claim(claim, schema)).collect()
     }
 
+    /// `metadata.stead.resident`
+    fn resident(&mut self, node: &Node) -> Option<ResidentProgram> {
+        let stated = present(node.get("metadata")?.get("stead")?, "resident")?;
+        self.reader.members(stated, "'resident'", &RESIDENT_KEYS, Unknown::Refused)?;
+        let executable = self.executable(stated, "'resident'");
+        let arguments = self.reader.texts(stated, "args");
+        Some(ResidentProgram { executable: executable?, arguments })
+    }
+
     fn claim(&mut self, node: &Node, schema: Option<&SchemaSource>) -> Option<ClaimedProperty> {
         self.reader.members(node, "a claim", &CLAIM_KEYS, Unknown::Refused)?;
         let name = self.reader.required(node, "property", "a claim");
@@ -180,6 +190,7 @@ impl Parser<'_> {
             manifest_path: self.path.to_owned(),
             manifest: plain(node),
             claims: self.claims(node, schema.as_ref()),
+            resident: self.resident(node),
             schema,
             export_schema: self.export_schema(node),
             adapter: present(node, "adapter").and_then(|adapter| self.adapter(adapter)),

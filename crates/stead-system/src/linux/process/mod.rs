@@ -16,6 +16,7 @@ use stead_core::call::FailureKind;
 use crate::cancel::Cancel;
 
 mod conversation;
+pub mod dialogue;
 mod environment;
 mod executable;
 mod leader;
