@@ -194,6 +194,7 @@ impl Declaration {
         let capabilities = capabilities.as_ref().map_or_else(|| quote!(crate::ALL_BUT_EXPORT), |it| quote!(#it));
         let schema = schema.as_ref().map_or_else(|| quote!(crate::schema::of::<Self>), |it| quote!(#it));
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
+        let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
         let printed = self.names_of(|it| it.role == Role::Printed);
         let printed = printed.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
         let secrets = self.properties.iter().filter_map(|property| {
@@ -218,6 +219,7 @@ impl Declaration {
                     schema: #schema,
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];
+                const IDENTITY: &'static [&'static str] = &[#(#identity),*];
                 const PRINTED: Option<&'static str> = #printed;
                 const SHOWN: &'static [&'static str] = &[#(#shown),*];
                 const SECRETS: &'static [(&'static str, ::stead_core::manifest::SecretForm)] = &[#(#secrets),*];

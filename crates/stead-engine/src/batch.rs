@@ -142,6 +142,7 @@ impl Batch {
         };
         let identity = prepared.stated_identity().or_else(|| document.identity.clone());
         prepared.memory = identity.map(|identity| session.memory(&identity));
+        session.account_for_removed(&mut prepared, self.mode);
         let policy = match &self.policy {
             Some(policy) => Ok(Arc::clone(policy)),
             None => session.policy(&ReconcileOptions::default(), &prepared.reconcile),

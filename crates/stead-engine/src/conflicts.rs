@@ -120,28 +120,15 @@ impl Session {
 
     /// Returns the claims of the instances whose resources state them, in the order of the graph. Those with
     /// expressions count if asked for, with the properties that are known now.
-    fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
+    pub(crate) fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
         let graph = &prepared.graph;
         let (calls, budget) = (self.calls(graph), Budget::new(Budget::DOCUMENT));
         let known = |id: &NodeId| {
             let node = graph.node(*id);
-            if !says_claims(node) {
+            if !says_claims(node) || node.stated.is_none() && !with_expressions {
                 return None;
             }
-            let desired = match &node.stated {
-                Some(stated) => Plain::covered(stated),
-                None if !with_expressions => return None,
-                None => {
-                    let properties = graph.declaration(*id).properties.as_ref()?;
-                    let view = graph.static_view(
-                        (node.scope, node.iteration.as_deref()),
-                        &prepared.facts,
-                        &*self.vault,
-                        &budget,
-                    );
-                    Plain::covered(&Arc::new(Value::Object(written_out(&evaluate_known(properties, &view)))))
-                }
-            };
+            let desired = Plain::covered(&self.desired_so_far(prepared, *id, &budget)?);
             Known::of(*id, calls.managed_by(*id, &node.manifest, &desired))
         };
         let mut all = Vec::with_capacity(graph.order.len());
@@ -157,6 +144,18 @@ impl Session {
             }
         }
         all
+    }
+
+    /// The desired state of an instance as far as it is known before anything runs; `None` where it states nothing.
+    pub(crate) fn desired_so_far(&self, prepared: &Prepared, id: NodeId, budget: &Budget) -> Option<Arc<Value>> {
+        let (graph, node) = (&prepared.graph, prepared.graph.node(id));
+        if let Some(stated) = &node.stated {
+            return Some(Arc::clone(stated));
+        }
+        let properties = graph.declaration(id).properties.as_ref()?;
+        let place = (node.scope, node.iteration.as_deref());
+        let view = graph.static_view(place, &prepared.facts, &*self.vault, budget);
+        Some(Arc::new(Value::Object(written_out(&evaluate_known(properties, &view)))))
     }
 
     /// The other ones, which are known after a run: of instances whose properties were computed.

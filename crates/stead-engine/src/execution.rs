@@ -16,6 +16,7 @@ use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
+use crate::managing::Managing;
 use crate::memory::{Ledger, changes};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
@@ -134,7 +135,10 @@ impl Session {
             return self.drive(run, execution, lock);
         }
         let journal = std::mem::replace(&mut execution.journal, Box::new(NoJournal));
-        let ledger = Ledger::new(recalled, &prepared.graph, journal);
+        let things = || self.things(&prepared.graph);
+        let managing = || Managing::new(things(), &prepared.graph, &prepared.removed, &recalled.managed);
+        let managing = recalled.keeps_things.then(managing);
+        let ledger = Ledger::new(recalled, &prepared.graph, managing, journal);
         self.drive(run, Execution { journal: Box::new(ledger), ..execution }, lock)
     }
 

@@ -1,6 +1,6 @@
-//! The memory of former runs of a document: the instances that are owed a notification.
+//! The memory of former runs of a document: the instances that are owed a notification, and the things that they manage.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -13,9 +13,10 @@ use stead_core::instance_path::InstancePath;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::store::StoreError;
-use stead_host::store::kept::{Kept, Reading, Slot};
+use stead_host::store::kept::{Kept, Managed, Reading, Slot};
 use stead_system::places;
 
+use crate::managing::Managing;
 use crate::messages::error_chain;
 
 /// Access to the record of a document between its runs, in the private store of this user.
@@ -39,6 +40,10 @@ pub(crate) struct Recalled<'m> {
     recorded: Owed,
     /// The instances of the document that are owed a notification.
     pub(crate) owed: BTreeSet<NodeId>,
+    /// The things that the record has as managed.
+    pub(crate) managed: BTreeMap<String, Managed>,
+    /// True if the things of this run are recorded: the document has an identity of its own, and the record can be written.
+    pub(crate) keeps_things: bool,
 }
 
 impl Memory {
@@ -52,6 +57,20 @@ impl Memory {
     /// The identity of the document between runs.
     pub fn identity(&self) -> &DocumentIdentity {
         &self.document
+    }
+
+    /// What its runs manage, where that is recorded and can be read.
+    pub(crate) fn managed(&self) -> Option<Kept> {
+        let slot = self.slot.as_ref().filter(|_| !self.document.is_shared())?;
+        match slot.read() {
+            Ok(Reading::Known(kept)) => Some(kept),
+            Ok(Reading::Damaged) | Err(_) => None,
+        }
+    }
+
+    /// What is kept of the other documents on the root.
+    pub(crate) fn others(&self) -> Result<Vec<Kept>, StoreError> {
+        self.slot.as_ref().map_or_else(|| Ok(Vec::new()), Slot::others)
     }
 
     /// Reads the record for a run; `None` where there is none, the run needs none, or none can be kept, which is
@@ -80,10 +99,8 @@ impl Memory {
         };
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
         let reading = slot.read()?;
-        if will_write
-            && reading == Reading::default()
-            && let Err(error) = slot.prepare()
-        {
+        let is_first = changes(mode) && reading == Reading::default();
+        if let Some(error) = is_first.then(|| slot.prepare().err()).flatten() {
             return forgets(&error_chain(&error));
         }
         self.recalled(slot, reading, graph, mode).map(Some)
@@ -96,8 +113,8 @@ impl Memory {
         graph: &Graph,
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
-        let recorded = match reading {
-            Reading::Known(kept) => kept.owed,
+        let (recorded, managed) = match reading {
+            Reading::Known(kept) => (kept.owed, kept.managed),
             Reading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
                 let path = slot.path();
@@ -105,10 +122,11 @@ impl Memory {
                 if changes(mode) {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
                 }
-                all
+                (all, BTreeMap::new())
             }
         };
-        Ok(Recalled { slot, is_shared: self.document.is_shared(), owed: graph.known(&recorded), recorded })
+        let is_shared = self.document.is_shared();
+        Ok(Recalled { slot, is_shared, owed: graph.known(&recorded), recorded, managed, keeps_things: !is_shared })
     }
 }
 
@@ -133,13 +151,20 @@ pub(crate) struct Ledger<'a> {
     obsolete: Owed,
     /// Those that were delivered when the machine was left to others last. What they owe since is theirs.
     delivered: Owed,
+    /// `None` where things are not recorded.
+    managing: Option<Managing>,
     journal: Box<dyn Journal + 'a>,
 }
 
 impl<'a> Ledger<'a> {
     /// A ledger around another journal.
-    pub(crate) fn new(recalled: Recalled<'a>, graph: &Graph, journal: Box<dyn Journal + 'a>) -> Self {
-        let Recalled { slot, is_shared, recorded, owed } = recalled;
+    pub(crate) fn new(
+        recalled: Recalled<'a>,
+        graph: &Graph,
+        managing: Option<Managing>,
+        journal: Box<dyn Journal + 'a>,
+    ) -> Self {
+        let Recalled { slot, is_shared, recorded, owed, .. } = recalled;
         let known: Owed = owed.into_iter().map(|id| graph.node(id).path.to_string()).collect();
         let unknown = recorded.difference(&known).filter(|_| !is_shared);
         Self {
@@ -150,21 +175,26 @@ impl<'a> Ledger<'a> {
             recorded,
             added: Owed::new(),
             delivered: Owed::new(),
+            managing,
             journal,
         }
     }
 
-    /// Records what is owed if the process ends during the calls that are about to begin.
+    /// Records what is owed if the process ends during the calls that are about to begin, and that what they may remove is
+    /// not known to be there.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut new = self.acting.on(events);
         new.retain(|path| !self.certain.contains(path));
-        if new.is_empty() {
+        let removed = self.managing.as_mut().map(|managing| managing.about_to_remove(events)).unwrap_or_default();
+        if new.is_empty() && removed.is_empty() {
             return Ok(());
         }
         let added = &mut self.added;
         self.slot.change(|kept| {
             added.extend(new.difference(&kept.owed).cloned());
             kept.owed.extend(new.iter().cloned());
+            let removed = kept.managed.iter_mut().filter(|(key, _)| removed.contains(*key));
+            removed.for_each(|(_, managed)| managed.created = false);
         })?;
         self.recorded.extend(new.iter().cloned());
         self.certain.extend(new);
@@ -189,12 +219,17 @@ impl Journal for Ledger<'_> {
         over.extend(self.added.difference(&owed).cloned());
         over.append(&mut self.obsolete);
         let is_recorded = owed.is_subset(&self.recorded) && over.is_disjoint(&self.recorded);
+        let news = self.managing.as_mut().map(|managing| managing.news(run)).unwrap_or_default();
         let change = |kept: &mut Kept| {
             kept.owed.retain(|path| !over.contains(path));
             kept.owed.extend(owed.iter().cloned());
+            news.write(kept);
         };
-        if !is_recorded && let Err(error) = self.slot.change(change) {
-            tracing::warn!("the next run may do again what acts on changes: {}", error_chain(&error));
+        if (!is_recorded || !news.is_empty())
+            && let Err(error) = self.slot.change(change)
+        {
+            let why = error_chain(&error);
+            tracing::warn!("the next run may do again what acts on changes, and not know what this one created: {why}");
         }
         self.recorded.retain(|path| !over.contains(path));
         self.recorded.extend(owed);
@@ -327,7 +362,7 @@ mod tests {
         assert!(place.owed().is_empty());
         let memory = prepared.memory.as_ref().unwrap();
         let recalled = memory.recall(&prepared.graph, Mode::APPLY).unwrap().unwrap();
-        let mut ledger = Ledger::new(recalled, &prepared.graph, Box::new(Vec::new()));
+        let mut ledger = Ledger::new(recalled, &prepared.graph, None, Box::new(Vec::new()));
         ledger.append(std::slice::from_ref(&change)).unwrap();
         assert_eq!(place.owed(), ["on-a"]);
         ledger.settle(&run);

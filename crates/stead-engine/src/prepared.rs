@@ -11,8 +11,10 @@ use stead_core::document::{Document, Reconcile};
 use stead_core::graph::{Facts, Graph};
 use stead_core::id::NodeId;
 use stead_core::identity::DocumentIdentity;
+use stead_core::parameters::Supplied;
 use stead_core::text::{Sources, Span};
 
+use crate::managing::Gone;
 use crate::memory::Memory;
 use crate::messages::finding_line;
 
@@ -30,12 +32,14 @@ pub struct Prepared {
     pub origin: Arc<str>,
     /// How what is pending is run again, as far as it says so.
     pub reconcile: Reconcile,
-    /// The names of the parameters that were supplied.
-    pub supplied: BTreeSet<String>,
+    /// The parameters that were supplied, with their secrets sealed.
+    pub supplied: Supplied,
     /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
     pub selected: Option<Arc<BTreeSet<NodeId>>>,
     /// Its memory between runs; `None` where its runs do not remember former ones.
     pub memory: Option<Memory>,
+    /// The things that it does not have any more; see [`crate::Session::account_for_removed`].
+    pub(crate) removed: Gone,
 }
 
 impl Prepared {

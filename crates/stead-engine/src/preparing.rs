@@ -1,6 +1,6 @@
 //! From text to a document that can be run, or to everything that is wrong with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stead_core::diag::{Diagnostic, any_error};
@@ -16,6 +16,7 @@ use crate::host::ENGINE_VERSION;
 use crate::importing::Importers;
 use crate::known::{Expanding, Known};
 use crate::late::LateSearch;
+use crate::managing::Gone;
 use crate::modules;
 use crate::prepared::{Prepared, Unusable};
 use crate::reconcile::ReconcileOptions;
@@ -116,7 +117,6 @@ impl Session {
         }
         self.look_in(modules::stated(&document));
         self.hand_on(&document);
-        let names = supplied.values.keys().cloned().collect();
         let supplied = match self.sealed(&document, supplied) {
             Ok(supplied) => supplied,
             Err(wrong) => {
@@ -124,7 +124,7 @@ impl Session {
                 return Err(Unusable::new(&document, findings, &self.sources));
             }
         };
-        self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
+        self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied, ..prepared })
     }
 
     /// Has modules of PowerShell looked for in the folders that a document names.
@@ -173,7 +173,7 @@ impl Session {
         findings
     }
 
-    fn resolve(
+    pub(crate) fn resolve(
         &mut self,
         document: Document,
         supplied: &Supplied,
@@ -256,9 +256,10 @@ impl Session {
             warnings: Vec::new(),
             origin,
             reconcile,
-            supplied: BTreeSet::new(),
+            supplied: Supplied::default(),
             selected: None,
             memory: None,
+            removed: Gone::default(),
         }
     }
 

@@ -11,6 +11,7 @@ use stead_core::event::{Mode, Verify};
 use stead_core::graph::{Facts, Graph};
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::parameters::Supplied;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
@@ -21,6 +22,7 @@ use stead_resources::builtin_of;
 
 use crate::execution::{Execution as Plan, RunError};
 use crate::host::DSC_VERSION;
+use crate::managing::Gone;
 use crate::messages::{error_chain, failure_lines, finding_line};
 use crate::prepared::Prepared;
 use crate::session::Session;
@@ -133,7 +135,8 @@ impl ResourceCall {
             warnings: Vec::new(),
             origin,
             reconcile: stead_core::document::Reconcile::default(),
-            supplied: std::collections::BTreeSet::new(),
+            supplied: Supplied::default(),
+            removed: Gone::default(),
             selected: None,
             memory: None,
         };

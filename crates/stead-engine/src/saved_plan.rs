@@ -437,7 +437,7 @@ fn parameters(prepared: &Prepared) -> (Map<String, Json>, Vec<String>) {
         let declared = scope.document.parameters.iter().find(|parameter| parameter.name.value == name);
         declared.is_some_and(|parameter| parameter.default.is_some())
     };
-    let is_needed = |name: &String| prepared.supplied.contains(name) || !has_default(name);
+    let is_needed = |name: &String| prepared.supplied.values.contains_key(name) || !has_default(name);
     let needed = secret.into_iter().map(|(name, _)| name.clone()).filter(is_needed).collect();
     (plain.into_iter().map(|(name, value)| (name.clone(), value.to_redacted_json())).collect(), needed)
 }

@@ -18,6 +18,9 @@ pub(crate) trait Declared {
     /// The properties that tell one instance from another; empty where none do.
     const KEYS: &'static [&'static str];
 
+    /// The properties that tell which thing an instance is about; empty where none do.
+    const IDENTITY: &'static [&'static str];
+
     /// The properties that are reported and cannot be stated, and whose changes are shown as if they could.
     const SHOWN: &'static [&'static str];
 
@@ -38,7 +41,14 @@ pub(crate) trait Declared {
         let built_in = Self::PROFILE.built_in(provider)?;
         let secrets = Self::SECRETS.iter().map(|(name, form)| SecretProperty { name, form: *form }).collect();
         let manifest = Arc::new(Manifest { secrets, ..(*built_in.manifest).clone() });
-        Some(BuiltIn { manifest, keys: Self::KEYS, shown: Self::SHOWN, printed: Self::PRINTED, ..built_in })
+        Some(BuiltIn {
+            manifest,
+            keys: Self::KEYS,
+            identity: Self::IDENTITY,
+            shown: Self::SHOWN,
+            printed: Self::PRINTED,
+            ..built_in
+        })
     }
 }
 

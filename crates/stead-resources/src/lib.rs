@@ -58,6 +58,7 @@ pub mod symlink;
 mod sysctl;
 mod template;
 mod text;
+mod thing;
 mod timer;
 mod timezone;
 mod user;
@@ -65,6 +66,7 @@ mod user;
 pub use accounts::account_at;
 pub use keys::agree_on_part;
 pub use reach::{Reach, reach};
+pub use thing::Thing;
 
 /// A resource that this program carries out itself.
 #[derive(Clone)]
@@ -80,6 +82,8 @@ pub struct BuiltIn {
     pub shown: &'static [&'static str],
     /// The properties that tell one instance from another; empty where none do.
     pub keys: &'static [&'static str],
+    /// The properties that tell which thing an instance is about; empty where none do.
+    pub identity: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
     pub example: &'static str,
     /// Made when it is first asked for: most runs ask for none.
@@ -211,6 +215,7 @@ impl Profile {
             printed: None,
             shown: &[],
             keys: &[],
+            identity: &[],
             example: self.example,
         })
     }

@@ -69,19 +69,26 @@ pub struct Document {
 impl Document {
     /// A document with a single instance, which nobody wrote. Null stands for no properties.
     pub fn of_instance(id: &ResourceId, properties: Value) -> Self {
-        let instance = Instance {
-            span: Span::default(),
-            type_name: Spanned::new(id.type_name.clone(), Span::default()),
-            name: Template::of_value(Value::from(&*id.name)),
+        let properties = Some(properties).filter(|properties| *properties != Value::Null);
+        Self { resources: vec![Instance::unwritten(id, properties, Span::default())], ..Self::default() }
+    }
+}
+
+impl Instance {
+    /// An instance that nobody wrote, whose values are taken as they are; `span` is what messages about it point to.
+    pub fn unwritten(id: &ResourceId, properties: Option<Value>, span: Span) -> Self {
+        Self {
+            span,
+            type_name: Spanned::new(id.type_name.clone(), span),
+            name: Template { span, ..Template::of_value(Value::from(&*id.name)) },
             condition: None,
             require_version: None,
             directives: None,
             depends_on: Vec::new(),
             copy: Box::default(),
-            properties: Some(properties).filter(|properties| *properties != Value::Null).map(Template::of_value),
+            properties: properties.map(Template::of_value),
             metadata: None,
-        };
-        Self { resources: vec![instance], ..Self::default() }
+        }
     }
 }
 
@@ -202,6 +209,20 @@ pub struct Directives {
     pub files: Vec<Spanned<String>>,
     /// `implicitOrder`: whether what an instance lies in or uses is created before it. DSC v3 does not have it
     pub implicit_order: Option<Spanned<bool>>,
+    /// `removed`: what becomes of what former runs created and the document does not have any more. DSC v3 does not have it
+    pub removed: Option<Spanned<Removed>>,
+}
+
+/// What becomes of what former runs of a document created, and it does not have any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Removed {
+    /// It is named, and stays.
+    #[default]
+    Report,
+    /// It is removed.
+    Remove,
+    /// It stays, and nothing is said.
+    Keep,
 }
 
 /// The way an agent treats a document, or one instance of it. The names and what they mean are those of the DSC Local

@@ -110,6 +110,7 @@ impl Document {
             ("reconcile", is_stated.then_some(place)),
             ("files", directives.files.first().map(|each| each.span)),
             ("implicitOrder", directives.implicit_order.as_ref().map(|each| each.span)),
+            ("removed", directives.removed.as_ref().map(|each| each.span)),
             ("environment", directives.environment.first().map(|each| each.span)),
         ];
         stated.into_iter().filter_map(|(name, span)| Some(directive(span?, name))).collect()

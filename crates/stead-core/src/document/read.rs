@@ -5,7 +5,7 @@ use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
-    Relation, SecurityContext, Template, codes, foreign, winget,
+    Relation, Removed, SecurityContext, Template, codes, foreign, winget,
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, Meant};
@@ -123,6 +123,9 @@ const CONTEXTS: &[(&str, SecurityContext)] = &[
 const DISCOVERIES: &[(&str, Discovery)] =
     &[("preDeployment", Discovery::PreDeployment), ("duringDeployment", Discovery::DuringDeployment)];
 
+const REMOVED: &[(&str, Removed)] =
+    &[("report", Removed::Report), ("remove", Removed::Remove), ("keep", Removed::Keep)];
+
 /// The directives of a document.
 pub(super) const DIRECTIVES: &[&str] = &[
     "resourceDiscovery",
@@ -133,6 +136,7 @@ pub(super) const DIRECTIVES: &[&str] = &[
     "files",
     "implicitOrder",
     "environment",
+    "removed",
 ];
 
 /// The directives of an instance.
@@ -249,6 +253,7 @@ impl Reader<'_> {
                 "reconcile" => directives.reconcile = self.reconcile(value),
                 "files" => directives.files = self.patterns(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
+                "removed" => directives.removed = self.word(value, "'removed'", REMOVED),
                 "environment" => directives.environment = self.variable_names(value),
                 _ => self.unknown_directive(&key, key_span, (Owner::Document, DIRECTIVES), &value),
             }

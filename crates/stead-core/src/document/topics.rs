@@ -391,6 +391,14 @@ directives: {implicitOrder: false}",
     ),
     key(
         DocumentDirective,
+        "removed",
+        "What becomes of what earlier runs of the document created when it is no longer in it: `report` names it, \
+`remove` removes it, `keep` leaves it alone and says nothing.",
+        "\
+directives: {removed: remove}",
+    ),
+    key(
+        DocumentDirective,
         "resourceDiscovery",
         "When resources are looked for: `preDeployment`, before anything runs, or \
 `duringDeployment`, so that a document can install a resource and use it.",

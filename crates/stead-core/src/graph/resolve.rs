@@ -150,7 +150,8 @@ impl Builder<'_> {
         let directives = &document.directives;
         let reconcile = directives.reconcile.place.map(|span| (span, "reconcile"));
         let order = directives.implicit_order.as_ref().map(|order| (order.span, "implicitOrder"));
-        for (span, name) in reconcile.into_iter().chain(order) {
+        let removed = directives.removed.as_ref().map(|removed| (removed.span, "removed"));
+        for (span, name) in reconcile.into_iter().chain(order).chain(removed) {
             self.no_effect(span, name, "state it in the document that includes this one");
         }
     }

@@ -1,15 +1,17 @@
 //! The record of a document on a root, which lasts from one run to the next.
 //!
-//! There is one record for each document and root, so that the results of its runs lie together: today the
-//! notifications owed to its instances, and later the resources that it manages, by the same paths. Raise [`FORM`]
-//! when you add a member: a program that does not know it must not write the record without it.
+//! There is one record for each document and root, so that the results of its runs lie together: the notifications
+//! owed to its instances, and the things that these manage. Raise [`FORM`] when you add a member: a program that does
+//! not know it must not write the record without it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
 use stead_core::digest::sha256;
+use stead_core::id::TypeName;
 use stead_core::identity::DocumentIdentity;
 
 use super::StoreError;
@@ -17,7 +19,7 @@ use super::record::{self, Found, Undecodable};
 use stead_system::folder::Folder;
 
 /// The form of a record that this program reads and writes.
-pub const FORM: u32 = 1;
+pub const FORM: u32 = 2;
 
 const FOLDER: &str = "kept";
 const LOCK: &str = "lock";
@@ -33,6 +35,35 @@ pub struct Kept {
     /// The instances that are owed a notification, by their paths.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub owed: BTreeSet<String>,
+    /// The things that its instances manage. Each key tells a thing, and nothing but equality is read out of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub managed: BTreeMap<String, Managed>,
+}
+
+/// A thing that runs of a document manage.
+///
+/// Guarantees: no secret is in it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Managed {
+    /// The name of the instance that managed it last.
+    pub name: Box<str>,
+    /// The type of the instance.
+    pub type_name: TypeName,
+    /// The properties by which it is removed, without `_exist`; `None` where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<Map<String, Json>>,
+    /// True if a run found it absent and made it, and no run has begun to remove it since.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub created: bool,
+    /// The keys of the things that the instance depended on by its own word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The place of a record in a store.
@@ -101,6 +132,35 @@ impl Slot {
         }
     }
 
+    /// What is kept of the other documents on this root.
+    ///
+    /// # Errors
+    /// When the system fails, or a record of the folder is damaged or newer, so that nobody knows whose it is.
+    pub fn others(&self) -> Result<Vec<Kept>, StoreError> {
+        let Some(folder) = Folder::existing(&self.folder)? else { return Ok(Vec::new()) };
+        let mut others = Vec::new();
+        for name in folder.names()?.iter().filter_map(|name| name.to_str()) {
+            if name == self.file || Path::new(name).extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let path = || self.folder.join(name);
+            let json = match record::read(&folder, name)? {
+                Found::Intact(json) => json,
+                Found::Damaged => return Err(StoreError::Damaged(path())),
+                Found::Absent => continue,
+            };
+            match record::decode::<Record>(FORM, &json) {
+                Ok(record) if record.owner.root == self.owner.root => others.push(record.kept),
+                Ok(_) => {}
+                Err(Undecodable::Newer(found)) => {
+                    return Err(StoreError::Newer { path: path(), found, reads: FORM });
+                }
+                Err(Undecodable::Foreign(_)) => return Err(StoreError::Damaged(path())),
+            }
+        }
+        Ok(others)
+    }
+
     /// Makes sure that a record can be written, so that a run need not find out when it has changed something.
     pub fn prepare(&self) -> Result<(), StoreError> {
         let folder = Folder::create(&self.folder)?;
@@ -163,7 +223,7 @@ mod tests {
     }
 
     fn kept(owed: &[&str]) -> Kept {
-        Kept { owed: owed.iter().map(|path| (*path).to_owned()).collect() }
+        Kept { owed: owed.iter().map(|path| (*path).to_owned()).collect(), ..Kept::default() }
     }
 
     fn owe(slot: &Slot, path: &str) {
@@ -222,7 +282,7 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let slot = slot(&store, "/one");
         owe(&slot, "T:a");
-        let newer = serde_json::json!({ "kept": { "owed": ["T:a"], "managed": {} } });
+        let newer = serde_json::json!({ "kept": { "owed": ["T:a"], "images": {} } });
         let newer = record::encode(FORM + 1, &newer).unwrap();
         fs::write(slot.path(), &newer).unwrap();
         let refused = |error: StoreError| matches!(error, StoreError::Newer { found, .. } if found == FORM + 1);

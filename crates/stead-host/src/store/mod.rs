@@ -5,7 +5,7 @@
 //! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
 //! STATE/runs/              recorded runs
 //! STATE/applied/NAME       digests of the secrets that were set last of an instance that keeps them to itself
-//! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances
+//! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances, and what they manage
 //! STATE/key.lock           held while the key is made
 //! STATE/locks/             locks, where STEAD_STATE names the folder
 //! ```
@@ -55,6 +55,9 @@ pub enum StoreError {
         /// The form that this program reads.
         reads: u32,
     },
+    /// Something other than this program changed a record.
+    #[error("'{}' is damaged", .0.display())]
+    Damaged(PathBuf),
     /// Another process keeps it locked.
     #[error("another process is changing what is kept in '{}'", .0.display())]
     Busy(PathBuf),

@@ -169,6 +169,7 @@ struct Of<'a, F> {
 impl<F: Format> Declared for Of<'_, F> {
     const PROFILE: Profile = F::PROFILE;
     const KEYS: &'static [&'static str] = Properties::KEYS;
+    const IDENTITY: &'static [&'static str] = Properties::IDENTITY;
     const PRINTED: Option<&'static str> = Properties::PRINTED;
     const SHOWN: &'static [&'static str] = Properties::SHOWN;
     const SECRETS: &'static [(&'static str, SecretForm)] = Properties::SECRETS;

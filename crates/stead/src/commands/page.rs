@@ -306,7 +306,7 @@ fn parameters(prepared: &Prepared) -> Vec<Parameter> {
     let parameter = |(name, value): (&String, &Value)| Parameter {
         name: Text::from(name),
         value: (!is_secret(name) && !value.has_sealed()).then(|| Text::from(json(&value.to_redacted_json()))),
-        is_supplied: prepared.supplied.contains(name),
+        is_supplied: prepared.supplied.values.contains_key(name),
     };
     scope.parameters.iter().map(parameter).collect()
 }

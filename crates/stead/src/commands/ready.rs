@@ -34,7 +34,8 @@ pub(super) fn get_ready(
     session: Session,
     (mode, reconcile): (Mode, &ReconcileOptions),
 ) -> Result<Ready, Exit> {
-    let (session, prepared) = prepare(request, view.output, session, Values::Required, mode)?;
+    let (mut session, mut prepared) = prepare(request, view.output, session, Values::Required, mode)?;
+    session.account_for_removed(&mut prepared, mode);
     if let Some(finding) = prepared.graph.refused(session.machine().elevated) {
         return Err(refuse(&[finding], &session, view.output));
     }

@@ -55,8 +55,8 @@ crate::codes! {
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
     NO_EFFECT = "W0530", "a directive that has no effect here",
         "The directive is read, and nothing follows from it at this place. `reconcileWait` says how long an instance waits that\n\
-         is called itself: what holds others, a group or an include, is not, so it belongs to the instances in it. `reconcile` and\n\
-         `implicitOrder` are those of the outermost document, and hold for what that includes as well.";
+         is called itself: what holds others, a group or an include, is not, so it belongs to the instances in it. `reconcile`,\n\
+         `removed` and `implicitOrder` are those of the outermost document, and hold for what that includes as well.";
     RIGHTS = "E0517", "the document requires other rights",
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
@@ -71,6 +71,12 @@ crate::codes! {
          it: its properties are checked when it is called, a plan says that the instance is unknown until what it depends\n\
          on has changed, and where nothing of that would change, that it fails. Groups, importers and adapters with nested\n\
          instances must be there when the run begins.";
+    GONE = "W0533", "earlier runs managed what is no longer in the document",
+        "stead keeps a record of what the runs of a document manage, and of what they created. When an instance is no longer\n\
+         in the document, what it managed stays, unless the document says `directives: {removed: remove}`: then what earlier\n\
+         runs created is removed, in a plan that shows it, and only where no other instance and no other document of this\n\
+         machine manages it. What was there before is never removed. `removed: keep` leaves everything and says nothing. To\n\
+         remove something else, state it with `_exist: false`.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
          say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\

@@ -1,0 +1,331 @@
+//! Things that former runs of a document managed and that it does not have any more.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use stead_core::budget::Budget;
+use stead_core::call::Operation;
+use stead_core::diag::{Diagnostic, Severity};
+use stead_core::document::{Document, Instance, Removed};
+use stead_core::event::Mode;
+use stead_core::expr::Template;
+use stead_core::graph::{Graph, ScopeId, codes};
+use stead_core::id::{NodeId, ResourceId};
+use stead_core::text::{Span, Spanned};
+use stead_core::value::Value;
+use stead_host::store::kept::{Kept, Managed};
+use stead_resources::builtin_of;
+
+use crate::contexts::Contexts;
+use crate::memory::Memory;
+use crate::messages::error_chain;
+use crate::prepared::Prepared;
+use crate::session::Session;
+use crate::things::{Held, Hold, Things, to_remove};
+
+/// Why a thing stays.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Why {
+    /// The document does not say that it is to be removed.
+    NotStated,
+    /// No run is known to have created it.
+    NotCreated,
+    /// It is not known how it would be removed, or what that would take along.
+    NotRemovable,
+    /// Another document manages it.
+    Elsewhere,
+    /// Something of a document lies in it, or uses it.
+    Used,
+    /// What an instance of the document manages is not known before the run.
+    Open(String),
+    /// What other documents manage cannot be read.
+    Unreadable(String),
+}
+
+/// What is to become of one thing.
+enum Fate {
+    /// It is removed.
+    Remove,
+    /// It stays, and its record too, unless that is of no more use.
+    Stay(Why),
+    /// It is gone, or the document has it under another key: the one that is returned, if it is the very same thing.
+    Forget(Option<String>),
+}
+
+impl Session {
+    /// The things of the instances of a graph.
+    pub(crate) fn things(&self, graph: &Graph) -> Things {
+        let contexts = Contexts::new(self.context(Arc::<str>::default()), graph);
+        Things::new(contexts, Arc::clone(&self.shared.providers), self.system_root())
+    }
+
+    /// Compares a whole document with what its former runs managed: adds an instance without existence for each thing that is
+    /// to be removed, and a warning about those that stay.
+    ///
+    /// Guarantees: what is removed was created by a former run of this document on this root, and is managed by no instance
+    /// of it and by no other document of the store. Documents without an identity of their own remove nothing.
+    pub fn account_for_removed(&mut self, prepared: &mut Prepared, mode: Mode) {
+        let compares = matches!(mode.operation, Operation::Test | Operation::Set);
+        let Some(memory) = prepared.memory.as_ref().filter(|_| compares && prepared.selected.is_none()) else { return };
+        // A record that cannot be read is reported by the run.
+        let Some(kept) = memory.managed() else { return };
+        let things = self.things(&prepared.graph);
+        let left = Leftover::of(self, prepared, &things, kept.managed);
+        if left.managed.is_empty() {
+            return;
+        }
+        let stated = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.removed.clone());
+        let policy = stated.as_ref().map(|stated| stated.value).unwrap_or_default();
+        let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
+        let mut removing = BTreeMap::new();
+        let fates = left.fates(self, prepared, &things, policy);
+        for (key, managed, fate) in fates {
+            match fate {
+                Fate::Remove => drop(removing.insert(key, self.as_written(managed))),
+                Fate::Forget(inherits) => {
+                    prepared.removed.inherited.extend(inherits);
+                    prepared.removed.forgotten.insert(key);
+                }
+                Fate::Stay(why) => {
+                    if policy == Removed::Keep || matches!(why, Why::NotCreated | Why::NotRemovable | Why::Elsewhere) {
+                        prepared.removed.forgotten.insert(key);
+                    }
+                    stays.entry(why).or_default().push(format!("'{}' ({})", managed.name, managed.type_name));
+                }
+            }
+        }
+        if policy != Removed::Keep {
+            prepared.warnings.extend(stays.iter().map(|(why, things)| finding(why, things)));
+        }
+        self.add_removals(prepared, removing, stated.as_ref());
+    }
+
+    /// The thing with its path as a document in this folder would have it.
+    fn as_written(&self, mut managed: Managed) -> Managed {
+        let path = managed.removal.as_mut().and_then(|removal| removal.get_mut("path"));
+        if let Some(path) = path.filter(|_| self.system_root().is_none()) {
+            let within = path.as_str().and_then(|text| Path::new(text).strip_prefix(self.root()).ok()?.to_str());
+            if let Some(within) = within.filter(|within| !within.is_empty()).map(str::to_owned) {
+                *path = within.into();
+            }
+        }
+        managed
+    }
+
+    /// Resolves the document anew with an instance for each thing that is to be removed.
+    fn add_removals(
+        &mut self,
+        prepared: &mut Prepared,
+        removing: BTreeMap<String, Managed>,
+        stated: Option<&Spanned<Removed>>,
+    ) {
+        let Some(document) = prepared.graph.scopes.first().map(|scope| Arc::clone(&scope.document)) else { return };
+        if removing.is_empty() {
+            return;
+        }
+        let own = document.resources.len();
+        let members = &prepared.graph.scope(ScopeId(0)).members;
+        let names = members.iter().map(|id| prepared.graph.id_of(*id).to_string().to_lowercase()).collect();
+        let span = stated.map(|stated| stated.span).unwrap_or_default();
+        let mut document = Document::clone(&document);
+        document.resources.extend(instances(&removing, names, span));
+        let supplied = prepared.supplied.clone();
+        let Ok(mut with) = self.resolve(document, &supplied, Vec::new()) else {
+            tracing::warn!("what is no longer in the document cannot be removed with it, and stays");
+            return;
+        };
+        self.complete_order(&mut with);
+        let keys: Vec<String> = removing.into_keys().collect();
+        let added = with.graph.scope(ScopeId(0)).members.iter().filter_map(|id| {
+            let place = (with.graph.node(*id).declaration as usize).checked_sub(own)?;
+            Some((*id, keys.get(place)?.clone()))
+        });
+        prepared.removed.removing = added.collect();
+        (prepared.graph, prepared.sources, prepared.facts) = (with.graph, with.sources, with.facts);
+    }
+}
+
+/// An instance for each thing, in the order of the keys. What depended on another is removed before it.
+fn instances(removing: &BTreeMap<String, Managed>, mut taken: HashSet<String>, span: Span) -> Vec<Instance> {
+    let mut id_of = |managed: &Managed| {
+        let id = |name: String| ResourceId { type_name: managed.type_name.clone(), name: name.into() };
+        let numbered = (2..).map(|number| format!("{} (removed {number})", managed.name));
+        let named = [managed.name.to_string(), format!("{} (removed)", managed.name)].into_iter().chain(numbered);
+        let mut free = named.map(id).filter(|id| taken.insert(id.to_string().to_lowercase()));
+        free.next()
+    };
+    let ids: BTreeMap<&String, ResourceId> =
+        removing.iter().filter_map(|(key, managed)| Some((key, id_of(managed)?))).collect();
+    let instance = |(key, managed): (&String, &Managed)| {
+        let before = removing.iter().filter(|(_, other)| other.after.contains(key)).filter_map(|(key, _)| ids.get(key));
+        let depends_on = before.map(|id| Template::of_value(Value::from(id.to_string()))).collect();
+        Some(Instance { depends_on, ..Instance::unwritten(ids.get(key)?, to_remove(managed), span) })
+    };
+    removing.iter().filter_map(instance).collect()
+}
+
+/// The things that no instance of the document has by its key.
+struct Leftover {
+    managed: BTreeMap<String, Managed>,
+    budget: Budget,
+}
+
+impl Leftover {
+    fn of(session: &Session, prepared: &Prepared, things: &Things, mut managed: BTreeMap<String, Managed>) -> Self {
+        let budget = Budget::new(Budget::DOCUMENT);
+        for (id, _) in prepared.graph.iter() {
+            if managed.is_empty() {
+                break;
+            }
+            let desired = session.desired_so_far(prepared, id, &budget);
+            if let Some(thing) = desired.and_then(|desired| things.of(&prepared.graph, id, &desired)) {
+                managed.remove(&thing.key);
+            }
+        }
+        Self { managed, budget }
+    }
+
+    fn fates(
+        self,
+        session: &Session,
+        prepared: &Prepared,
+        things: &Things,
+        policy: Removed,
+    ) -> Vec<(String, Managed, Fate)> {
+        let mut held = Held::default();
+        session.known(prepared, true).iter().for_each(|known| held.add_known(known));
+        let open = self.open(session, prepared, things, &mut held);
+        let elsewhere = prepared.memory.as_ref().map_or_else(|| Ok(Vec::new()), Memory::others);
+        let elsewhere = elsewhere.map(|kept| held_by(things, &kept)).map_err(|error| error_chain(&error));
+        let fate = |(key, managed): (String, Managed)| {
+            let fate = match self::claimed(session, prepared, things, &managed, &held) {
+                Some(fate) => fate,
+                None => free(things, &managed, (&elsewhere, open.as_ref()), policy),
+            };
+            (key, managed, fate)
+        };
+        self.managed.into_iter().map(fate).collect()
+    }
+
+    /// Adds the things of instances whose claims are wider, and returns one whose thing is not known before the run.
+    fn open(&self, session: &Session, prepared: &Prepared, things: &Things, held: &mut Held) -> Option<String> {
+        let graph = &prepared.graph;
+        let mut open = None;
+        for (id, node) in graph.iter() {
+            let Some(built_in) = builtin_of(&node.manifest) else { continue };
+            let desired = session.desired_so_far(prepared, id, &self.budget);
+            let written = graph.declaration(id).properties.as_ref();
+            let is_open = built_in.identity.iter().any(|name| {
+                let is_known =
+                    desired.as_ref().and_then(|desired| desired.get(name)).is_some_and(|it| !it.has_sealed());
+                !is_known && written.is_some_and(|written| written.get(name).is_some())
+            });
+            open = open.or_else(|| is_open.then(|| graph.label(id)));
+            let thing = desired.and_then(|desired| things.of(graph, id, &desired));
+            if let Some(claims) = thing.and_then(|thing| things.claims(&thing.managed)) {
+                held.add(Some(id), &claims);
+            }
+        }
+        open
+    }
+}
+
+/// What the runs of other documents manage.
+fn held_by(things: &Things, all: &[Kept]) -> Held {
+    let mut held = Held::default();
+    for managed in all.iter().flat_map(|kept| kept.managed.values()) {
+        things.claims(managed).iter().for_each(|claims| held.add(None, claims));
+    }
+    held
+}
+
+/// The fate of a thing that the document has under another key, or uses.
+fn claimed(session: &Session, prepared: &Prepared, things: &Things, managed: &Managed, held: &Held) -> Option<Fate> {
+    let claims = things.claims(managed)?;
+    match held.hold(&claims)? {
+        Hold::Used => Some(Fate::Stay(Why::Used)),
+        Hold::Managed(by) => {
+            let of = |id: NodeId| {
+                let desired = session.desired_so_far(prepared, id, &Budget::new(Budget::DOCUMENT))?;
+                things.of(&prepared.graph, id, &desired)
+            };
+            let same = by.and_then(of).filter(|thing| {
+                managed.created
+                    && thing.managed.type_name == managed.type_name
+                    && things.claims(&thing.managed).as_ref() == Some(&claims)
+            });
+            Some(Fate::Forget(same.map(|thing| thing.key)))
+        }
+    }
+}
+
+/// The fate of a thing that the document does not have in any way.
+fn free(
+    things: &Things,
+    managed: &Managed,
+    (elsewhere, open): (&Result<Held, String>, Option<&String>),
+    policy: Removed,
+) -> Fate {
+    let stay = |why| Fate::Stay(why);
+    if !managed.created {
+        return stay(Why::NotCreated);
+    }
+    let Some(claims) = things.claims(managed) else { return stay(Why::NotRemovable) };
+    if things.is_absent(managed) {
+        return Fate::Forget(None);
+    }
+    match elsewhere.as_ref().map(|held| held.hold(&claims)) {
+        Ok(Some(Hold::Managed(_))) => return stay(Why::Elsewhere),
+        Ok(Some(Hold::Used)) => return stay(Why::Used),
+        Err(error) if policy == Removed::Remove => return stay(Why::Unreadable(error.clone())),
+        Ok(None) | Err(_) => {}
+    }
+    match (policy, open) {
+        (Removed::Remove, None) => Fate::Remove,
+        (Removed::Remove, Some(open)) => stay(Why::Open(open.clone())),
+        (Removed::Report | Removed::Keep, _) => stay(Why::NotStated),
+    }
+}
+
+fn finding(why: &Why, things: &[String]) -> Diagnostic {
+    let gone = "what is no longer in the document";
+    let (message, help) = match why {
+        Why::NotStated => (
+            format!("earlier runs created {gone}"),
+            Some("'directives: {removed: remove}' removes it, and 'removed: keep' says nothing of it"),
+        ),
+        Why::NotCreated => (
+            format!("earlier runs managed {gone}, and are not known to have created it, so that it stays"),
+            Some("to remove it, state it with '_exist: false'"),
+        ),
+        Why::NotRemovable => (
+            format!("earlier runs created {gone}, and its resource does not say how to remove it alone"),
+            Some("to remove it, state it with '_exist: false'"),
+        ),
+        Why::Elsewhere => (format!("another document manages {gone}, so that it stays"), None),
+        Why::Used => (format!("{gone} is still used, so that it stays"), None),
+        Why::Open(instance) => {
+            (format!("{gone} stays, since it is not known before the run what {instance} manages"), None)
+        }
+        Why::Unreadable(error) => {
+            (format!("{gone} stays, since it is not known what other documents manage: {error}"), None)
+        }
+    };
+    Diagnostic {
+        severity: Severity::Warning,
+        span: None,
+        help: help.map(str::to_owned),
+        ..Diagnostic::warning(&codes::GONE, Span::default(), format!("{message}: {}", listed(things)))
+    }
+}
+
+/// The first of some things in words, and how many there are besides.
+fn listed(things: &[String]) -> String {
+    const MOST: usize = 8;
+    let first = things.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    match things.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}

@@ -1,0 +1,66 @@
+//! Which thing an instance is about, whatever it is called and whatever else it states.
+
+use serde_json::Value as Json;
+use stead_core::value::{Object, Value};
+
+use crate::BuiltIn;
+
+/// The thing that an instance manages.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Thing {
+    /// The properties that tell it from others of its type.
+    pub key: Object,
+    /// The properties by which just this thing is removed, without `_exist`. Nothing in them makes room for anything else.
+    pub removal: Object,
+}
+
+/// The properties of a type without a key whose instances are known by what they look for, or else by what they add.
+const LINE: (&str, [&str; 3]) = ("Stead/Line", ["path", "match", "line"]);
+
+/// The property by which one instance manages one of several values of a key, so that the value is a part of the key.
+const SEVERAL: (&str, &str) = ("multiple", "value");
+
+/// Options that let a removal take more along than the thing.
+const MAKES_ROOM: [&str; 5] = ["force", "recurse", "purge", "_purge", "removeHome"];
+
+impl BuiltIn {
+    /// The thing that an instance with these properties manages; `None` where they do not tell, or only by a secret.
+    pub fn thing(&self, stated: &Object) -> Option<Thing> {
+        let of = |names: &[&str]| -> Object {
+            let found = names.iter().filter_map(|name| stated.get_key_value(name));
+            found.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        let is_line = self.manifest.type_name.as_str() == LINE.0;
+        let (mut key, mut removal) = if is_line {
+            let (_, [path, pattern, line]) = LINE;
+            let by = if stated.contains_key(pattern) { pattern } else { line };
+            (of(&[path, by]), of(&[path, line]))
+        } else {
+            (of(self.identity), of(self.identity))
+        };
+        if stated.get(SEVERAL.0) == Some(&Value::Bool(true)) {
+            let value = of(&[SEVERAL.0, SEVERAL.1]);
+            key.extend(value.iter().map(|(name, value)| (name.clone(), value.clone())));
+            removal.extend(value);
+        }
+        let is_complete = if is_line { removal.len() > 1 } else { self.tells(&key) };
+        if !is_complete || [&key, &removal].into_iter().any(|each| each.values().any(Value::has_sealed)) {
+            return None;
+        }
+        let options = stated.iter().filter(|(name, value)| self.is_option(name) && !value.has_sealed());
+        removal.extend(options.map(|(name, value)| (name.clone(), value.clone())));
+        Some(Thing { key, removal })
+    }
+
+    /// Returns whether properties tell the thing: every one that must be stated is there, and at least one is.
+    fn tells(&self, key: &Object) -> bool {
+        let required = self.schema()["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_stated = |name: &Json| name.as_str().is_none_or(|name| key.contains_key(name));
+        let own = required.iter().filter(|name| name.as_str().is_some_and(|name| self.identity.contains(&name)));
+        !key.is_empty() && own.into_iter().all(is_stated)
+    }
+
+    fn is_option(&self, name: &str) -> bool {
+        self.schema()["properties"][name]["writeOnly"] == true && !MAKES_ROOM.contains(&name)
+    }
+}
