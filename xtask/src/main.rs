@@ -13,6 +13,7 @@ mod mutants;
 mod notices;
 mod package;
 mod record;
+mod renamed;
 mod repository;
 mod roof;
 mod tidy;
@@ -27,6 +28,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   tidy      direction of dependencies, the code map, links, words that do not belong here
   codes     diagnostic codes: each declared once, each with a case below corpus/
   circles   modules that import each other
+  renamed   types of ours that are imported under another name
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   language  words and phrases that have a better one, as xtask/words.txt lists them
   all       all of them
@@ -68,6 +70,7 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "tidy" => tidy::check(repository).map(|findings| (String::new(), findings)),
         "codes" => codes::check(repository).map(|findings| (String::new(), findings)),
         "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
+        "renamed" => Ok((String::new(), renamed::check(repository))),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
         "language" => language::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
@@ -82,6 +85,7 @@ fn all(repository: &Repository) -> Result<(String, Vec<Finding>), String> {
     let mut findings = tidy::check(repository)?;
     findings.extend(codes::check(repository)?);
     findings.extend(circles::check(repository)?);
+    findings.extend(renamed::check(repository));
     findings.extend(deps::check(repository)?);
     findings.extend(mutants::check(repository));
     Ok((String::new(), findings))

@@ -25,7 +25,7 @@ use stead_core::report::Report;
 use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Owed, Run};
 use stead_core::wait::{Curve, Wait};
-use stead_engine::{Execution, ReconcileOptions, ResumeError, Session, error_chain};
+use stead_engine::{ReconcileOptions, ResumeError, RunOptions, Session, error_chain};
 use stead_host::journal::{FileJournal, Journal, OpenJournalError};
 use stead_system::Cancel;
 use stead_system::process::own_unit;
@@ -224,7 +224,7 @@ impl JobSpec {
         if self.resumed && path.exists() {
             let (journal, events) = FileJournal::resume(path).map_err(failed)?;
             let journal = Box::new(Owing::new(self, ready, observer, path, Box::new(journal)));
-            let execution = Execution { journal, ..execution };
+            let execution = RunOptions { journal, ..execution };
             // Nothing more is begun before the machine was restarted.
             if asked_for_restart(&Report::of(&events)).next().is_some() {
                 self.suspension.suspend(SuspendReason::Restart);
@@ -241,11 +241,11 @@ impl JobSpec {
             Box::new(Announced::new(observer, path))
         };
         let journal = Box::new(Owing::new(self, ready, observer, path, journal));
-        let execution = Execution { journal, ..execution };
+        let execution = RunOptions { journal, ..execution };
         session.run(prepared, execution).map_err(|error| ApplyError::Run(error_chain(&error)))
     }
 
-    fn execution<'a>(&self, ready: &ReadyDocument, mode: Mode, observer: &'a dyn Observer) -> Execution<'a> {
+    fn execution<'a>(&self, ready: &ReadyDocument, mode: Mode, observer: &'a dyn Observer) -> RunOptions<'a> {
         let session = &ready.session;
         let width = usize::try_from(self.width).ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width());
         let wait = self.settings.resource_backoff;
@@ -265,7 +265,7 @@ impl JobSpec {
         let exceptions = self.exceptions(ready);
         let all = exceptions.selected.as_ref().map_or(ready.prepared.graph.nodes.len(), |selected| selected.len());
         let windows = suspension.clone();
-        Execution {
+        RunOptions {
             policy,
             exceptions,
             permit: Box::new(move || {
@@ -276,7 +276,7 @@ impl JobSpec {
                 may_change
             }),
             waits: Box::new(|whom| observer.waits(whom)),
-            ..Execution::new(mode, width).consumer(move |_, event| {
+            ..RunOptions::new(mode, width).consumer(move |_, event| {
                 match &event.kind {
                     EventKind::Settled { .. } => settled += 1,
                     // Nothing more is begun before the machine was restarted.

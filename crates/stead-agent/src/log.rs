@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 use stead_core::event::{Event, EventKind, SkipReason, Status};
 use stead_engine::json as printed;
-use stead_system::fs::{Status as FileStatus, append_private};
+use stead_system::fs::{self, append_private};
 use stead_system::socket::Messages;
 
 use crate::sink::{EndedJob, Sink};
@@ -86,7 +86,7 @@ impl Log {
         }
         // It may have been taken away by others, too.
         let named = self.path.symlink_metadata().ok();
-        let inode = |metadata: Metadata| FileStatus::from(&metadata).identity.inode();
+        let inode = |metadata: Metadata| fs::Status::from(&metadata).identity.inode();
         if open.map(inode) != named.map(inode) {
             *file = append_private(&self.path).ok();
         }

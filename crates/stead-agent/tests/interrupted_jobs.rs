@@ -17,7 +17,7 @@ use std::rc::Rc;
 use stead_core::event::{Event, Mode, Status};
 use stead_core::run::{Acting, Exceptions, Owed};
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Prepared, Session};
+use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session};
 use stead_host::journal::{FileJournal, Journal, JournalError};
 use tempfile::TempDir;
 
@@ -128,9 +128,9 @@ impl<'a> Machine<'a> {
         (session, prepared)
     }
 
-    fn execution(journal: impl Journal + 'static, exceptions: Exceptions) -> Execution<'static> {
-        let execution = Execution::new(Mode::APPLY, NonZeroUsize::new(2).unwrap());
-        Execution { journal: Box::new(journal), exceptions, ..execution }
+    fn execution(journal: impl Journal + 'static, exceptions: Exceptions) -> RunOptions<'static> {
+        let execution = RunOptions::new(Mode::APPLY, NonZeroUsize::new(2).unwrap());
+        RunOptions { journal: Box::new(journal), exceptions, ..execution }
     }
 
     /// Applies until the process would have ended before an append. Returns whether it came to its end before that.

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::{Write, stdout};
 use std::path::Path;
 
-use stead_engine::{Event, Execution, Host, HostOptions, Mode, Object, Run, folder_of};
+use stead_engine::{Event, Host, HostOptions, Mode, Object, Run, RunOptions, folder_of};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args_os().nth(1).ok_or("usage: embed DOCUMENT")?;
@@ -23,7 +23,7 @@ pub(crate) fn plan_and_apply(file: &Path, out: &mut dyn Write) -> Result<(), Box
     for mode in [Mode::PLAN, Mode::APPLY] {
         let mut events = Vec::new();
         let keep = |_: &Run, event: &Event| events.push(event.clone());
-        let run = session.run(&prepared, Execution::new(mode, host.width()).consumer(keep))?;
+        let run = session.run(&prepared, RunOptions::new(mode, host.width()).consumer(keep))?;
         for event in &events {
             writeln!(out, "{}", serde_json::to_string(event)?)?;
         }

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 use stead_engine::journal::FileJournal;
 use stead_engine::provider::{
-    Capabilities, Context, EmbeddedResource, Execution as Effect, Failure, Implementation, Manifest, Plain, Provider,
-    Schema, SetReply, State, TypeName, Version,
+    Capabilities, Context, EmbeddedResource, Execution, Failure, Implementation, Manifest, Plain, Provider, Schema,
+    SetReply, State, TypeName, Version,
 };
-use stead_engine::{Execution, Host, HostOptions, Mode, Object, Run, Value, folder_of};
+use stead_engine::{Host, HostOptions, Mode, Object, Run, RunOptions, Value, folder_of};
 
 /// The settings of this program, by their names.
 pub(crate) type Settings = Arc<Mutex<BTreeMap<String, String>>>;
@@ -43,7 +43,7 @@ impl Provider for Setting {
     }
 
     /// Changes it. A plan never comes here, because the manifest does not say that this predicts: stead does so itself.
-    fn set(&self, _: &Context, desired: &Plain, _: Effect) -> Result<SetReply, Failure> {
+    fn set(&self, _: &Context, desired: &Plain, _: Execution) -> Result<SetReply, Failure> {
         let (name, value) = (text(desired, "name"), text(desired, "value"));
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).insert(name, value);
         Ok(SetReply::default())
@@ -78,7 +78,7 @@ pub(crate) fn apply(file: &Path, token: &str, journal: &Path, settings: &Setting
     let text = std::fs::read_to_string(file)?;
     let prepared = session.prepare_checked(&file.to_string_lossy(), text, supplied, Mode::APPLY)?;
     let journal = Box::new(FileJournal::create(journal)?);
-    Ok(session.run(&prepared, Execution { journal, ..Execution::new(Mode::APPLY, host.width()) })?)
+    Ok(session.run(&prepared, RunOptions { journal, ..RunOptions::new(Mode::APPLY, host.width()) })?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -16,7 +16,7 @@ use stead_core::run::policy::Policy;
 use stead_core::text::Sources;
 use stead_core::value::Object;
 
-use crate::execution::{Execution, RunError};
+use crate::execution::{RunError, RunOptions};
 use crate::host::Host;
 use crate::json;
 use crate::messages::finding_line;
@@ -156,7 +156,7 @@ impl Batch {
     fn run_one(&self, ready: Ready<'_>) -> BatchResult {
         let Ready { name, session, prepared, policy } = ready;
         let began = Instant::now();
-        let execution = Execution { policy, ..Execution::new(self.mode, self.width) };
+        let execution = RunOptions { policy, ..RunOptions::new(self.mode, self.width) };
         let outcome = session.run(&prepared, execution).map(|run| {
             let summary = Summary::of(&run);
             let json = json::report(&run, &summary, began.elapsed());

@@ -29,7 +29,7 @@ pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
 pub type Waits<'a> = Box<dyn FnMut(Option<&str>) + 'a>;
 
 /// How a prepared document is run.
-pub struct Execution<'a> {
+pub struct RunOptions<'a> {
     /// The mode of the run.
     pub mode: Mode,
     /// How many calls are carried out at once.
@@ -92,7 +92,7 @@ impl Drop for Held<'_> {
     }
 }
 
-impl<'a> Execution<'a> {
+impl<'a> RunOptions<'a> {
     /// One pass, recorded nowhere, seen by nobody.
     pub fn new(mode: Mode, width: NonZeroUsize) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl<'a> Execution<'a> {
 
 impl Session {
     /// Runs a document to its end, or until the session is cancelled.
-    pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, RunError> {
+    pub fn run(&self, prepared: &Prepared, execution: RunOptions<'_>) -> Result<Run, RunError> {
         let mut execution = execution;
         let lock = self.lock(execution.mode, &mut *execution.waits)?;
         let recalled = match &prepared.memory {
@@ -139,13 +139,18 @@ impl Session {
         let managing = || Managing::new(things(), &prepared.graph, &prepared.removed, &recalled.managed);
         let managing = recalled.keeps_things.then(managing);
         let ledger = Ledger::new(recalled, &prepared.graph, managing, journal);
-        self.drive(run, Execution { journal: Box::new(ledger), ..execution }, lock)
+        self.drive(run, RunOptions { journal: Box::new(ledger), ..execution }, lock)
     }
 
     /// Goes on with a run that another process began, from the events of its journal.
     ///
     /// Assumptions: the document was prepared from the same text and parameters; otherwise it is refused.
-    pub fn resume(&self, prepared: &Prepared, journal: &[Event], execution: Execution<'_>) -> Result<Run, ResumeError> {
+    pub fn resume(
+        &self,
+        prepared: &Prepared,
+        journal: &[Event],
+        execution: RunOptions<'_>,
+    ) -> Result<Run, ResumeError> {
         let setup = Setup { digest: prepared.digest().into(), ..self.setup(prepared, &execution) };
         let run = Run::resume(setup, journal)?;
         let mut execution = execution;
@@ -153,7 +158,7 @@ impl Session {
         Ok(self.drive(run, execution, lock)?)
     }
 
-    fn setup(&self, prepared: &Prepared, execution: &Execution<'_>) -> Setup {
+    fn setup(&self, prepared: &Prepared, execution: &RunOptions<'_>) -> Setup {
         let privilege = if self.machine.elevated { Privilege::Elevated } else { Privilege::Restricted };
         Setup {
             facts: prepared.facts.clone(),
@@ -171,8 +176,8 @@ impl Session {
     }
 
     /// Carries a run out, with the lock of the machine if it needs that.
-    fn drive(&self, mut run: Run, execution: Execution<'_>, (lock, turn): Locked) -> Result<Run, RunError> {
-        let Execution { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
+    fn drive(&self, mut run: Run, execution: RunOptions<'_>, (lock, turn): Locked) -> Result<Run, RunError> {
+        let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));
@@ -335,7 +340,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::thread;
 
-    use stead_core::call::{Execution as Effect, Operation};
+    use stead_core::call::{Execution, Operation};
     use stead_core::value::{Object, Value};
     use stead_system::Cancel;
 
@@ -357,8 +362,8 @@ mod tests {
             let desired = Value::Object(Object::from_iter([("path".to_owned(), Value::from("/"))]));
             // Until one of them was seen, by whoever looks whenever it can.
             while is_seen.try_recv().is_err() {
-                let mode = Mode::direct(Operation::Get, Effect::Actual);
-                let plan = Execution { watch: Some(Arc::clone(&watched)), ..Execution::new(mode, NonZeroUsize::MIN) };
+                let mode = Mode::direct(Operation::Get, Execution::Actual);
+                let plan = RunOptions { watch: Some(Arc::clone(&watched)), ..RunOptions::new(mode, NonZeroUsize::MIN) };
                 drop(called.attempt(desired.clone(), plan));
             }
             ended.send(()).expect("the test waits");
@@ -388,7 +393,7 @@ mod tests {
             asked += 1;
             asked < 3
         });
-        let run = session.run(&prepared, Execution { permit, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) });
+        let run = session.run(&prepared, RunOptions { permit, ..RunOptions::new(Mode::APPLY, NonZeroUsize::MIN) });
         assert!(run.expect("it is suspended").report().suspended);
         let made: Vec<bool> = ["a", "b", "c"].iter().map(|name| folder.path().join(name).exists()).collect();
         assert_eq!((asked, made), (3, vec![true, true, false]));

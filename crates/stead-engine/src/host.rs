@@ -10,7 +10,7 @@ use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::provider::Provider;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
-use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
+use stead_powershell::adapter::{PowerShell, PowerShellOptions};
 use stead_resources::builtins;
 use stead_system::fs::User;
 

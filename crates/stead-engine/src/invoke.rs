@@ -14,7 +14,7 @@ use stead_core::manifest::{Implementation, Kind, Manifest, Version};
 use stead_core::report::Record;
 use stead_core::value::{Object, Value};
 
-use crate::execution::{Execution as Plan, RunWatch};
+use crate::execution::{RunOptions, RunWatch};
 use crate::resource::{Refusal, ResourceCall, carried_out};
 use crate::session::Session;
 
@@ -322,7 +322,7 @@ impl ResourceCall {
             return Err(InvokeError::RunAsCredential);
         }
         let properties = properties.into_iter().filter(|(name, _)| !is_run_as(name)).collect();
-        let plan = Plan { watch, ..Plan::new(mode, NonZeroUsize::MIN) };
+        let plan = RunOptions { watch, ..RunOptions::new(mode, NonZeroUsize::MIN) };
         let (record, sources) = self.attempt(Value::Object(properties), plan).map_err(Refusal::from)?;
         let failure = record.failure().cloned();
         carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, failure))

@@ -59,7 +59,7 @@ pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDo
 pub use bundle::{Bundled, NotBundled, NotOpened};
 pub use difference::{Difference, printed, schema, words};
 pub use document_keys::DocumentKey;
-pub use execution::{Consumer, Execution, ResumeError, RunError, RunWatch, Waits};
+pub use execution::{Consumer, ResumeError, RunError, RunOptions, RunWatch, Waits};
 pub use host::{DSC_VERSION, ENGINE_VERSION, Host, HostOptions, PowerShellSearch};
 pub use invoke::{InvokeError, Invoked, Limits, Method, ResourceSpecification};
 pub use known::NotFound;

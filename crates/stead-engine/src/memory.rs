@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use stead_core::call::{Execution as Effect, Operation};
+use stead_core::call::{Execution, Operation};
 use stead_core::event::{Event, Mode};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
@@ -132,7 +132,7 @@ impl Memory {
 
 /// Returns whether a run changes the machine, so that it can come to owe notifications.
 pub(crate) fn changes(mode: Mode) -> bool {
-    mode.operation.may_change() && mode.execution == Effect::Actual
+    mode.operation.may_change() && mode.execution == Execution::Actual
 }
 
 /// The journal of a run that changes things: what the run is about to owe is on the disk before it changes anything.
@@ -258,7 +258,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::execution::Execution;
+    use crate::execution::RunOptions;
     use crate::host::{Host, HostOptions};
     use crate::prepared::Prepared;
     use crate::session::Session;
@@ -315,8 +315,8 @@ mod tests {
         }
     }
 
-    fn once() -> Execution<'static> {
-        Execution::new(Mode::APPLY, NonZeroUsize::MIN)
+    fn once() -> RunOptions<'static> {
+        RunOptions::new(Mode::APPLY, NonZeroUsize::MIN)
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         let suspend = session.options.suspend.clone();
         thread::scope(|scope| {
             scope.spawn(move || {
-                let execution = Execution { policy: Arc::new(Later), ..once() };
+                let execution = RunOptions { policy: Arc::new(Later), ..once() };
                 let execution = execution.consumer(move |_, event| {
                     if matches!(event.kind, EventKind::RetryScheduled { .. }) {
                         waiting.send(()).unwrap();
@@ -353,7 +353,7 @@ mod tests {
         place.write("b", "right");
         let (session, prepared) = place.prepared();
         let mut events = Vec::new();
-        let run = session.run(&prepared, Execution { journal: Box::new(&mut events), ..once() }).unwrap();
+        let run = session.run(&prepared, RunOptions { journal: Box::new(&mut events), ..once() }).unwrap();
         let sets_a = |event: &&Event| {
             let is_a = event.kind.instance().is_some_and(|instance| instance.to_string().ends_with(":a"));
             is_a && matches!(&event.kind, EventKind::CallStarted { operation, .. } if operation.may_change())

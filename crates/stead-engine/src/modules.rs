@@ -14,7 +14,7 @@ use stead_host::catalog::Programs;
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
-use stead_powershell::adapter::{ADAPTERS, Options, PowerShell, adapters};
+use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
 use stead_powershell::index::Inventory;
 use stead_powershell::transitional;
 
@@ -133,7 +133,7 @@ pub(crate) fn looking_in(host: &Host, stated: &[String]) -> Host {
 
 /// PowerShell that looks for modules in these folders, and then in the usual ones. `$env:NAME` is the value of a variable, as PowerShell has it: of
 /// `PSModulePath` the folders that are looked through otherwise.
-fn with_folders(mut options: Options, stated: &[String]) -> Options {
+fn with_folders(mut options: PowerShellOptions, stated: &[String]) -> PowerShellOptions {
     let usual = std::env::join_paths(&options.module_path).unwrap_or_default().to_string_lossy().into_owned();
     let value = |name: &str| {
         let own = || options.environment.get(name).map(|value| value.to_string_lossy().into_owned());
@@ -147,7 +147,7 @@ fn with_folders(mut options: Options, stated: &[String]) -> Options {
         }
     }
     options.environment.set(MODULE_PATH, std::env::join_paths(&folders).unwrap_or_default());
-    Options { module_path: folders, ..options }
+    PowerShellOptions { module_path: folders, ..options }
 }
 
 fn expanded(text: &str, value: impl Fn(&str) -> String) -> String {

@@ -16,9 +16,7 @@ use stead_core::diag::{Diagnostic, Findings};
 use stead_core::document::{self, Instance};
 use stead_core::event::Mode;
 use stead_core::expr::Template;
-use stead_core::graph::{
-    Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate, evaluate_known, is_written_out,
-};
+use stead_core::graph::{self, Iteration, Role, ScopeId, StaticView, evaluate, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::parameters::Supplied;
@@ -134,14 +132,14 @@ impl Pass<'_> {
     }
 
     /// Returns whether the condition of an instance is known to be false.
-    fn is_left_out(&self, instance: &Instance, node: &GraphNode) -> bool {
+    fn is_left_out(&self, instance: &Instance, node: &graph::Node) -> bool {
         let view = self.view(node.scope, node.iteration.as_deref());
         let condition = instance.condition.as_deref().map(|condition| evaluate(condition, &view));
         matches!(condition, Some(Ok(Value::Bool(false))))
     }
 
     /// A look at one instance; `cx` is given its name.
-    fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
+    fn instance(&self, id: NodeId, node: &graph::Node, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
         let instance = self.prepared.graph.declaration(id);
         let Type { known, provider, .. } = types.of(&node.manifest);
         let folder = &self.prepared.graph.scope(node.scope).folder;

@@ -20,7 +20,7 @@ use stead_core::wire::results::{Setting, document, exported_document, stated, te
 use stead_host::provider::Plain;
 use stead_resources::builtin_of;
 
-use crate::execution::{Execution as Plan, RunError};
+use crate::execution::{RunError, RunOptions};
 use crate::host::DSC_VERSION;
 use crate::managing::Gone;
 use crate::messages::{error_chain, failure_lines, finding_line};
@@ -114,17 +114,17 @@ impl ResourceCall {
 
     /// Has one operation carried out, as a run of this one instance. Secrets in their wrapping are sealed on the way.
     pub fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Record, Refusal> {
-        self.run(desired, Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN))
+        self.run(desired, RunOptions::new(Mode::direct(operation, execution), NonZeroUsize::MIN))
     }
 
     /// Runs it, recorded and seen as `plan` says.
-    pub fn run(&self, desired: Value, plan: Plan<'_>) -> Result<Record, Refusal> {
+    pub fn run(&self, desired: Value, plan: RunOptions<'_>) -> Result<Record, Refusal> {
         let (record, sources) = self.attempt(desired, plan)?;
         carried_out(record, &sources)
     }
 
     /// Runs it, and returns its record even where it failed; with the texts that findings of it point into.
-    pub fn attempt(&self, desired: Value, plan: Plan<'_>) -> Result<(Record, Arc<Sources>), RunError> {
+    pub fn attempt(&self, desired: Value, plan: RunOptions<'_>) -> Result<(Record, Arc<Sources>), RunError> {
         let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
         let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
         let origin = "<command line>".into();
@@ -158,7 +158,7 @@ impl ResourceCall {
         let text = json!({ "resources": [instance] }).to_string();
         let prepared = self.session.prepare("<instance>", &text, Object::new());
         let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
-        let run = self.session.run(&prepared, Plan::new(mode, self.session.host().width()))?;
+        let run = self.session.run(&prepared, RunOptions::new(mode, self.session.host().width()))?;
         let failures = failure_lines(&run);
         if failures.is_empty() {
             let mut document = self.session.result_document(&run);

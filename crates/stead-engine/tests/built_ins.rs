@@ -9,7 +9,7 @@ use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, Status};
 use stead_core::run::Run;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Prepared, Session};
+use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session};
 
 fn session(root: &Path) -> Session {
     Host::new(HostOptions::default()).session(root)
@@ -37,7 +37,7 @@ fn conflicts(resources: &str) -> Vec<String> {
 }
 
 fn run(session: &Session, prepared: &Prepared, mode: Mode) -> Run {
-    session.run(prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+    session.run(prepared, RunOptions::new(mode, NonZeroUsize::MIN)).unwrap()
 }
 
 #[test]

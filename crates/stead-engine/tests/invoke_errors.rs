@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use stand_in::failure_of;
 use stead_core::value::{Object, Value};
 use stead_engine::{Host, HostOptions, InvokeError, Invoked, Method, ResourceCall, ResourceSpecification};
-use stead_powershell::adapter::Options;
+use stead_powershell::adapter::PowerShellOptions;
 use stead_system::fs::User;
 use stead_system::process::Environment;
 
@@ -128,7 +128,7 @@ fn nothing() -> Invoked {
 }
 
 fn host(modules: PathBuf, environment: Environment) -> Host {
-    let options = Options {
+    let options = PowerShellOptions {
         executable: Some(std::env::current_exe().unwrap()),
         module_path: vec![modules],
         cache: None,

@@ -9,7 +9,7 @@ use std::path::Path;
 use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::run::Run;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Prepared, Session};
+use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session};
 use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::journal::{FileJournal, read};
 use stead_host::settings::{Layers, Stated, resolve};
@@ -63,7 +63,7 @@ fn a_run_is_resumed_after_any_event_although_the_resource_is_there_by_then() {
     let prepared = prepare(&mut before, folder.path());
     let width = before.host().width();
     let execution =
-        Execution { journal: Box::new(FileJournal::create(&journal).unwrap()), ..Execution::new(Mode::APPLY, width) };
+        RunOptions { journal: Box::new(FileJournal::create(&journal).unwrap()), ..RunOptions::new(Mode::APPLY, width) };
     let run = before.run(&prepared, execution).unwrap();
     assert_eq!(statuses(&run), [Some(Status::Changed), Some(Status::Changed)]);
     let events: Vec<Event> = read(&fs::read(&journal).unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn a_run_is_resumed_after_any_event_although_the_resource_is_there_by_then() {
         let mut after = session(folder.path());
         let again = prepare(&mut after, folder.path());
         assert_eq!(again.digest(), prepared.digest(), "the type is there, and it is the same run");
-        let resumed = after.resume(&again, &events[..known], Execution::new(Mode::APPLY, width)).unwrap();
+        let resumed = after.resume(&again, &events[..known], RunOptions::new(Mode::APPLY, width)).unwrap();
         let late = resumed.graph().iter().find(|(_, node)| &*node.name == "late").map(|(id, _)| id).unwrap();
         assert_eq!(resumed.report().status(late), Some(&Status::Changed), "after {known} of {} events", events.len());
     }

@@ -28,7 +28,7 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::source::Span;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Prepared, Session, json};
+use stead_engine::{Host, HostOptions, Prepared, RunOptions, Session, json};
 use stead_testkit::times;
 use support::World;
 
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     fn run(&self, mode: Mode) -> Run {
-        self.session.run(&self.prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+        self.session.run(&self.prepared, RunOptions::new(mode, NonZeroUsize::MIN)).unwrap()
     }
 
     fn fail(&self, what: &str) -> ! {

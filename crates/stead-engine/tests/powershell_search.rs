@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_core::event::Mode;
 use stead_core::id::TypeName;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions};
+use stead_engine::{Host, HostOptions, RunOptions};
 
 #[test]
 fn powershell_is_looked_for_once_and_only_for_what_may_be_its_resource() {
@@ -21,7 +21,7 @@ fn powershell_is_looked_for_once_and_only_for_what_may_be_its_resource() {
     let mut session = host.session(folder.path());
     let text = "resources:\n- {name: motd, type: Stead/File, properties: {path: motd, content: hello}}\n";
     let Ok(prepared) = session.prepare("main.yaml", text, Object::new()) else { panic!("it is a document") };
-    session.run(&prepared, Execution::new(Mode::APPLY, host.width())).unwrap();
+    session.run(&prepared, RunOptions::new(Mode::APPLY, host.width())).unwrap();
     assert_eq!(searches.load(Ordering::Relaxed), 0);
     for _ in 0..2 {
         assert!(host.session(folder.path()).find(&TypeName::parse("Some/Resource").unwrap(), None).is_err());

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::json;
 use stead_engine::provider::check::{Depth, Subject, check};
 use stead_engine::provider::{
-    Capabilities, Claims, Context, EmbeddedResource, Execution as Effect, Extent, Failure, FailureKind, Implementation,
-    Kind, Manifest, Plain, Provider, Schema, SetReply, State, TypeName, Version,
+    Capabilities, Claims, Context, EmbeddedResource, Execution, Extent, Failure, FailureKind, Implementation, Kind,
+    Manifest, Plain, Provider, Schema, SetReply, State, TypeName, Version,
 };
-use stead_engine::{Execution, Host, HostOptions, Mode, Object, Planned, Value};
+use stead_engine::{Host, HostOptions, Mode, Object, Planned, RunOptions, Value};
 
 use provider::{Settings, apply, setting};
 
@@ -137,13 +137,13 @@ impl Provider for Room {
         Ok(Plain::new(json!({"force": false})))
     }
 
-    fn set(&self, _: &Context, desired: &Plain, effect: Effect) -> Result<SetReply, Failure> {
+    fn set(&self, _: &Context, desired: &Plain, effect: Execution) -> Result<SetReply, Failure> {
         match effect {
-            Effect::WhatIf if self.is_blind.load(Ordering::SeqCst) => {
+            Execution::WhatIf if self.is_blind.load(Ordering::SeqCst) => {
                 return Err(Failure::new(FailureKind::Unsupported, "it is dark"));
             }
-            Effect::WhatIf => {}
-            Effect::Actual => _ = self.sets.fetch_add(1, Ordering::SeqCst),
+            Execution::WhatIf => {}
+            Execution::Actual => _ = self.sets.fetch_add(1, Ordering::SeqCst),
         }
         Ok(SetReply { after: Some(desired.clone()), ..SetReply::default() })
     }
@@ -160,10 +160,10 @@ fn nothing_is_set_that_cannot_say_what_it_would_remove() {
         let mut session = Host::new(HostOptions { resources, ..HostOptions::default() }).session("/nowhere");
         let text = "resources: [{name: room, type: Own/Room, properties: {force: true}}]";
         let prepared = session.prepare("main.yaml", text, Object::new()).unwrap();
-        let plan = session.run(&prepared, Execution::new(Mode::PLAN, NonZeroUsize::MIN)).unwrap();
+        let plan = session.run(&prepared, RunOptions::new(Mode::PLAN, NonZeroUsize::MIN)).unwrap();
         room.is_blind.store(is_blind, Ordering::SeqCst);
         let planned = Planned::removals(&plan);
-        let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+        let execution = RunOptions { planned, ..RunOptions::new(Mode::APPLY, NonZeroUsize::MIN) };
         let run = session.run(&prepared, execution).unwrap();
         let failures: Vec<&str> =
             run.report().records().iter().filter_map(|record| Some(&*record.failure()?.message)).collect();

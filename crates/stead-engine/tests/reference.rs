@@ -18,7 +18,7 @@ use stead_core::graph::Values;
 use stead_core::run::Run;
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::Object;
-use stead_engine::{DocumentKey, Execution, Host, HostOptions, Prepared, ResourceCall, Session};
+use stead_engine::{DocumentKey, Host, HostOptions, Prepared, ResourceCall, RunOptions, Session};
 use stead_resources::{BuiltIn, builtins};
 use tempfile::TempDir;
 
@@ -96,7 +96,7 @@ fn repository(path: &Path) {
 }
 
 fn run(session: &Session, prepared: &Prepared, mode: Mode) -> Run {
-    session.run(prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+    session.run(prepared, RunOptions::new(mode, NonZeroUsize::MIN)).unwrap()
 }
 
 fn statuses(run: &Run) -> Vec<String> {

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use serde_json::json;
-use stead_core::call::{Execution as Effect, Operation};
+use stead_core::call::{Execution, Operation};
 use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::report::Report;
 use stead_core::run::Run;
 use stead_core::value::{Object, Value};
-use stead_engine::{Execution, Host, HostOptions, ResourceCall};
+use stead_engine::{Host, HostOptions, ResourceCall, RunOptions};
 use stead_host::journal::{FileJournal, Journal, JournalError, read};
 use tempfile::TempDir;
 
@@ -90,12 +90,12 @@ fn apply(folder: &Path) -> Run {
     let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings)).unwrap();
     let appends_left = number(BEFORE_APPEND).map(|number| usize::try_from(number).unwrap());
     let last_event = number(AFTER_EVENT);
-    let execution = Execution::new(Mode::APPLY, NonZeroUsize::new(2).unwrap()).consumer(|_, event| {
+    let execution = RunOptions::new(Mode::APPLY, NonZeroUsize::new(2).unwrap()).consumer(|_, event| {
         if last_event == Some(event.sequence) {
             std::process::abort();
         }
     });
-    let execution = Execution { journal: Box::new(Killed { journal, appends_left }), ..execution };
+    let execution = RunOptions { journal: Box::new(Killed { journal, appends_left }), ..execution };
     session.resume(&prepared, &events, execution).unwrap()
 }
 
@@ -156,7 +156,7 @@ fn a_journal_of_another_document_is_refused() {
     let mut session = Host::new(HostOptions::default()).session(folder.path());
     let other = document(folder.path()).replace("hello", "goodbye");
     let Ok(prepared) = session.prepare("main.yaml", &other, Object::new()) else { panic!("it is a document") };
-    let execution = Execution::new(Mode::APPLY, NonZeroUsize::MIN);
+    let execution = RunOptions::new(Mode::APPLY, NonZeroUsize::MIN);
     assert!(session.resume(&prepared, &events, execution).is_err());
 }
 
@@ -172,8 +172,8 @@ fn sets_and_deletes_of_one_resource_are_announced() {
         let resource = ResourceCall::find(session, "Stead/File", None).unwrap();
         let journal = folder.path().join(format!("{operation:?}"));
         let is_there_before = file.exists();
-        let execution = Execution::new(Mode::direct(operation, Effect::Actual), NonZeroUsize::MIN);
-        let execution = Execution {
+        let execution = RunOptions::new(Mode::direct(operation, Execution::Actual), NonZeroUsize::MIN);
+        let execution = RunOptions {
             journal: Box::new(FileJournal::create(&journal).unwrap()),
             ..execution.consumer(|_, event| {
                 if matches!(event.kind, EventKind::CallStarted { .. }) {

@@ -27,7 +27,7 @@ use stead_core::digest::sha256;
 use stead_core::event::Mode;
 use stead_core::run::Run;
 use stead_core::value::Object;
-use stead_engine::{Execution, Host, HostOptions, Parts, Planned, Prepared, SavedPlan, Session, Summary, json};
+use stead_engine::{Host, HostOptions, Parts, Planned, Prepared, RunOptions, SavedPlan, Session, Summary, json};
 use stead_testkit::times;
 use support::World;
 
@@ -72,7 +72,7 @@ impl Stage {
     }
 
     fn run(&self, mode: Mode) -> Run {
-        self.session.run(&self.prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+        self.session.run(&self.prepared, RunOptions::new(mode, NonZeroUsize::MIN)).unwrap()
     }
 }
 
@@ -140,7 +140,7 @@ fn changed_after_the_plan(host: &Host, document: &str, change: Change) -> (World
     let stage = Stage::new(host, root, document);
     let planned = Planned::removals(&stage.run(Mode::PLAN));
     change(root).unwrap();
-    let execution = Execution { planned, ..Execution::new(Mode::APPLY, NonZeroUsize::MIN) };
+    let execution = RunOptions { planned, ..RunOptions::new(Mode::APPLY, NonZeroUsize::MIN) };
     let run = stage.session.run(&stage.prepared, execution).unwrap();
     let failures = run.report().records().iter().filter_map(|record| Some(record.failure()?.message.clone()));
     let failures = failures.collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use stead_core::event::Mode;
 use stead_core::value::{Object, Value};
-use stead_engine::{Execution, Host, HostOptions, failure_lines};
+use stead_engine::{Host, HostOptions, RunOptions, failure_lines};
 use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::journal::FileJournal;
 use stead_host::settings::{Layers, Stated, resolve};
@@ -53,7 +53,7 @@ fn a_run_and_its_journal_show_no_secret() {
         let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings)).unwrap();
         let mut shown = String::new();
         let journal = Box::new(FileJournal::create(&path).unwrap());
-        let execution = Execution { journal, ..Execution::new(mode, NonZeroUsize::MIN) };
+        let execution = RunOptions { journal, ..RunOptions::new(mode, NonZeroUsize::MIN) };
         let execution = execution.consumer(|_, event| {
             let json = serde_json::to_string(event).unwrap();
             writeln!(shown, "{event:?}\n{json}").unwrap();

@@ -10,9 +10,7 @@ use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::TypeName;
-use stead_core::manifest::{
-    AdaptedResource, DiscoverMethod, Extension, Implementation, Kind as ManifestKind, Manifest, Version,
-};
+use stead_core::manifest::{self, AdaptedResource, DiscoverMethod, Extension, Implementation, Manifest, Version};
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::provider::Provider;
@@ -48,7 +46,12 @@ pub fn adapters() -> Vec<Manifest> {
             "Carries out DSC resources of PowerShell, classes and scripts, in PowerShell processes that are kept";
         let tags = ["powershell", "linux"].map(str::to_owned).to_vec();
         let nothing_else = Manifest::new(TypeName::parse(name).ok()?, version, Implementation::InProcess);
-        Some(Manifest { kind: ManifestKind::Adapter, description: Some(description.to_owned()), tags, ..nothing_else })
+        Some(Manifest {
+            kind: manifest::Kind::Adapter,
+            description: Some(description.to_owned()),
+            tags,
+            ..nothing_else
+        })
     };
     ADAPTERS.into_iter().filter_map(adapter).collect()
 }
@@ -73,7 +76,7 @@ pub fn module_search() -> Option<Extension> {
 
 /// Where PowerShell and its modules are, and how it is called.
 #[derive(Clone)]
-pub struct Options {
+pub struct PowerShellOptions {
     /// The executable, absolute; `None` when there is none. Resources are known all the same, and can be checked.
     pub executable: Option<PathBuf>,
     /// The directories of modules, the first first.
@@ -92,7 +95,7 @@ pub struct Options {
 
 /// The resources of PowerShell modules, and the workers that they are called in. Lives as long as the process.
 pub struct PowerShell {
-    options: Options,
+    options: PowerShellOptions,
     pool: Option<Pool>,
     known: RwLock<KnownModules>,
 }
@@ -130,7 +133,7 @@ impl Listed {
 
 impl PowerShell {
     /// With no module read and no worker started.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: PowerShellOptions) -> Self {
         let settings = |executable: &PathBuf| {
             let settings = Settings::new(executable.clone(), options.environment.clone(), options.width);
             let settings = Settings { module_path: options.module_path.clone(), ..settings };

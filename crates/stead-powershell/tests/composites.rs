@@ -12,7 +12,7 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Manifest, parse_listed};
 use stead_core::text::Sources;
 use stead_core::value::Value;
-use stead_powershell::adapter::{ADAPTERS, Options, PowerShell, adapters};
+use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
 use stead_powershell::index::Inventory;
 use stead_system::fs::User;
 use stead_system::process::Environment;
@@ -25,7 +25,7 @@ struct Installed {
 
 impl Installed {
     fn below(modules: &Path) -> Self {
-        let powershell = PowerShell::new(Options {
+        let powershell = PowerShell::new(PowerShellOptions {
             executable: None,
             module_path: vec![modules.to_owned()],
             cache: None,

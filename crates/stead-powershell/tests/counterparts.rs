@@ -15,7 +15,7 @@ use stead_core::call::{Execution, FailureKind};
 use stead_core::id::TypeName;
 use stead_core::manifest::AdaptedResource;
 use stead_host::provider::{Context, Plain, Provider};
-use stead_powershell::adapter::{ADAPTERS, Options, PowerShell};
+use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions};
 use stead_system::fs::User;
 use stead_system::process::Environment;
 
@@ -62,7 +62,7 @@ fn stand_in() {
 }
 
 fn powershell(executable: Option<PathBuf>) -> PowerShell {
-    PowerShell::new(Options {
+    PowerShell::new(PowerShellOptions {
         executable,
         module_path: Vec::new(),
         cache: None,

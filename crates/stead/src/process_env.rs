@@ -10,7 +10,7 @@ use std::time::Instant;
 use stead_engine::{Host, HostOptions, PowerShellSearch};
 use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::settings::{self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceLevel, UnusableFile};
-use stead_powershell::adapter::Options as PowerShellOptions;
+use stead_powershell::adapter::PowerShellOptions;
 use stead_powershell_reader::module::module_path;
 use stead_system::fs::User;
 use stead_system::process::Environment;

@@ -11,7 +11,7 @@ use stead_core::event::Mode;
 use stead_core::value::Object;
 use stead_testkit::{Case, Computed, Suite, check_all};
 
-use stead_engine::{Execution as Plan, Host, HostOptions, failure_lines, finding_line, set_mode};
+use stead_engine::{Host, HostOptions, RunOptions, failure_lines, finding_line, set_mode};
 
 #[test]
 fn what_runs_with_which_rights() {
@@ -52,7 +52,7 @@ fn outcome(case: &Case, folder: &Path, mode: Mode, elevated: bool) -> Result<Str
     if let Some(finding) = prepared.graph.refused(elevated) {
         return Ok(format!("refused: {}\n", finding_line(&finding, &prepared.sources)));
     }
-    let run = session.run(&prepared, Plan::new(mode, host.width())).map_err(|error| error.to_string())?;
+    let run = session.run(&prepared, RunOptions::new(mode, host.width())).map_err(|error| error.to_string())?;
     let document = session.result_document(&run);
     let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<_> = results.iter().filter_map(|result| result["name"].as_str()).collect();

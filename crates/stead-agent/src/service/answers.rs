@@ -8,7 +8,7 @@ use stead_core::diag::{any_error, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
-use stead_engine::{Execution, Session, SessionOptions, Summary, error_chain, json as printed};
+use stead_engine::{RunOptions, Session, SessionOptions, Summary, error_chain, json as printed};
 
 use super::deliveries::{Terms, Valid, invalid, unsaved};
 use super::difference::{self, Opened};
@@ -470,7 +470,7 @@ fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Result
     let began = Instant::now();
     let prepared =
         crate::job::prepare_or_explain(session, delivered).map_err(|(count, findings)| invalid(count, findings))?;
-    let run = session.run(&prepared, Execution::new(mode, session.host().width()));
+    let run = session.run(&prepared, RunOptions::new(mode, session.host().width()));
     let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
     let report = printed::report(&run, &Summary::of(&run), began.elapsed());
     Document::of(report).map_err(|error| unreadable(&error))

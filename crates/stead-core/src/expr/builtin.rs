@@ -111,9 +111,9 @@ pub(super) enum Run {
     /// From the values of its arguments alone.
     Pure(fn(Arguments) -> BuiltinResult),
     /// Decides itself which arguments are computed.
-    Lazy(Lazy),
+    Lazily(Lazy),
     /// Asks the environment.
-    Ask(Ask),
+    Asks(Ask),
     /// `lambda`, which is syntax.
     Lambda,
 }
@@ -280,7 +280,7 @@ impl Builtin {
         match self.run {
             Run::Total(run) => Some(Ok(run(arguments))),
             Run::Pure(run) => Some(run(arguments)),
-            Run::Lazy(_) | Run::Ask(_) | Run::Lambda => None,
+            Run::Lazily(_) | Run::Asks(_) | Run::Lambda => None,
         }
     }
 }

@@ -29,7 +29,7 @@ impl Bound {
         node.walk(&mut |part| {
             let ExpressionForm::Call { builtin, arguments } = &part.kind else { return };
             found |= match builtin.run {
-                Run::Ask(Ask::LambdaVariable) => match arguments.first().map(|argument| &argument.kind) {
+                Run::Asks(Ask::LambdaVariable) => match arguments.first().map(|argument| &argument.kind) {
                     Some(ExpressionForm::Constant(Value::String(name))) => {
                         self.names.iter().any(|each| **each == **name)
                     }
@@ -37,7 +37,7 @@ impl Bound {
                     Some(ExpressionForm::Constant(_)) => false,
                     _ => true,
                 },
-                Run::Ask(Ask::Parameter) => self.parameters,
+                Run::Asks(Ask::Parameter) => self.parameters,
                 _ => false,
             };
         });
@@ -118,7 +118,7 @@ impl Capture<'_, '_> {
     }
 
     fn call(&mut self, builtin: &Builtin, arguments: &[Node], at: &Range<usize>) -> Result<String, Stop> {
-        if let Run::Ask(ask) = builtin.run
+        if let Run::Asks(ask) = builtin.run
             && !self.bound.answers(ask)
         {
             let message = format!("'{}' is asked about something that depends on a secret", builtin.name);

@@ -150,7 +150,7 @@ impl Check<'_> {
 
     fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], open: &'static [ValueKind]) -> PartialValue {
         match (builtin.run, arguments) {
-            (Run::Lazy(Lazy::If), [condition, then, otherwise]) => {
+            (Run::Lazily(Lazy::If), [condition, then, otherwise]) => {
                 let decided = self.argument(builtin, 0, condition);
                 match decided {
                     _ if decided.is(true) => self.known(then),
@@ -159,7 +159,7 @@ impl Check<'_> {
                 }
             }
             // Whether the others are computed depends on the first.
-            (Run::Lazy(_), [first, ..]) => {
+            (Run::Lazily(_), [first, ..]) => {
                 self.argument(builtin, 0, first);
                 PartialValue::Kinds(builtin.returns)
             }
@@ -269,8 +269,8 @@ impl Check<'_> {
     fn name(&mut self, builtin: &'static Builtin, node: &Node, arguments: &[Node], bound: &[&str]) {
         let [Node { kind: ExpressionForm::Constant(Value::String(name)), .. }] = arguments else { return };
         let is_checked = match builtin.run {
-            Run::Ask(Ask::Parameter | Ask::Variable) => true,
-            Run::Ask(Ask::LambdaVariable) => !bound.contains(&name.as_str()),
+            Run::Asks(Ask::Parameter | Ask::Variable) => true,
+            Run::Asks(Ask::LambdaVariable) => !bound.contains(&name.as_str()),
             _ => false,
         };
         if !is_checked {

@@ -8,7 +8,7 @@ use super::syntax::{AccessStep, Accessor, ExpressionForm, Lambda, Node};
 use super::{Environment, Fault, Help, Stop};
 use crate::budget::{Budget, Exceeded};
 use crate::diag::{Code, Meant};
-use crate::value::{DataType, Key, Object, SealedStep as Deferred, Value};
+use crate::value::{DataType, Key, Object, SealedStep, Value};
 
 /// How deep values may be nested. Every use of a variable could add a level, and values are walked recursively.
 pub(super) const MAX_NESTING: usize = 256;
@@ -182,12 +182,12 @@ impl<'e> Evaluator<'e> {
                 let values = self.arguments(builtin, arguments)?;
                 self.pure(builtin, values, arguments, at)
             }
-            Run::Lazy(Lazy::If) => self.choose(builtin, arguments, at),
-            Run::Lazy(Lazy::And) => self.junction(builtin, arguments, false),
-            Run::Lazy(Lazy::Or) => self.junction(builtin, arguments, true),
-            Run::Lazy(Lazy::Coalesce) => self.coalesce(builtin, arguments),
-            Run::Lazy(Lazy::Map | Lazy::Filter) => self.over(builtin, arguments, at),
-            Run::Ask(ask) => match self.captured(ask, arguments) {
+            Run::Lazily(Lazy::If) => self.choose(builtin, arguments, at),
+            Run::Lazily(Lazy::And) => self.junction(builtin, arguments, false),
+            Run::Lazily(Lazy::Or) => self.junction(builtin, arguments, true),
+            Run::Lazily(Lazy::Coalesce) => self.coalesce(builtin, arguments),
+            Run::Lazily(Lazy::Map | Lazy::Filter) => self.over(builtin, arguments, at),
+            Run::Asks(ask) => match self.captured(ask, arguments) {
                 Some(value) => self.copied(value, at),
                 None => self.ask(ask, builtin, arguments, at),
             },
@@ -293,14 +293,14 @@ impl<'e> Evaluator<'e> {
             Value::Array(items) => self.each(builtin, lambda, items),
             sealed => {
                 let closure = self.capture(builtin, lambda)?;
-                Ok(Value::deferred(Deferred::Each { array: sealed, closure }))
+                Ok(Value::deferred(SealedStep::Each { array: sealed, closure }))
             }
         }
     }
 
     /// `map` or `filter` over the elements of an array.
     fn each(&mut self, builtin: &Builtin, lambda: &Lambda, items: Vec<Value>) -> Result<Value, Stop> {
-        if matches!(builtin.run, Run::Lazy(Lazy::Map)) {
+        if matches!(builtin.run, Run::Lazily(Lazy::Map)) {
             let mapped = items.into_iter().enumerate().map(|(index, item)| self.applied(lambda, item, index));
             return Ok(Value::Array(mapped.collect::<Result<_, _>>()?));
         }
@@ -314,7 +314,7 @@ impl<'e> Evaluator<'e> {
             verdicts.push((item, verdict));
         }
         if verdicts.iter().any(|(_, verdict)| verdict.has_sealed()) {
-            return Ok(Value::deferred(Deferred::Keep(verdicts)));
+            return Ok(Value::deferred(SealedStep::Keep(verdicts)));
         }
         let kept = verdicts.into_iter().filter(|(_, verdict)| verdict.as_bool() == Some(true));
         Ok(Value::Array(kept.map(|(item, _)| item).collect()))
@@ -332,8 +332,7 @@ impl<'e> Evaluator<'e> {
 
     fn accesses(&mut self, of: &Node, path: &[Accessor]) -> Result<Value, Stop> {
         let mut value = self.value(of)?;
-        let is_reference =
-            matches!(&of.kind, ExpressionForm::Call { builtin, .. } if matches!(builtin.run, Run::Ask(Ask::Reference)));
+        let is_reference = matches!(&of.kind, ExpressionForm::Call { builtin, .. } if matches!(builtin.run, Run::Asks(Ask::Reference)));
         for (position, accessor) in path.iter().enumerate() {
             let key = match &accessor.step {
                 AccessStep::Member(name) if is_reference && position == 0 && &**name == STATE => Key::State,
@@ -342,7 +341,7 @@ impl<'e> Evaluator<'e> {
             };
             let is_sealed = matches!(value, Value::Sealed(_)) || matches!(key, Key::Index(Value::Sealed(_)));
             value = if is_sealed {
-                Value::deferred(Deferred::Access { of: value, key })
+                Value::deferred(SealedStep::Access { of: value, key })
             } else {
                 access(value, &key).map_err(|wrong| located(wrong, &[], &accessor.at))?
             };
@@ -353,7 +352,7 @@ impl<'e> Evaluator<'e> {
 
 /// A function that waits for its secrets.
 fn apply(builtin: &'static Builtin, arguments: Vec<Value>) -> Value {
-    Value::deferred(Deferred::Apply { function: builtin.name.into(), arguments })
+    Value::deferred(SealedStep::Apply { function: builtin.name.into(), arguments })
 }
 
 /// All expressions of a document together cost too much.
@@ -376,7 +375,7 @@ pub(super) fn located(wrong: Wrong, nodes: &[Node], call: &Range<usize>) -> Stop
 /// Delays an error of a part until its value is needed: an array can be empty, and a condition false.
 pub(super) fn needed_later(value: Result<Value, Stop>) -> Result<Value, Stop> {
     match value {
-        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(Deferred::Failed)),
+        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(SealedStep::Failed)),
         other => other,
     }
 }

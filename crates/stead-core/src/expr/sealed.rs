@@ -106,7 +106,7 @@ impl Opener<'_> {
                 let unknown = || OpenError::UnknownFunction { function: function.to_string() };
                 let builtin = find(function).ok_or_else(unknown)?;
                 match builtin.run {
-                    Run::Lazy(lazy) => self.lazy(lazy, builtin, arguments),
+                    Run::Lazily(lazy) => self.lazy(lazy, builtin, arguments),
                     _ => self.strict(builtin, arguments),
                 }
             }
@@ -247,21 +247,21 @@ fn user_function(function: &Function) -> Result<UserFunction, super::Fault> {
 
 /// Parses the text of a document into the value that it would state.
 fn template(json: &Json) -> Result<Template, super::Fault> {
-    use crate::text::{Entry, Kind as Form};
+    use crate::text::{self, Entry};
     let kind = match json {
-        Json::Null => Form::Null,
-        Json::Bool(truth) => Form::Bool(*truth),
-        Json::Number(number) => Form::Number(number.clone()),
-        Json::String(text) if is_expression(text) => Form::Compiled(Box::new(Expression::parse(text)?)),
+        Json::Null => text::Kind::Null,
+        Json::Bool(truth) => text::Kind::Bool(*truth),
+        Json::Number(number) => text::Kind::Number(number.clone()),
+        Json::String(text) if is_expression(text) => text::Kind::Compiled(Box::new(Expression::parse(text)?)),
         Json::String(text) => {
-            Form::String(text.strip_prefix("[[").map_or_else(|| text.clone(), |rest| format!("[{rest}")).into())
+            text::Kind::String(text.strip_prefix("[[").map_or_else(|| text.clone(), |rest| format!("[{rest}")).into())
         }
-        Json::Array(items) => Form::Array(items.iter().map(template).collect::<Result<_, _>>()?),
+        Json::Array(items) => text::Kind::Array(items.iter().map(template).collect::<Result<_, _>>()?),
         Json::Object(members) => {
             let entry = |(key, value): (&String, &Json)| {
                 Ok(Entry { key: key.as_str().into(), key_span: Span::default(), value: template(value)? })
             };
-            Form::Object(members.iter().map(entry).collect::<Result<_, _>>()?)
+            text::Kind::Object(members.iter().map(entry).collect::<Result<_, _>>()?)
         }
     };
     Ok(Template { span: Span::default(), kind })

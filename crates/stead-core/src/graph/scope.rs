@@ -8,7 +8,6 @@ use crate::diag::Diagnostic;
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, Expression, FactKey, Stop, Template, ValueKind, kinds_of};
 use crate::id::ResourceId;
-use crate::text::node::Kind as Form;
 use crate::text::{self, Entry, Sources, Span};
 use crate::value::{Object, Seal, Value, pointer};
 
@@ -197,12 +196,12 @@ impl Halt {
 /// Returns whether nothing in a value is still to be computed or opened.
 pub fn is_written_out(value: &Template) -> bool {
     match &value.kind {
-        Form::Compiled(_) => false,
-        Form::Array(items) => items.iter().all(is_written_out),
-        Form::Object(entries) => entries
+        text::Kind::Compiled(_) => false,
+        text::Kind::Array(items) => items.iter().all(is_written_out),
+        text::Kind::Object(entries) => entries
             .iter()
             .all(|entry| !matches!(&*entry.key, "secureString" | "secureObject") && is_written_out(&entry.value)),
-        Form::Null | Form::Bool(_) | Form::Number(_) | Form::String(_) => true,
+        text::Kind::Null | text::Kind::Bool(_) | text::Kind::Number(_) | text::Kind::String(_) => true,
     }
 }
 
@@ -210,11 +209,11 @@ pub fn is_written_out(value: &Template) -> bool {
 /// The whole has no place.
 pub fn stated_at<'t>(properties: &'t Template, pointer: &str) -> Option<(&'t Template, Option<Span>)> {
     pointer::steps(pointer).try_fold((properties, None), |(outer, _), step| match &outer.kind {
-        Form::Object(entries) => {
+        text::Kind::Object(entries) => {
             let entry = entries.iter().find(|entry| *entry.key == *step)?;
             Some((&entry.value, Some(entry.key_span)))
         }
-        Form::Array(items) => items.get(step.parse::<usize>().ok()?).map(|item| (item, Some(item.span))),
+        text::Kind::Array(items) => items.get(step.parse::<usize>().ok()?).map(|item| (item, Some(item.span))),
         _ => None,
     })
 }
@@ -228,17 +227,17 @@ pub(super) fn stated(properties: Option<&Template>) -> Option<Arc<Value>> {
 /// Computes a value of a document: every expression in it is evaluated.
 pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value, Halt> {
     Ok(match &node.kind {
-        Form::Null => Value::Null,
-        Form::Bool(truth) => Value::Bool(*truth),
-        Form::Number(number) => Value::Number(number.clone()),
-        Form::String(text) => Value::String(text.as_ref().to_owned()),
-        Form::Compiled(expression) => {
+        text::Kind::Null => Value::Null,
+        text::Kind::Bool(truth) => Value::Bool(*truth),
+        text::Kind::Number(number) => Value::Number(number.clone()),
+        text::Kind::String(text) => Value::String(text.as_ref().to_owned()),
+        text::Kind::Compiled(expression) => {
             expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
         }
-        Form::Array(items) => {
+        text::Kind::Array(items) => {
             Value::Array(items.iter().map(|item| evaluate(item, environment)).collect::<Result<_, _>>()?)
         }
-        Form::Object(entries) => Value::Object(members(entries, environment)?),
+        text::Kind::Object(entries) => Value::Object(members(entries, environment)?),
     })
 }
 
@@ -249,30 +248,32 @@ fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) ->
 /// Returns the memory in bytes that a value of a document will take, as far as it is known before anything runs.
 pub(super) fn forecast_weight(node: &Template, environment: &dyn Environment) -> u64 {
     match &node.kind {
-        Form::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),
-        Form::String(text) => (size_of::<Value>() + text.len()) as u64,
-        Form::Array(items) => items.iter().map(|item| forecast_weight(item, environment)).sum(),
-        Form::Object(entries) => {
+        text::Kind::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),
+        text::Kind::String(text) => (size_of::<Value>() + text.len()) as u64,
+        text::Kind::Array(items) => items.iter().map(|item| forecast_weight(item, environment)).sum(),
+        text::Kind::Object(entries) => {
             let member = |entry: &Entry<Box<Expression>>| {
                 (size_of::<String>() + entry.key.len()) as u64 + forecast_weight(&entry.value, environment)
             };
             entries.iter().map(member).sum()
         }
-        Form::Null | Form::Bool(_) | Form::Number(_) => size_of::<Value>() as u64,
+        text::Kind::Null | text::Kind::Bool(_) | text::Kind::Number(_) => size_of::<Value>() as u64,
     }
 }
 
 /// The value with every expression replaced by what it comes to, as far as that is known and no secret.
 pub fn evaluate_known(node: &Template, environment: &dyn Environment) -> Template {
     let kind = match &node.kind {
-        Form::Compiled(expression) => match expression.evaluate(environment) {
+        text::Kind::Compiled(expression) => match expression.evaluate(environment) {
             Ok(value) if !value.has_sealed() => return placed(Template::of_value(value), node.span),
-            _ => Form::Compiled(expression.clone()),
+            _ => text::Kind::Compiled(expression.clone()),
         },
-        Form::Array(items) => Form::Array(items.iter().map(|item| evaluate_known(item, environment)).collect()),
-        Form::Object(entries) => {
+        text::Kind::Array(items) => {
+            text::Kind::Array(items.iter().map(|item| evaluate_known(item, environment)).collect())
+        }
+        text::Kind::Object(entries) => {
             let known = |entry: &Entry<_>| Entry { value: evaluate_known(&entry.value, environment), ..entry.clone() };
-            Form::Object(entries.iter().map(known).collect())
+            text::Kind::Object(entries.iter().map(known).collect())
         }
         literal => literal.clone(),
     };
@@ -282,10 +283,10 @@ pub fn evaluate_known(node: &Template, environment: &dyn Environment) -> Templat
 /// The value with all of it at one place.
 fn placed(node: Template, span: Span) -> Template {
     let kind = match node.kind {
-        Form::Array(items) => Form::Array(items.into_iter().map(|item| placed(item, span)).collect()),
-        Form::Object(entries) => {
+        text::Kind::Array(items) => text::Kind::Array(items.into_iter().map(|item| placed(item, span)).collect()),
+        text::Kind::Object(entries) => {
             let entry = |entry: Entry<_>| Entry { key_span: span, value: placed(entry.value, span), key: entry.key };
-            Form::Object(entries.into_iter().map(entry).collect())
+            text::Kind::Object(entries.into_iter().map(entry).collect())
         }
         scalar => scalar,
     };

@@ -7,7 +7,7 @@ use stead_core::expr::codes::ACCESS;
 use stead_core::expr::{Access, Placed, Template, expressions};
 use stead_core::graph::{Role, ScopeId, StaticView};
 use stead_core::id::{NodeId, ResourceId};
-use stead_core::manifest::{Implementation, Kind as ResourceKind};
+use stead_core::manifest::{self, Implementation};
 use stead_core::schema::Schema;
 use stead_core::text::{Span, locate};
 use stead_core::value::Value;
@@ -77,7 +77,7 @@ fn wrong(
 /// The schema of what an instance reports, if that is its own state.
 fn reported(prepared: &Prepared, id: NodeId, types: &mut Types<'_>) -> Option<Arc<Schema>> {
     let node = prepared.graph.node(id);
-    let is_own = node.role == Role::Instance && node.manifest.kind == ResourceKind::Resource;
+    let is_own = node.role == Role::Instance && node.manifest.kind == manifest::Kind::Resource;
     // An adapter may add to what its resources report.
     let is_adapted = matches!(node.manifest.implementation, Implementation::Adapted { .. });
     if is_own && !is_adapted { types.schema(&node.manifest) } else { None }

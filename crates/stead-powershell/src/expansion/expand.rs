@@ -10,11 +10,11 @@ use std::sync::Arc;
 use stead_core::diag::Diagnostic;
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::document::{Document, Instance, InstanceDirectives, Parameter, Template};
-use stead_core::expr::Expression as Reference;
+use stead_core::expr;
 use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::{ResourceId, TypeName};
-use stead_core::text::{Entry as Member, Kind, SourceId, Sources, Span, Spanned};
-use stead_core::value::{DataType, Number, Object, Value as Stated};
+use stead_core::text::{self, Kind, SourceId, Sources, Span, Spanned};
+use stead_core::value::{self, DataType, Number, Object};
 use stead_powershell_reader::class::File;
 use stead_powershell_reader::composite::{Declaration, Statement, StatementKind, statements};
 use stead_powershell_reader::manifest::{Context, Entry, Expression, Fault, Value, evaluate, same, truth};
@@ -328,7 +328,7 @@ impl Expander<'_> {
         declaration: &Declaration,
         at: &Range<usize>,
         (target, name): (&Target, &str),
-        members: Vec<Member<Box<Reference>>>,
+        members: Vec<text::Entry<Box<expr::Expression>>>,
     ) -> Instance {
         let (span, name_span) = (self.span(at), self.span(&declaration.name_at));
         let keyword = at.start..at.start + declaration.keyword.len();
@@ -349,10 +349,10 @@ impl Expander<'_> {
         }
     }
 
-    fn member(&self, name: &str, value: Value, entry: &Entry) -> Expand<Member<Box<Reference>>> {
+    fn member(&self, name: &str, value: Value, entry: &Entry) -> Expand<text::Entry<Box<expr::Expression>>> {
         let span = self.span(&entry.value_at);
         let value = self.template(value, span).map_err(|message| Fault { offset: entry.value_at.start, message })?;
-        Ok(Member { key: name.into(), key_span: self.span(&entry.key_at), value })
+        Ok(text::Entry { key: name.into(), key_span: self.span(&entry.key_at), value })
     }
 
     fn text(&self, expression: &Expression, at: usize, what: &str) -> Expand<String> {
@@ -387,7 +387,7 @@ impl Expander<'_> {
             Value::Table(entries) => {
                 let member = |(key, value): (Value, Value)| {
                     let value = self.template(value, span)?;
-                    Ok(Member { key: key.to_text().into(), key_span: span, value })
+                    Ok(text::Entry { key: key.to_text().into(), key_span: span, value })
                 };
                 Kind::Object(entries.into_iter().map(member).collect::<Result<_, String>>()?)
             }
@@ -403,7 +403,7 @@ impl Expander<'_> {
         match self.bound.opaque.get(&name) {
             Some(value) if !value.has_sealed() => Ok(placed(Template::of_value((*value).clone()), span)),
             _ => {
-                let reference = Reference::parse(&format!("[parameters('{}')]", name.replace('\'', "''")));
+                let reference = expr::Expression::parse(&format!("[parameters('{}')]", name.replace('\'', "''")));
                 let reference = reference.map_err(|fault| fault.message)?;
                 Ok(Template { span, kind: Kind::Compiled(Box::new(reference)) })
             }
@@ -429,7 +429,8 @@ fn placed(template: Template, span: Span) -> Template {
     let kind = match template.kind {
         Kind::Array(items) => Kind::Array(items.into_iter().map(|item| placed(item, span)).collect()),
         Kind::Object(members) => {
-            let member = |member: Member<_>| Member { key_span: span, value: placed(member.value, span), ..member };
+            let member =
+                |member: text::Entry<_>| text::Entry { key_span: span, value: placed(member.value, span), ..member };
             Kind::Object(members.into_iter().map(member).collect())
         }
         other => other,
@@ -458,10 +459,10 @@ fn import_of(module: &Value, version: Option<String>, names: Vec<String>) -> Opt
     Some(Import { module, version, names })
 }
 
-fn parameter(name: &str, value: &Stated) -> Parameter {
+fn parameter(name: &str, value: &value::Value) -> Parameter {
     let data_type = match value {
-        Stated::Object(_) => DataType::Object,
-        Stated::Array(_) => DataType::Array,
+        value::Value::Object(_) => DataType::Object,
+        value::Value::Array(_) => DataType::Array,
         _ => DataType::SecureString,
     };
     let here = Span::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stead_core::value::{Object, Value as Stated};
+use stead_core::value::{self, Object};
 use stead_powershell_reader::composite;
 use stead_powershell_reader::manifest::{Context, Evaluate, Fault, Value, evaluate, same};
 use stead_powershell_reader::resource::Resource;
@@ -18,7 +18,7 @@ pub(super) struct Bound<'a> {
     /// The values by name in lower case.
     pub(super) variables: BTreeMap<String, Value>,
     /// The values that the document states for the parameters that are opaque.
-    pub(super) opaque: BTreeMap<String, &'a Stated>,
+    pub(super) opaque: BTreeMap<String, &'a value::Value>,
     properties: &'a [Property],
 }
 
@@ -58,7 +58,7 @@ impl<'a> Bound<'a> {
 
     fn stated(&mut self, stated: &'a Object) -> Result<(), Vec<Refusal>> {
         let declared = |name: &str| self.properties.iter().find(|property| same(&property.name, name));
-        let is_secret = |name: &str, value: &Stated| value.has_sealed() && declared(name).is_some();
+        let is_secret = |name: &str, value: &value::Value| value.has_sealed() && declared(name).is_some();
         let secrets: Vec<_> = stated.iter().filter(|(name, value)| is_secret(name, value)).collect();
         let is_plain = |property: &&Property| !secrets.iter().any(|(name, _)| same(name, &property.name));
         let plain: Vec<Property> = self.properties.iter().filter(is_plain).cloned().collect();

@@ -9,7 +9,7 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Node;
-use stead_engine::{Execution, Planned, SavedPlan, Session};
+use stead_engine::{Planned, RunOptions, SavedPlan, Session};
 
 use super::ready::Ready;
 use super::report::{Printer, Style};
@@ -33,7 +33,7 @@ fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
         return Ok(Planned::default());
     }
     let style = Style::question(view);
-    let plan = Execution { retention: style.retention(true), ..Execution::new(Mode::PLAN, ready.width) };
+    let plan = RunOptions { retention: style.retention(true), ..RunOptions::new(Mode::PLAN, ready.width) };
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let plan = super::executed(ready, view, plan, |run, event| printer.event(run, event))?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();

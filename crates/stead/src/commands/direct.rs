@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution as Effect, Exported, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Operation, Outcome};
 use stead_core::event::Mode;
 use stead_core::export::escaped;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance};
 use stead_engine::{
-    Execution, InvokeError, Planned, ReconcileOptions, ResourceCall, Session, error_chain, finding_line,
+    InvokeError, Planned, ReconcileOptions, ResourceCall, RunOptions, Session, error_chain, finding_line,
 };
 
 use super::confirm::confirm;
@@ -74,7 +74,7 @@ fn applied(request: &SetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let resource = find(session(env), &request.resource)?;
     let (name, properties) = resource.stated(&request.words)?;
     let text = document(resource.0.manifest.type_name.as_str(), name, properties);
-    let mode = if request.execution == Effect::WhatIf { Mode::PLAN } else { Mode::APPLY };
+    let mode = if request.execution == Execution::WhatIf { Mode::PLAN } else { Mode::APPLY };
     let (document, view) = (DocumentRequest::on_command_line(text), request.view);
     let ready = get_ready(&document, view, resource.0.session, (mode, &ReconcileOptions::none()))?;
     let asks = request.asks && mode == Mode::APPLY;
@@ -190,7 +190,7 @@ impl ResourceInstances {
     }
 
     fn one(&self, name: String, properties: Object) -> Result<Json, Exit> {
-        let plan = Execution::new(Mode::direct(Operation::Get, Effect::Actual), NonZeroUsize::MIN);
+        let plan = RunOptions::new(Mode::direct(Operation::Get, Execution::Actual), NonZeroUsize::MIN);
         let attempt = self.0.attempt(Value::Object(properties), plan);
         let (record, sources) = attempt.map_err(|error| failed(&error_chain(&error)))?;
         if let Some(failure) = record.failure() {

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
 use stead_core::run::Run;
-use stead_engine::{Execution, Planned, ReconcileOptions, Summary, error_chain, json};
+use stead_engine::{Planned, ReconcileOptions, RunOptions, Summary, error_chain, json};
 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
@@ -147,7 +147,7 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     let mut history = report.map(page::Writer::begin).transpose()?;
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
-    let mut execution = Execution { policy, retention, planned, ..Execution::new(mode, ready.width) };
+    let mut execution = RunOptions { policy, retention, planned, ..RunOptions::new(mode, ready.width) };
     if let Some(recorder) = recorder {
         execution.journal = Box::new(recorder.begin()?);
     }
@@ -177,7 +177,7 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
 fn executed(
     ready: &Ready,
     view: View,
-    execution: Execution<'_>,
+    execution: RunOptions<'_>,
     mut consumer: impl FnMut(&Run, &Event),
 ) -> Result<Run, Exit> {
     let execution = execution.consumer(|run, event| {

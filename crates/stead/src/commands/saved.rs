@@ -11,7 +11,7 @@ use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_engine::{Execution, PlanError, Planned, SavedPlan, error_chain};
+use stead_engine::{PlanError, Planned, RunOptions, SavedPlan, error_chain};
 use stead_system::fs::{OpenError, Trust, TrustedFile, User, Writes};
 
 use super::ready::Ready;
@@ -196,7 +196,7 @@ pub(super) fn confirm((plan, source): (&SavedPlan, Source), ready: &Ready) -> Re
     if !plan.is_of(prepared) {
         return Err(source.refused(&format!("a document that {} includes has changed", source.name())));
     }
-    let run = session.run(prepared, Execution::new(Mode::PLAN, *width)).map_err(|error| {
+    let run = session.run(prepared, RunOptions::new(Mode::PLAN, *width)).map_err(|error| {
         complain(&format!("error: {}", error_chain(&error)));
         Exit::Failed
     })?;

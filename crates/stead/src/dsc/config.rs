@@ -18,7 +18,7 @@ use crate::process_env::ProcessEnv;
 use crate::request::{Compat, ConfigOperation, ConfigRequest, Given, ProgressFormat, TestForm};
 use crate::terminal::data;
 use stead_engine::{
-    Execution as Plan, Prepared, Session, SessionOptions, Unusable, error_chain, failure_lines, finding_line, set_mode,
+    Prepared, RunOptions, Session, SessionOptions, Unusable, error_chain, failure_lines, finding_line, set_mode,
 };
 
 /// Does something with a document, as dsc does it.
@@ -78,7 +78,7 @@ struct Executed {
 
 fn carry_out(request: &ConfigRequest, mode: Mode, session: &Session, prepared: &Prepared) -> Result<Executed, Exit> {
     let mut progress = (request.progress == ProgressFormat::Json).then(Progress::new);
-    let plan = Plan::new(mode, request.width.of(session, prepared)).consumer(|run, event| {
+    let plan = RunOptions::new(mode, request.width.of(session, prepared)).consumer(|run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }

@@ -23,7 +23,7 @@ use crate::request;
 use crate::rpc::Problem;
 use crate::schemas;
 use stead_engine::{
-    Execution as Plan, Refusal, ResourceCall, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
+    Refusal, ResourceCall, RunOptions, RunWatch, Session, SessionOptions, error_chain, finding_line, set_mode,
 };
 
 /// Why a call has no result.
@@ -118,7 +118,7 @@ impl Tools {
         if !wrong.is_empty() {
             return Err(lines(&wrong, &prepared.sources).into());
         }
-        let plan = Plan { watch: Some(watch), ..Plan::new(mode(operation), self.env.host.width()) };
+        let plan = RunOptions { watch: Some(watch), ..RunOptions::new(mode(operation), self.env.host.width()) };
         let run = session.run(&prepared, plan).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
         let document = session.result_document(&run);

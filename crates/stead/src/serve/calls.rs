@@ -12,7 +12,7 @@ use stead_core::report::Record;
 use stead_core::schema::digest;
 use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
-use stead_engine::{Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line};
+use stead_engine::{Refusal, ResourceCall, RunOptions, RunWatch, Session, error_chain, finding_line};
 use stead_host::executor::Inline;
 use stead_host::provider::{Trace, TraceLevel};
 use stead_resources::builtin_of;
@@ -254,7 +254,7 @@ fn record(
 ) -> Result<Record, Problem> {
     let type_name = called.manifest.type_name.as_str();
     let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
-    let plan = Plan { watch: Some(Arc::clone(watch)), ..Plan::new(mode, NonZeroUsize::MIN) };
+    let plan = RunOptions { watch: Some(Arc::clone(watch)), ..RunOptions::new(mode, NonZeroUsize::MIN) };
     let attempted = called.attempt(properties, plan);
     let (record, sources) = attempted.map_err(|error| failed(Problem::FAILED, error_chain(&error)))?;
     if let Some(failure) = record.failure() {

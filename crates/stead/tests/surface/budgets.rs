@@ -41,6 +41,15 @@ struct Served {
     answers: BufReader<ChildStdout>,
 }
 
+/// Fails where a process used more than so many MiB at any time.
+pub(super) fn was_below(process: u32, most: u64, what: &str) {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    let kibibytes: u64 = peak.trim_end_matches(" kB").parse().unwrap();
+    let _ = writeln!(std::io::stderr(), "{what}: {} MiB at most", kibibytes >> 10);
+    assert!(kibibytes <= most << 10, "{what}: {peak}");
+}
+
 impl Served {
     fn start(place: &Place) -> Self {
         let mut command = place.command(&["serve", "--stdio"]);
@@ -61,11 +70,7 @@ impl Served {
 
     /// Ends the session, in which at most so many MiB were used at any time.
     fn ends_below(mut self, most: u64, what: &str) {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
-        let kibibytes: u64 = peak.trim_end_matches(" kB").parse().unwrap();
-        let _ = writeln!(std::io::stderr(), "{what}: {} MiB at most", kibibytes >> 10);
-        assert!(kibibytes <= most << 10, "{what}: {peak}");
+        was_below(self.program.id(), most, what);
         assert!(self.ask(r#"{"id":3,"method":"shutdown"}"#).contains("\"result\":null"));
         assert!(self.program.wait().unwrap().success());
     }

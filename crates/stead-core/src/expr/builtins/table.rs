@@ -2,7 +2,7 @@
 
 use super::declare::function;
 use super::{NAMESPACE, array, cidr, encode, format, logic, number, object, own, text, unique};
-use crate::expr::builtin::Run::{Ask as Asks, Lambda, Lazy as Lazily, Pure, Total};
+use crate::expr::builtin::Run::{Asks, Lambda, Lazily, Pure, Total};
 use crate::expr::builtin::ValueKind::{self, Array, Boolean, Null, Number, Object, String};
 use crate::expr::builtin::{Ask, Builtin, Lazy, Sight};
 

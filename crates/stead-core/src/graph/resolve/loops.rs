@@ -10,7 +10,7 @@ use crate::document::{Copy, Document, Instance, Over};
 use crate::expr::Template;
 use crate::graph::builder::Builder;
 use crate::manifest::Manifest;
-use crate::text::{Kind as Form, Span};
+use crate::text::{self, Span};
 use crate::value::{Object, Value};
 
 /// How many iterations a loop may have; more is a typing error or an attack.
@@ -196,7 +196,7 @@ impl Builder<'_> {
         iteration: Option<&Iteration>,
         instance: &Instance,
     ) -> Option<String> {
-        if let (Some(iteration), Form::String(written)) = (iteration, &instance.name.kind)
+        if let (Some(iteration), text::Kind::String(written)) = (iteration, &instance.name.kind)
             && instance.copy.iter().any(|copy| matches!(copy.over, Over::Each { .. }))
         {
             if iteration.outward().any(Iteration::is_open) {
@@ -273,13 +273,15 @@ impl Builder<'_> {
     ) -> Span {
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         let place = match &items.kind {
-            Form::Array(items) => items.get(at).map(|item| item.span),
-            Form::Object(entries) => entries.get(at).map(|entry| entry.key_span),
-            Form::Compiled(expression) if followed > 0 => expression.whole().call().and_then(|(builtin, call)| {
-                let argument = call.arguments().next()?;
-                let source = self.source_of(scope, document, builtin.name, argument.text()?)?;
-                Some(self.item_place(scope, document, source, (index, followed - 1)))
-            }),
+            text::Kind::Array(items) => items.get(at).map(|item| item.span),
+            text::Kind::Object(entries) => entries.get(at).map(|entry| entry.key_span),
+            text::Kind::Compiled(expression) if followed > 0 => {
+                expression.whole().call().and_then(|(builtin, call)| {
+                    let argument = call.arguments().next()?;
+                    let source = self.source_of(scope, document, builtin.name, argument.text()?)?;
+                    Some(self.item_place(scope, document, source, (index, followed - 1)))
+                })
+            }
             _ => None,
         };
         place.unwrap_or(items.span)
