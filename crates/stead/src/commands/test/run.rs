@@ -13,7 +13,7 @@ use stead_core::run::{Exceptions, Run};
 use stead_core::source::SourcePosition;
 use stead_core::text::{Entry, Kind, Node, Sources};
 use stead_core::value::Object;
-use stead_engine::{Execution, Prepared, Session, error_chain};
+use stead_engine::{Prepared, RunOptions, Session, error_chain};
 use stead_resources::{Reach, builtin_of, reach};
 use stead_system::scratch::Scratch;
 
@@ -197,7 +197,7 @@ impl Trial<'_> {
     fn execute(&self, loaded: &Loaded, mode: Mode) -> Result<Run, Miss> {
         let skipped = loaded.left_out.iter().map(|id| (*id, SkipReason::NotSelected));
         let exceptions = Exceptions { skipped: skipped.collect::<BTreeMap<_, _>>(), ..Exceptions::default() };
-        let execution = Execution { exceptions, ..Execution::new(mode, NonZeroUsize::MIN) };
+        let execution = RunOptions { exceptions, ..RunOptions::new(mode, NonZeroUsize::MIN) };
         loaded.session.run(&loaded.prepared, execution).map_err(|error| self.miss(error_chain(&error)))
     }
 
