@@ -12,12 +12,14 @@ mod ansible;
 mod filter;
 mod finding;
 mod inventory;
+mod layers;
 mod name;
 mod read;
 mod rollout;
 
 pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
+pub use layers::{LayerValue, Layered, Layers, Merge};
 pub use name::{Address, BadName, MachineName, UserName};
 pub use read::read;
 pub use rollout::{Ended, Rollout, Rule};

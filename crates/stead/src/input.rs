@@ -19,6 +19,8 @@ use stead_system::terminal::{Hidden, Input, wait_for_input};
 
 use crate::request::{self, Given, Origin};
 use crate::terminal::complain_text;
+use stead_hosts::{LayerValue, Layers};
+
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
 
 /// A text and what messages call it.
@@ -364,7 +366,7 @@ pub(crate) enum BadParameters {
 }
 
 /// Where parameters come from, later ones winning over earlier ones name by name.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ParameterSources<'a> {
     /// Whether the environment is one, for what the document declares.
     pub(crate) environment: bool,
@@ -373,6 +375,8 @@ pub(crate) struct ParameterSources<'a> {
     pub(crate) single: &'a [(String, String)],
     /// The document, which declares what is text.
     pub(crate) document: Option<&'a Text>,
+    /// True if they are for other machines than this one, of which nothing is known here.
+    pub(crate) is_for_others: bool,
     /// True if the document was read from standard input.
     pub(crate) takes_input: bool,
 }
@@ -386,6 +390,7 @@ impl<'a> ParameterSources<'a> {
             inline: supplied.parameters.as_deref(),
             single: &supplied.single,
             document: Some(document),
+            is_for_others: false,
             takes_input: document.name == STANDARD_INPUT,
         }
     }
@@ -409,7 +414,7 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         return Err(BadParameters::Unreadable(Unreadable::StandardInputTwice));
     }
     for path in from.files {
-        let mut supplied = read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?;
+        let mut supplied = of_file(session, path, from)?.supplied;
         if from.environment {
             leave_out_others(path, &mut supplied, from.document);
         }
@@ -481,9 +486,76 @@ pub(crate) fn single(text: &str, is_text: bool) -> Value {
     }
 }
 
+/// What a file of parameters supplies, and for commands for users the values in its layers.
+pub(crate) struct FileOfParameters {
+    pub(crate) supplied: Supplied,
+    pub(crate) layers: Vec<LayerValue>,
+}
+
+/// Reads a file of parameters. For a command for users it may be in layers, of which those of this machine count.
+pub(crate) fn of_file(
+    session: &mut Session,
+    path: &Path,
+    from: &ParameterSources<'_>,
+) -> Result<FileOfParameters, BadParameters> {
+    let text = read(path).map_err(BadParameters::Unreadable)?;
+    let node = tree(session, &text).map_err(BadParameters::Findings)?;
+    if !from.environment || !Layers::are_in(&node) {
+        return Ok(FileOfParameters { supplied: of_tree(&node)?, layers: Vec::new() });
+    }
+    if from.is_for_others {
+        let message = "layers of a file are for the machine that the command runs on";
+        let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, message);
+        return Err(BadParameters::Findings(vec![finding.with_help("write them as 'layers' of the inventory")]));
+    }
+    let all = Layers::read(&node, &session.sources).map_err(BadParameters::Findings)?;
+    let facts = session.machine().facts().map_err(|error| {
+        let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, error.to_string());
+        BadParameters::Findings(vec![finding])
+    })?;
+    let known = flat(facts);
+    let label = |name: &str| known.get(name).map(String::as_str);
+    for name in all.labels().into_iter().filter(|name| label(name).is_none()) {
+        tracing::debug!("{}: this machine has no label and no fact '{name}'", path.display());
+    }
+    let layered = all.resolve(&label).map_err(|finding| BadParameters::Findings(vec![*finding]))?;
+    let supplied = Supplied { values: layered.values, places: layered.places };
+    Ok(FileOfParameters { supplied, layers: layered.layers })
+}
+
+/// The facts of a machine by their paths, as text, and its labels and its name by those alone.
+fn flat(facts: &Value) -> BTreeMap<String, String> {
+    fn walk(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
+        let text = match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    walk(&below, value, found);
+                }
+                return;
+            }
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_redacted_json().to_string(),
+            _ => return,
+        };
+        found.insert(path.to_owned(), text);
+    }
+    let mut found = BTreeMap::new();
+    walk("", facts, &mut found);
+    let name = found.get("machine.name").map(|name| ("name".to_owned(), name.clone()));
+    let short = found.iter().filter_map(|(path, text)| Some((path.strip_prefix("labels.")?.to_owned(), text.clone())));
+    let short: Vec<_> = short.chain(name).collect();
+    found.extend(short);
+    found
+}
+
 fn read_parameters(session: &mut Session, from: &Text) -> Result<Supplied, BadParameters> {
     let node = tree(session, from).map_err(BadParameters::Findings)?;
-    let supplied = Supplied::of_tree_or_members(&node);
+    of_tree(&node)
+}
+
+fn of_tree(node: &Node) -> Result<Supplied, BadParameters> {
+    let supplied = Supplied::of_tree_or_members(node);
     supplied.map_err(|finding| BadParameters::Findings(vec![finding.placed(Some(node.span), &Supplied::default())]))
 }
 

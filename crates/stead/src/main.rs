@@ -33,7 +33,7 @@ use stead_core::visible::{is_obeyed, visible};
 use args::{Arguments, Command, Extension, SlsCommand};
 use exit::Exit;
 use process_env::ProcessEnv;
-use request::ProgressFormat;
+use request::{ExplainRequest, ProgressFormat};
 
 /// A run makes and drops many small values; this allocator halves what that costs (docs/decisions/0006).
 #[global_allocator]
@@ -158,7 +158,10 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Test(test) => commands::test(&test.into_inner().into(), &env),
         Command::Fmt(fmt) => commands::fmt(&fmt.into_inner().into()),
         Command::New { command } => commands::new(&command.into_inner().into(), &env),
-        Command::Explain(explain) => commands::explain(explain.subject.as_deref(), &env),
+        Command::Explain(explain) => match explain.into_inner().into() {
+            ExplainRequest::Subject(subject) => commands::explain(subject.as_deref(), &env),
+            ExplainRequest::Parameter(request) => commands::parameter(&request, &env),
+        },
         Command::Eval(eval) => commands::eval(&eval.into_inner().into(), &env),
         Command::History(history) => hosts::history(history.into_inner().into(), &env),
         Command::Hosts(hosts) => hosts::list(&hosts.into_inner().into(), &env),

@@ -70,7 +70,7 @@ Read parameters from a file; of several files, later ones override earlier ones,
 STEAD_PARAM_NAME";
 
 /// The options for a document.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Supplied {
     /// Parameters as JSON or YAML: '{"name": value}'
     #[arg(short, long)]

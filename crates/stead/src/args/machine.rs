@@ -5,16 +5,41 @@ use std::path::PathBuf;
 use clap::Args;
 use stead_puppet::{ModuleOptions, ModuleVersion, PlainSecrets};
 
+use super::document::Supplied;
 use super::hosts::Fleet;
 use super::values::{SUBJECTS, TYPE_NAMES};
-use crate::request::{FactsRequest, PuppetizeRequest};
+use crate::request::{DocumentRequest, ExplainRequest, FactsRequest, ParameterRequest, PuppetizeRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A code, a function, a type, its name behind the slash, or TYPE.PROPERTY; without it all codes are listed
     #[arg(value_name = "CODE|FUNCTION|TYPE", value_parser = SUBJECTS, hide_possible_values = true)]
-    pub(crate) subject: Option<String>,
+    subject: Option<String>,
+    /// Behind 'parameter', the name of a parameter of DOCUMENT: its value, and where it comes from
+    #[arg(value_name = "NAME", requires = "file")]
+    name: Option<String>,
+    /// The document of a parameter
+    #[arg(short, long, value_name = "DOCUMENT", requires = "name")]
+    file: Option<PathBuf>,
+    /// Manage the operating system below FOLDER instead of the running one: its labels and facts count
+    #[arg(long, value_name = "FOLDER", requires = "file")]
+    system_root: Option<PathBuf>,
+    #[command(flatten)]
+    supplied: Supplied,
+}
+
+impl From<Explain> for ExplainRequest {
+    fn from(Explain { subject, name, file, system_root, supplied }: Explain) -> Self {
+        match (name, file) {
+            (Some(name), Some(file)) if subject.as_deref() == Some("parameter") => {
+                let document =
+                    DocumentRequest { supplied: supplied.into(), system_root, ..DocumentRequest::of_file(file) };
+                Self::Parameter(Box::new(ParameterRequest { document, name }))
+            }
+            _ => Self::Subject(subject),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

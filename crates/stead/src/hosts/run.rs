@@ -140,7 +140,7 @@ impl Delivery {
         let (name, text) = bundle.document();
         let name = if input::is_standard(path) { input::shown(path) } else { name.to_owned() };
         let document = Text { name, text: text.to_string() };
-        let from = ParameterSources::of(&request.supplied, &document);
+        let from = ParameterSources { is_for_others: true, ..ParameterSources::of(&request.supplied, &document) };
         let stated = input::parameters(&mut session, &from).map_err(|error| match error {
             BadParameters::Unreadable(error) => unusable(&error),
             BadParameters::Findings(findings) => {

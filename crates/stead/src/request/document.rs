@@ -23,6 +23,17 @@ pub(crate) struct DocumentRequest {
 }
 
 impl DocumentRequest {
+    /// All of a document in a file, for this machine.
+    pub(crate) fn of_file(path: PathBuf) -> Self {
+        Self {
+            origin: Origin::Path(path),
+            supplied: Supplied::default(),
+            parts: Parts::default(),
+            system_root: None,
+            width: Width::default(),
+        }
+    }
+
     /// A document that a command made of its arguments.
     pub(crate) fn on_command_line(text: String) -> Self {
         let name = "<command line>".to_owned();
@@ -276,6 +287,13 @@ pub(crate) struct ShowRequest {
     pub(crate) file: PathBuf,
     pub(crate) detail: Detail,
     pub(crate) output: Output,
+}
+
+/// `explain parameter`
+#[derive(Debug)]
+pub(crate) struct ParameterRequest {
+    pub(crate) document: DocumentRequest,
+    pub(crate) name: String,
 }
 
 /// `test`

@@ -15,8 +15,8 @@ use stead_host::settings::{TraceFormat, TraceLevel};
 pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
 pub(crate) use document::{
     ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest, GraphView,
-    HistoryRequest, HistoryView, LintForm, LintRequest, MadeDocument, Origin, PlanRequest, RecordingRequest,
-    ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume, Width,
+    HistoryRequest, HistoryView, LintForm, LintRequest, MadeDocument, Origin, ParameterRequest, PlanRequest,
+    RecordingRequest, ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume, Width,
 };
 pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
@@ -58,6 +58,15 @@ pub(crate) struct FmtRequest {
     pub(crate) lists: bool,
     /// True if what would change is shown, and files stay.
     pub(crate) shows_changes: bool,
+}
+
+/// `explain`
+#[derive(Debug)]
+pub(crate) enum ExplainRequest {
+    /// A code, a function, a type or the like; all codes without one.
+    Subject(Option<String>),
+    /// A parameter of a document.
+    Parameter(Box<ParameterRequest>),
 }
 
 /// `new`

@@ -57,6 +57,8 @@ pub(super) struct Test {
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) parameters: Supplied,
+    /// Files of parameters, over which the parameters win.
+    pub(super) parameter_files: Vec<Spanned<PathBuf>>,
     pub(super) labels: Labels,
     pub(super) root: Root,
     /// Folders that are there besides.
@@ -158,7 +160,7 @@ impl ExpectedFile {
 
 const OF_FILE: &[&str] = &["document", "tests"];
 const OF_TEST: &[&str] = &["document", "expect", "given", "name"];
-const OF_GIVEN: &[&str] = &["files", "folders", "labels", "parameters", "root", "run"];
+const OF_GIVEN: &[&str] = &["files", "folders", "labels", "parameters", "parametersFile", "root", "run"];
 const OF_EXPECTED: &[&str] = &["failures", "files", "findings", "outputs", "plan", "resources"];
 const OF_GIVEN_FILE: &[&str] = &["content", "mode"];
 const OF_EXPECTED_FILE: &[&str] = &["contains", "content", "exists", "kind", "lacks", "mode", "target"];
@@ -238,6 +240,10 @@ impl Reader {
             self.findings.extend(findings);
             labels
         });
+        let parameter_files =
+            node.get("parametersFile").map(|files| self.texts(files, "'parametersFile'")).unwrap_or_default();
+        let at = |file: Spanned<String>| Spanned { value: self.folder.join(file.value), span: file.span };
+        let parameter_files = parameter_files.into_iter().map(at).collect();
         let root = node.get("root").and_then(|root| self.text(root, "'root'"));
         let root = root.map(|root| match root.value.as_str() {
             "empty" => Root::Empty,
@@ -252,6 +258,7 @@ impl Reader {
         let run = node.get("run").map(|run| self.texts(run, "'run'")).unwrap_or_default();
         Given {
             parameters: Supplied { values, places },
+            parameter_files,
             labels: labels.unwrap_or_default(),
             root: root.unwrap_or_default(),
             folders,

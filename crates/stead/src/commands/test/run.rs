@@ -9,6 +9,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::event::{Mode, SkipReason};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
+use stead_core::parameters::Supplied;
 use stead_core::run::{Exceptions, Run};
 use stead_core::source::SourcePosition;
 use stead_core::text::{Entry, Kind, Node, Sources};
@@ -21,7 +22,7 @@ use super::super::ready::distinct;
 use super::file::{Test, TestFile};
 use super::judge::{self, Miss};
 use super::root;
-use crate::input;
+use crate::input::{self, BadParameters, ParameterSources};
 
 /// What a test came to.
 #[derive(Default)]
@@ -159,7 +160,11 @@ impl Trial<'_> {
         let mut session = self.session();
         // The first text, so that places of the test are places of it.
         session.sources = self.file.sources.clone();
-        let prepared = session.prepare(&text.name, text.text.clone(), self.test.given.parameters.clone());
+        let supplied = match self.parameters(&mut session) {
+            Ok(supplied) => supplied,
+            Err(findings) => return (findings, Err(session.sources.clone())),
+        };
+        let prepared = session.prepare(&text.name, text.text.clone(), supplied);
         let (findings, prepared) = match prepared {
             Ok(prepared) => {
                 let refused = prepared.graph.refused(session.machine().elevated);
@@ -174,6 +179,23 @@ impl Trial<'_> {
             None => Err(session.sources.clone()),
         };
         (findings, loaded)
+    }
+
+    /// What the test supplies, those of files first.
+    fn parameters(&self, session: &mut Session) -> Result<Supplied, Vec<Diagnostic>> {
+        let from = ParameterSources { environment: true, ..ParameterSources::default() };
+        let mut all = Supplied::default();
+        for file in &self.test.given.parameter_files {
+            let supplied = input::of_file(session, &file.value, &from).map_err(|error| match error {
+                BadParameters::Findings(findings) => findings,
+                BadParameters::Unreadable(error) => {
+                    vec![Diagnostic::error(&stead_core::diag::codes::test::FORM, file.span, error.to_string())]
+                }
+            })?;
+            all.extend(supplied.supplied);
+        }
+        all.extend(self.test.given.parameters.clone());
+        Ok(all)
     }
 
     /// The instances that reach beyond the root, with what is in them.
