@@ -5,7 +5,7 @@ use stead_core::diag::codes::powershell::script as codes;
 use super::brackets::Bracketed;
 use super::parser::{Broken, Parsed, Parser};
 use super::problem::Problem;
-use super::{Argument, Attribute, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeName};
+use super::{Argument, Attribute, Member, MemberKind, Parameter, Scope, TypeDefinition, TypeForm, TypeName};
 use crate::token::{Mode, Token, TokenKind};
 
 /// The modifiers in front of the name of a member.
@@ -199,13 +199,14 @@ impl Parser<'_, '_> {
     fn method(&mut self, class: usize, name: Token, modifiers: Modifiers, start: usize) -> Result<Member, MemberError> {
         self.lexer.next(Mode::Member);
         let text = self.lexer.text(name).to_owned();
-        match self.method_parts(class, &text, name) {
+        let returns = modifiers.ty.as_ref().is_some_and(|ty| !is_void(&ty.form));
+        match self.method_parts(class, &text, name, returns) {
             Ok(parameters) => Ok(modifiers.member(text, MemberKind::Method(parameters), self.place(start))),
             Err(Broken) => Err(after(&modifiers)),
         }
     }
 
-    fn method_parts(&mut self, class: usize, name: &str, token: Token) -> Parsed<Vec<Parameter>> {
+    fn method_parts(&mut self, class: usize, name: &str, token: Token, returns: bool) -> Parsed<Vec<Parameter>> {
         if self.peek().kind != TokenKind::ParenOpen {
             return self.fail(
                 &codes::MEMBER,
@@ -225,7 +226,12 @@ impl Parser<'_, '_> {
             return self.fail(&codes::MEMBER, at, format!("the body of the method '{name}' is missing"));
         }
         // What is wrong in the body is reported there, and the method is a method all the same.
-        let _ = self.nest(|parser| parser.statement_block(Scope::Function));
+        let leaves = self.leaves;
+        let body = self.nest(|parser| parser.statement_block(Scope::Function));
+        // PowerShell wants it of each way through the body; of those, one that is nowhere is missing for sure.
+        if returns && body.is_ok() && self.leaves == leaves {
+            self.report(&codes::MEMBER, token.start, format!("the method '{name}' returns nothing, but has a type"));
+        }
         Ok(parameters)
     }
 
@@ -293,6 +299,11 @@ impl Modifiers {
         let Self { hidden, is_static, attributes, ty } = self;
         Member { name, hidden, is_static, attributes, ty, kind, at }
     }
+}
+
+/// Returns whether a method of that type returns nothing.
+fn is_void(form: &TypeForm) -> bool {
+    matches!(form, TypeForm::Name(name) if ["void", "system.void"].contains(&name.to_ascii_lowercase().as_str()))
 }
 
 fn modifiers_are_absent(modifiers: &Modifiers) -> bool {

@@ -51,6 +51,8 @@ pub(super) struct Parser<'a, 'p> {
     /// The definitions in the texts that were read, by where they start and end. A text that is read again after a
     /// step back would otherwise have its texts read again, and those within them twice as often at each level.
     texts: BTreeMap<(usize, usize), Script>,
+    /// How many statements there were that leave a method, or may go on for ever.
+    pub(super) leaves: usize,
     depth: usize,
     stopped: bool,
     origin: Origin<'p>,
@@ -73,6 +75,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             configurations: 0,
             no_definition: BTreeSet::new(),
             texts: BTreeMap::new(),
+            leaves: 0,
             depth,
             stopped: false,
             origin,

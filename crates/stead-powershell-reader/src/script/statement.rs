@@ -4,7 +4,7 @@ use stead_core::diag::codes::powershell::script as codes;
 
 use super::parser::{Parsed, Parser};
 use super::{Scope, Using, UsingKind};
-use crate::token::{Mode, TokenKind};
+use crate::token::{Mode, Token, TokenKind};
 
 /// The names of blocks that a script block may consist of.
 const BLOCKS: &[&str] = &["begin", "process", "end", "clean", "dynamicparam"];
@@ -139,29 +139,7 @@ impl Parser<'_, '_> {
         let token = self.peek();
         match token.kind {
             TokenKind::Word if self.is_property(token) => self.pipelines(),
-            TokenKind::Word => match self.lexer.text(token).to_ascii_lowercase().as_str() {
-                "if" => self.if_statement(),
-                "switch" => self.switch_statement(),
-                "while" => self.while_statement(),
-                "for" => self.for_statement(),
-                "foreach" => self.foreach_statement(),
-                "do" => self.do_statement(),
-                "try" => self.try_statement(),
-                "trap" => self.trap_statement(),
-                "data" => self.data_statement(),
-                "return" | "throw" | "exit" => self.leave_statement(),
-                "break" | "continue" => self.jump_statement(),
-                "function" | "filter" | "workflow" => self.function(),
-                "configuration" => self.configuration(),
-                "class" => self.class(Vec::new(), token.start),
-                "enum" => self.enumeration(Vec::new(), token.start),
-                "using" => self.using(false),
-                word if RESERVED.contains(&word) => {
-                    self.take();
-                    self.fail(&codes::UNEXPECTED, token.start, format!("'{word}' is a reserved word"))
-                }
-                _ => self.pipelines(),
-            },
+            TokenKind::Word => self.statement_of(token),
             TokenKind::BracketOpen => match self.attributes_of_definition() {
                 Some((attributes, at)) if self.is_word("enum") => self.enumeration(attributes, at),
                 Some((attributes, at)) => self.class(attributes, at),
@@ -171,6 +149,35 @@ impl Parser<'_, '_> {
                 self.take();
                 self.skip_lines();
                 self.statement()
+            }
+            _ => self.pipelines(),
+        }
+    }
+
+    /// The statement that begins with that word.
+    fn statement_of(&mut self, token: Token) -> Parsed<()> {
+        let word = self.lexer.text(token).to_ascii_lowercase();
+        self.leaves += usize::from(matches!(&*word, "return" | "throw" | "exit" | "for"));
+        match word.as_str() {
+            "if" => self.if_statement(),
+            "switch" => self.switch_statement(),
+            "while" => self.while_statement(),
+            "for" => self.for_statement(),
+            "foreach" => self.foreach_statement(),
+            "do" => self.do_statement(),
+            "try" => self.try_statement(),
+            "trap" => self.trap_statement(),
+            "data" => self.data_statement(),
+            "return" | "throw" | "exit" => self.leave_statement(),
+            "break" | "continue" => self.jump_statement(),
+            "function" | "filter" | "workflow" => self.function(),
+            "configuration" => self.configuration(),
+            "class" => self.class(Vec::new(), token.start),
+            "enum" => self.enumeration(Vec::new(), token.start),
+            "using" => self.using(false),
+            word if RESERVED.contains(&word) => {
+                self.take();
+                self.fail(&codes::UNEXPECTED, token.start, format!("'{word}' is a reserved word"))
             }
             _ => self.pipelines(),
         }

@@ -47,7 +47,7 @@ In `\"$name: text\"` PowerShell takes `name:` for a scope or a drive. With brace
     /// E1109
     MEMBER = "E1109", "a member of a class is invalid", "\
 A class consists of properties and methods. A property ends at a line end or a `;`; a method has parentheses and a body, and
-no `;` after it.
+no `;` after it. One with a type other than `[void]` returns a value, or throws.
 
 ```powershell
 class Sample {
