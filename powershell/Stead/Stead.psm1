@@ -29,7 +29,7 @@ $patience = 30
 
 # ---- the program ------------------------------------------------------------------------------------------------------
 
-function Stop-Call([string] $Id, [Exception] $Exception, [ErrorCategory] $Category, $Target) {
+function Deny-Call([string] $Id, [Exception] $Exception, [ErrorCategory] $Category, $Target) {
     throw [ErrorRecord]::new($Exception, $Id, $Category, $Target)
 }
 
@@ -40,7 +40,7 @@ function Get-Program {
     if (-not $program) { $program = (Get-Command -Name stead -CommandType Application -TotalCount 1 -ErrorAction Ignore).Source }
     if (-not $program -or -not (Test-Path -LiteralPath $program -PathType Leaf)) {
         $message = if ($program) { "there is no program '$program', which `$env:STEAD names" } else { 'the program stead is not in PATH; $env:STEAD can name it' }
-        Stop-Call 'ProgramNotFound,Stead' ([System.IO.FileNotFoundException]::new($message)) 'ResourceUnavailable' $program
+        Deny-Call 'ProgramNotFound,Stead' ([System.IO.FileNotFoundException]::new($message)) -Category 'ResourceUnavailable' -Target $program
     }
     $found.For = $for
     $found.Program = $program
@@ -71,7 +71,7 @@ function Enter-Server($Call) {
         if (-not $runs -or $server.Program -cne $program -or $server.Inherited -cne $inherited) {
             if ($server) { Close-Server $server }
             $process.SetData('Stead.Server', $null)
-            $server = Start-Server $program $inherited
+            $server = Open-Server $program $inherited
             $process.SetData('Stead.Server', $server)
         }
         $Call.Server = $server
@@ -80,7 +80,7 @@ function Enter-Server($Call) {
     finally { if ($isLocked) { [Monitor]::Exit($process) } }
 }
 
-function Start-Server([string] $Program, [string] $Inherited) {
+function Open-Server([string] $Program, [string] $Inherited) {
     $start = [System.Diagnostics.ProcessStartInfo]::new($Program)
     foreach ($argument in 'serve', '--stdio') { $start.ArgumentList.Add($argument) }
     # Each request names its own directory: this one is not kept busy.
@@ -116,7 +116,7 @@ function Start-Server([string] $Program, [string] $Inherited) {
             $running.Dispose()
         }
     }
-    Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("'$Program serve' does not answer: $why")) 'ProtocolError' $Program
+    Deny-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("'$Program serve' does not answer: $why")) -Category 'ProtocolError' -Target $Program
 }
 
 # What a program that ended has on standard error, unless another one that it started keeps that open.
@@ -151,11 +151,11 @@ function ConvertTo-Request([string] $Id, [string] $Called, [System.Collections.I
     # What is nested deeper would be cut off with a warning.
     $text = ConvertTo-Json -InputObject $request -Depth 100 -Compress -WarningAction Stop
     if ($loneSurrogate.IsMatch($text)) {
-        Stop-Call 'NotUnicode,Stead' ([ArgumentException]::new('the properties hold a text that is not valid Unicode: half of a surrogate pair')) 'InvalidArgument' $Called
+        Deny-Call 'NotUnicode,Stead' ([ArgumentException]::new('the properties hold a text that is not valid Unicode: half of a surrogate pair')) -Category 'InvalidArgument' -Target $Called
     }
     $length = $utf8.GetByteCount($text)
     if ($length -gt $longestRequest) {
-        Stop-Call 'RequestTooLong,Stead' ([ArgumentException]::new("the call has $length bytes as JSON, more than $longestRequest")) 'LimitsExceeded' $Called
+        Deny-Call 'RequestTooLong,Stead' ([ArgumentException]::new("the call has $length bytes as JSON, more than $longestRequest")) -Category 'LimitsExceeded' -Target $Called
     }
     return $text
 }
@@ -165,7 +165,7 @@ function ConvertTo-Request([string] $Id, [string] $Called, [System.Collections.I
 # What must happen though the pipeline is stopped (Ctrl+C) is in 'finally', and calls .NET alone: there are no commands then.
 function Invoke-Request([string] $Called, [System.Collections.IDictionary] $Parameters, [scriptblock] $Said) {
     $id = [guid]::NewGuid().ToString('N')
-    $text = ConvertTo-Request $id $Called $Parameters
+    $text = ConvertTo-Request $id $Called -Parameters $Parameters
     $waiter = @{ Id = $id; Server = $null; Messages = [ConcurrentQueue[object]]::new(); Signal = [AutoResetEvent]::new($false) }
     $isAnswered = $false
     try {
@@ -183,14 +183,14 @@ function Invoke-Request([string] $Called, [System.Collections.IDictionary] $Para
                 }
                 if ($answer.GetProperty('id').ValueKind -eq 'Null') {
                     $why = if ($answer.TryGetProperty('error', [ref] $part)) { $part.GetProperty('message').GetString() } else { 'it names no request' }
-                    Stop-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("stead did not understand a request: $why")) 'ProtocolError' $server.Program
+                    Deny-Call 'ProgramNotUnderstood,Stead' ([InvalidOperationException]::new("stead did not understand a request: $why")) -Category 'ProtocolError' -Target $server.Program
                 }
                 $isAnswered = $true
                 return $answer
             }
             if ($server.Ended) {
                 $why = if ($server.Why) { $server.Why } else { "stead ended with exit code $($server.Process.ExitCode) before it answered. $(Get-Said $server)" }
-                Stop-Call 'ProgramEnded,Stead' ([InvalidOperationException]::new($why.Trim())) 'ResourceUnavailable' $server.Program
+                Deny-Call 'ProgramEnded,Stead' ([InvalidOperationException]::new($why.Trim())) -Category 'ResourceUnavailable' -Target $server.Program
             }
             Read-Answer $server $waiter
         }
@@ -285,7 +285,7 @@ function Read-Answer($Server, $Waiter) {
 # A value as JSON can hold it; secrets are marked as such. What PowerShell would make a text of for a [string] becomes one.
 function ConvertTo-Plain($Value, [int] $Level = 0) {
     if ($Level -gt 64) {
-        Stop-Call 'PropertyTooDeep,Invoke-DscResource' ([ArgumentException]::new('the properties contain themselves, or have more than 64 levels')) 'InvalidArgument' $null
+        Deny-Call 'PropertyTooDeep,Invoke-DscResource' ([ArgumentException]::new('the properties contain themselves, or have more than 64 levels')) -Category 'InvalidArgument' -Target $null
     }
     if ($null -eq $Value -or $Value -is [string] -or $Value -is [bool]) { return $Value }
     if ($Value -is [System.Management.Automation.PSCustomObject]) {
@@ -425,7 +425,7 @@ function ConvertTo-ErrorRecord([System.Text.Json.JsonElement] $Element, $Target)
 }
 
 # The parts of a module specification that the program decides by.
-function ConvertTo-Limits([Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
+function ConvertTo-Limit([Microsoft.PowerShell.Commands.ModuleSpecification] $Specification) {
     $limits = @{ name = $Specification.Name }
     if ($Specification.RequiredVersion) { $limits['version'] = "$($Specification.RequiredVersion)" }
     if ($Specification.Version) { $limits['minimum'] = "$($Specification.Version)" }
@@ -446,10 +446,10 @@ function CheckResourceFound {
 # The resources of PowerShell modules, as the program lists them: all, or those of a module.
 function Get-Listed([Microsoft.PowerShell.Commands.ModuleSpecification] $Module) {
     $parameters = @{ adapter = $adapter }
-    if ($Module) { $parameters['module'] = ConvertTo-Limits $Module }
+    if ($Module) { $parameters['module'] = ConvertTo-Limit $Module }
     $isPattern = $Module -and [WildcardPattern]::ContainsWildcardCharacters($Module.Name)
     if ($isPattern) { $parameters['module'].name = '*' }
-    $answer = Invoke-Request 'list' $parameters { }
+    $answer = Invoke-Request 'list' $parameters -Said { }
     $result = [System.Text.Json.JsonElement]::new()
     if (-not $answer.TryGetProperty('result', [ref] $result)) { throw (ConvertTo-ErrorRecord $answer.GetProperty('error') $Module) }
     $listed = (ConvertFrom-Json $result.GetRawText()).resources
@@ -511,14 +511,14 @@ function Invoke-DscResource {
         if ($Method -eq 'Set' -and -not $PSCmdlet.ShouldProcess($Name, 'Set')) { return }
         $parameters = @{ name = $Name; method = $Method.ToLowerInvariant(); properties = ConvertTo-Plain $Property }
         $parameters['log'] = if ($DebugPreference -eq 'SilentlyContinue') { 'verbose' } else { 'debug' }
-        if ($ModuleName) { $parameters['module'] = ConvertTo-Limits $ModuleName }
+        if ($ModuleName) { $parameters['module'] = ConvertTo-Limit $ModuleName }
         if ($IgnorePsDscRunAsCredential) { $parameters['ignoreRunAsCredential'] = $true }
         # A request of an earlier resource is none of this one, and this one's is in the result.
         Remove-Variable -Name DSCMachineStatus -Scope Global -ErrorAction Ignore -WhatIf:$false -Confirm:$false
         # What a Set went on from is in the error that it ends with.
         $isSet = $Method -eq 'Set'
         $survived = [System.Collections.Generic.List[string]]::new()
-        $answer = Invoke-Request 'invoke' $parameters {
+        $answer = Invoke-Request 'invoke' $parameters -Said {
             param($level, $text)
             switch ($level) {
                 'error' { if ($isSet) { $survived.Add($text) } else { Write-Error -Message $text -ErrorAction $preference } }

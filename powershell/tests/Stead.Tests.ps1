@@ -421,5 +421,29 @@ Describe 'Completion and help' {
         $help.examples.example.Count | Should -BeGreaterThan 1
         foreach ($parameter in $help.parameters.parameter | Where-Object Name -NotIn 'WhatIf', 'Confirm') { $parameter.description | Should -Not -BeNullOrEmpty }
     }
+    It 'has nothing that an analyzer of scripts finds' {
+        $text = [System.Management.Automation.Language.Parser]::ParseFile((Join-Path $PSScriptRoot '../Stead/Stead.psm1'), [ref] $null, [ref] $null)
+        $all = $text.FindAll({ $true }, $true) | Group-Object { $_.GetType().Name } -AsHashTable
+        $catches = @($all.CatchClauseAst | Where-Object { -not $_.Body.Statements.Count })
+        # That one is PowerShell's own.
+        $globals = @($all.VariableExpressionAst | Where-Object { $_.VariablePath.IsGlobal -and "$_" -ne '$global:Error' })
+        $compared = @($all.BinaryExpressionAst | Where-Object { "$($_.Operator)" -match 'eq$|ne$' -and "$($_.Right)" -eq '$null' })
+        $aliases = @($all.CommandAst | Where-Object { $name = $_.GetCommandName(); $name -and (Test-Path -LiteralPath "Alias:$name") })
+        $verbs = @($all.FunctionDefinitionAst | Where-Object { $_.Name -match '-' -and $_.Name.Split('-')[0] -notin (Get-Verb).Verb })
+        $nouns = @($all.FunctionDefinitionAst | Where-Object { $_.Name -match '-.*[^su]s$' })
+        # Those change the state of the system by their name, and would take -WhatIf.
+        $changes = @($all.FunctionDefinitionAst | Where-Object { $_.Name -match '^(New|Set|Remove|Start|Stop|Restart|Reset|Update)-' })
+        $positions = @($all.CommandAst | Where-Object {
+                $count = 0
+                $before = $null
+                foreach ($word in $_.CommandElements | Select-Object -Skip 1) {
+                    if ($word -isnot [System.Management.Automation.Language.CommandParameterAst] -and -not $before) { $count++ }
+                    $before = if ($word -is [System.Management.Automation.Language.CommandParameterAst] -and -not $word.Argument) { $word }
+                }
+                $count -gt 2 -and $_.GetCommandName() -match '-'
+            })
+        $found = $catches + $globals + $compared + $aliases + $verbs + $nouns + $changes + $positions
+        $found | ForEach-Object { "$($_.Extent.StartLineNumber): $($_.Extent.Text.Split("`n")[0])" } | Should -BeNullOrEmpty
+    }
     It 'has a manifest that is valid' { (Test-ModuleManifest $module).PrivateData.PSData.Tags | Should -Contain 'DSC' }
 }

@@ -14,8 +14,8 @@ $loadModule = {
     # A path is a pattern here.
     $loaded = @(Import-Module -Name ([WildcardPattern]::Escape($path)) -PassThru -DisableNameChecking -ErrorAction Stop)
     # Scripts to be processed may be among them.
-    $loaded | Where-Object Path -ne $path
-    $loaded | Where-Object Path -eq $path
+    $loaded | Where-Object Path -CNE $path
+    $loaded | Where-Object Path -CEQ $path
 }
 
 # A class is visible in the scope of its module alone.
