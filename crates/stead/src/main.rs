@@ -5,6 +5,7 @@ mod args;
 mod codes;
 mod commands;
 mod completion;
+mod detached;
 mod dsc;
 mod exit;
 mod hosts;
@@ -150,7 +151,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
             Ok(apply) => hosts::apply(apply.into(), &env),
             Err(plan) => hosts::plan(*plan, &env),
         },
-        Command::Show(show) => commands::show(&show.into_inner().into()),
+        Command::Show(show) => hosts::show(&show.into_inner().into()),
         Command::Check(check) => hosts::check(check.into_inner().into(), &env),
         Command::Bundle(bundle) => commands::bundle(&bundle.into_inner().into(), &env),
         Command::Graph(graph) => commands::graph(&graph.into_inner().into(), &env),

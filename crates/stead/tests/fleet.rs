@@ -2,6 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "fleet/cut.rs"]
+mod cut;
+#[path = "support/forms.rs"]
+mod forms;
+#[path = "fleet/plans.rs"]
+mod plans;
 #[path = "fleet/root.rs"]
 mod root;
 #[path = "support/terminal.rs"]
@@ -311,32 +317,6 @@ resources:
 }
 
 #[test]
-fn a_run_ends_when_nobody_is_there_any_more() {
-    let world = site(true);
-    world.write(
-        "site.yaml",
-        "resources:
-- {name: one, type: Stead/Command, properties: {set: 'touch begun; while [ ! -e go ]; do sleep 0.05; done', test: 'false'}}
-- {name: two, type: Stead/File, dependsOn: [\"[resourceId('Stead/Command', 'one')]\"], properties: {path: two, content: x}}
-",
-    );
-    let mut child =
-        world.command("apply site.yaml --host web1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    stead_testkit::until(|| world.path("web1/begun").exists().then_some(()));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    // Nothing of it is left: its lock is free, and what it had not begun was not done.
-    world.write("web1/go", "");
-    stead_testkit::until(|| {
-        let processes = Command::new("pgrep").args(["-f", world.path("web1").to_str().unwrap()]).output().unwrap();
-        processes.stdout.is_empty().then_some(())
-    });
-    assert!(!world.path("web1/two").exists());
-    let check = world.stead("check site.yaml --host web1 --brief");
-    assert_eq!(check.code, 2, "{}{}", check.out, check.errors);
-}
-
-#[test]
 fn where_nothing_runs_yet_the_end_is_at_once() {
     let world = site(true);
     let command = &mut world.command("check site.yaml --host silent");
@@ -359,7 +339,7 @@ fn at_a_terminal_there_is_a_line_for_each_machine_under_way() {
 - {name: two, type: Stead/File, properties: {path: two, content: x}}
 ";
     world.write("site.yaml", waits);
-    let mut command = world.command("apply site.yaml --host web1 --host web2 --yes -w 1");
+    let mut command = world.command("apply site.yaml --host web1 --host web2 --yes --width 1");
     command.env("TERM", "xterm");
     let mut terminal = terminal::AtTerminal::run(command);
     let seen = terminal.until("  web1  0/2  Stead/Command:one  1 s");

@@ -14,8 +14,8 @@ use super::history::Recording;
 use super::hosts::Fleet;
 use super::values::{assignment, at_least_one, seconds};
 use crate::request::{
-    self, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, LintForm, LintRequest,
-    Origin, PlanRequest, View, Volume, Width,
+    self, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, LintForm,
+    LintRequest, Origin, PlanRequest, View, Volume, Width,
 };
 use crate::terminal::Output;
 
@@ -149,7 +149,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     report: Report,
     /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
     fleet: Fleet,
@@ -258,7 +258,7 @@ impl From<Plan> for PlanRequest {
     fn from(plan: Plan) -> Self {
         let fleet = plan.fleet.request(plan.document.deadline);
         let (document, view) = plan.document.request();
-        Self { document, view, report: plan.report.report, out: plan.out, fleet }
+        Self { document, view, report: plan.report.report, out: plan.out.map(Keep::File), fleet }
     }
 }
 
@@ -287,7 +287,7 @@ impl From<Apply> for ApplyRequest {
         let (document, view) = apply.document.request();
         let (asks, reconcile) = (!apply.yes, apply.reconcile.into());
         let recording = apply.recording.request(apply.detach);
-        Self { document, view, report: apply.report.report, asks, reconcile, recording, fleet }
+        Self { document, view, report: apply.report.report, plan: None, asks, reconcile, recording, fleet }
     }
 }
 

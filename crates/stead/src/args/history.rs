@@ -58,7 +58,7 @@ pub(super) enum HistoryCommand {
         /// The run, or the first characters of its name; 'last' is the newest
         run: String,
         /// Print a page about it instead, for a browser
-        #[arg(long, conflicts_with = "machines")]
+        #[arg(long)]
         html: bool,
         #[command(flatten)]
         fleet: Fleet,

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use stead_hosts::{Rule, UserName};
 
 use super::values::{at_least_one, seconds};
-use crate::request::{Elevation, FleetRequest, HostsRequest};
+use crate::request::{AT_ONCE, Elevation, FleetRequest, HostsRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -70,10 +70,6 @@ fn user(text: &str) -> Result<UserName, String> {
 impl Fleet {
     /// The machines, where it is not this one.
     pub(super) fn request(self, deadline: Option<Duration>) -> Option<FleetRequest> {
-        const AT_ONCE: NonZeroUsize = match NonZeroUsize::new(25) {
-            Some(usual) => usual,
-            None => NonZeroUsize::MIN,
-        };
         let Self { host: names, hosts: inventory, filter, user, sudo, ask_sudo_password, at_once, halt_after } = self;
         let rule = Rule { at_once: at_once.unwrap_or(AT_ONCE), halt_after };
         let elevation = match (sudo, ask_sudo_password) {

@@ -14,8 +14,8 @@ use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
 use stead_system::places;
 
 use super::page;
+use crate::detached;
 use crate::exit::Exit;
-use crate::hosts;
 use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
 use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 
@@ -39,7 +39,7 @@ impl Recorder {
         let begun = self.runs.begin(Timestamp::now(), self.keep);
         let (run, journal) = begun.map_err(|error| cannot_record(&error))?;
         if self.detaches {
-            hosts::detach(&run);
+            detached::detach(&run);
         }
         Ok(journal)
     }

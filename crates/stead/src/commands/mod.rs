@@ -37,7 +37,7 @@ use stead_engine::{Planned, ReconcileOptions, RunOptions, Summary, error_chain, 
 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
-use crate::request::{ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, PlanRequest, View};
+use crate::request::{ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, PlanRequest, View};
 use crate::terminal::{Output, complain, complain_json, data_as, print, print_exactly, written_soon};
 pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
@@ -57,7 +57,7 @@ use ready::{Ready, get_ready, prepare, session_for, warn};
 pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
-pub(crate) use saved::{reported, show};
+pub(crate) use saved::{plan_file, reported, show};
 pub(crate) use test::test;
 
 /// Shows what apply would change, and saves it if asked for.
@@ -70,7 +70,11 @@ fn planned(request: &PlanRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ready = get_ready(document, *view, session_for(document, env), (Mode::PLAN, &ReconcileOptions::none()))?;
     let done =
         carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, report.as_deref()) }, env)?;
-    let saved = out.as_ref().map_or(Ok(()), |path| saved::save(path, &ready, &done));
+    let saved = match out {
+        None => Ok(()),
+        Some(Keep::File(path)) => saved::save(path, &ready, &done),
+        Some(Keep::Printed) => saved::print(&ready, &done),
+    };
     let exit = done.end(ready);
     saved.map(|()| exit)
 }
@@ -81,8 +85,11 @@ pub(crate) fn apply(request: ApplyRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let ApplyRequest { mut document, view, report, asks, reconcile, recording, fleet: _ } = request;
-    let plan = saved::to_apply(document.path()).transpose()?;
+    let ApplyRequest { mut document, view, report, plan, asks, reconcile, recording, fleet: _ } = request;
+    let plan = match plan {
+        Some(plan) => Some(saved::of_this_machine(*plan, document.path())?),
+        None => saved::to_apply(document.path()).transpose()?,
+    };
     if let Some(plan) = &plan {
         document = saved::document(plan, document)?;
     }

@@ -1,10 +1,10 @@
 //! Plans in files: `plan --out`, `apply` of such a file, and `show`.
 
+pub(crate) mod plan_file;
 mod text;
 
 pub(crate) use text::reported;
 
-use std::fs::File;
 use std::path::Path;
 
 use stead_core::diag::counted;
@@ -12,21 +12,29 @@ use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_engine::{PlanError, Planned, RunOptions, SavedPlan, error_chain};
-use stead_system::fs::{OpenError, Trust, TrustedFile, User, Writes};
 
+use super::Done;
 use super::ready::Ready;
-use super::{Done, files};
 use crate::exit::Exit;
 use crate::input;
 use crate::request::{DocumentRequest, ShowRequest};
 use crate::terminal::{Output, complain, data_as, plain, print_coloured};
 
-/// How many bytes a saved plan may have: several times what a document may.
-const MOST_BYTES: usize = 256 * 1024 * 1024;
-
 /// Writes a plan into a file that only this user can read.
 pub(super) fn save(path: &Path, ready: &Ready, done: &Done) -> Result<(), Exit> {
-    let Done { run, summary } = done;
+    plan_file::write(path, SavedPlan::BEGIN, &text_of(ready, done)?)?;
+    warn_of_open_versions(&done.run);
+    Ok(())
+}
+
+/// Prints a plan, as a member of JSON.
+pub(super) fn print(ready: &Ready, done: &Done) -> Result<(), Exit> {
+    data_as(&serde_json::json!({ "plan": text_of(ready, done)? }), Output::Json);
+    warn_of_open_versions(&done.run);
+    Ok(())
+}
+
+fn text_of(ready: &Ready, Done { run, summary }: &Done) -> Result<String, Exit> {
     if run.report().cancelled {
         return Err(Exit::Cancelled);
     }
@@ -34,29 +42,11 @@ pub(super) fn save(path: &Path, ready: &Ready, done: &Done) -> Result<(), Exit> 
         complain("error: the plan was not saved because it has failures");
         return Err(Exit::Failed);
     }
-    if !files::may_become(path, SavedPlan::BEGIN) {
-        complain(&format!("error: the plan was not saved: '{}' exists and is not a saved plan", path.display()));
-        complain("help: choose another file name, or remove the file first");
-        return Err(Exit::Failed);
-    }
     let plan = SavedPlan::new(&ready.session, &ready.prepared, run, ready.parts.clone());
-    let text = plan.to_text().map_err(|error| {
+    plan.to_text().map_err(|error| {
         complain(&format!("error: the plan was not saved: {}", error_chain(&error)));
         Exit::Failed
-    })?;
-    if text.len() > MOST_BYTES {
-        complain(&format!("error: the plan was not saved because it has more than {MOST_BYTES} bytes"));
-        return Err(Exit::Failed);
-    }
-    let written = std::path::absolute(path).map_err(|error| stead_system::fs::reason(&error)).and_then(|absolute| {
-        files::write(&absolute, text.as_bytes(), 0o600, &Writes::default()).map_err(|error| error_chain(&error))
-    });
-    written.map_err(|reason| {
-        complain(&format!("error: the plan was not saved: {reason}"));
-        Exit::Failed
-    })?;
-    warn_of_open_versions(run);
-    Ok(())
+    })
 }
 
 /// Says of which packages a plan does not show what it installs.
@@ -73,32 +63,25 @@ fn warn_of_open_versions(run: &Run) {
     }
 }
 
-/// The plan in a file; `None` where it holds something else, such as a document.
-fn read(path: &Path, open: impl FnOnce(&Path) -> Result<File, Exit>) -> Option<Result<SavedPlan, Exit>> {
-    if path.as_os_str() == "-" || !input::begins_with(path, SavedPlan::BEGIN) {
-        return None;
-    }
-    let plan = open(path).and_then(|file| {
-        let text = input::read_open(path, file, MOST_BYTES).map_err(|error| unusable(&error))?;
-        SavedPlan::read(&text.text).map_err(|error| unusable_plan(path, &error))
-    });
-    Some(plan)
-}
-
 /// The plan that a file is to be applied from, if it is one.
 ///
 /// Guarantees: root applies only what nobody else could have written, and nobody what was planned on another machine.
 pub(super) fn to_apply(path: &Path) -> Option<Result<SavedPlan, Exit>> {
-    let plan = read(path, open_own)?;
-    Some(plan.and_then(|plan| match plan.check_machine() {
-        Ok(()) => {
-            if plan.is_of_unknown_machine() {
-                complain("note: this machine has no /etc/machine-id; it is not known whether the plan was made on it");
-            }
-            Ok(plan)
-        }
-        Err(error) => Err(unusable_plan(path, &error)),
-    }))
+    let text = plan_file::own(path, SavedPlan::BEGIN)?;
+    Some(text.and_then(|text| parsed(path, &text)).and_then(|plan| of_this_machine(plan, path)))
+}
+
+fn parsed(path: &Path, text: &str) -> Result<SavedPlan, Exit> {
+    SavedPlan::read(text).map_err(|error| unusable_plan(path, &error))
+}
+
+/// A plan that was not made on another machine.
+pub(super) fn of_this_machine(plan: SavedPlan, path: &Path) -> Result<SavedPlan, Exit> {
+    plan.check_machine().map_err(|error| unusable_plan(path, &error))?;
+    if plan.is_of_unknown_machine() {
+        complain("note: this machine has no /etc/machine-id; it is not known whether the plan was made on it");
+    }
+    Ok(plan)
 }
 
 fn unusable(error: &dyn std::fmt::Display) -> Exit {
@@ -108,21 +91,6 @@ fn unusable(error: &dyn std::fmt::Display) -> Exit {
 
 fn unusable_plan(path: &Path, error: &PlanError) -> Exit {
     refused(&format!("{}: {}", path.display(), error_chain(error)))
-}
-
-/// Opens a plan that nobody could have written but the user who runs this, where that is root.
-fn open_own(path: &Path) -> Result<File, Exit> {
-    let trust = if User::current().trust() == Trust::Root { Trust::RootAnywhere } else { Trust::Everyone };
-    TrustedFile::open(path, trust).and_then(|file| file.read()).map_err(|error| match error {
-        OpenError::Untrusted(untrusted) => not_own(path, &untrusted),
-        error @ OpenError::System { .. } => unusable(&error_chain(&error)),
-    })
-}
-
-fn not_own(path: &Path, why: &dyn std::fmt::Display) -> Exit {
-    complain(&format!("error: {}: the plan is not applied as root: {why}", path.display()));
-    complain("help: make a new plan as root, with 'stead plan --out', in a folder that only root can write");
-    Exit::Unusable
 }
 
 /// The document of a plan, as it is applied with what else was asked for.
@@ -235,7 +203,7 @@ const MAX_DEVIATIONS: usize = 20;
 /// Shows what a saved plan does.
 pub(crate) fn show(request: &ShowRequest) -> Exit {
     let path = &request.file;
-    let plan = match read(path, |path| input::open(path).map_err(|error| unusable(&error))) {
+    let plan = match plan_file::any(path, SavedPlan::BEGIN).map(|text| text.and_then(|text| parsed(path, &text))) {
         Some(Ok(plan)) => plan,
         Some(Err(exit)) => return exit,
         None => {

@@ -3,6 +3,7 @@
 mod inventory;
 mod order;
 mod outcome;
+mod plans;
 mod read;
 mod remote;
 mod run;
@@ -25,18 +26,22 @@ use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::{
     ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, FactsRequest, FleetRequest, GetRequest,
-    HistoryRequest, HistoryView, HostsRequest, PlanRequest, SetRequest, View, Volume,
+    HistoryRequest, HistoryView, HostsRequest, Keep, PlanRequest, SetRequest, ShowRequest, View, Volume,
 };
 use crate::terminal::{Output, complain, data_as, is_terminal, print, print_coloured, table, width};
 use order::{Operation, Work};
-pub(crate) use remote::{detach, remote};
+use plans::{PlanOfAll, PlansErrand};
+pub(crate) use remote::remote;
 use run::{DocumentErrand, Errand, Task, on_many};
 use ssh::Ssh;
 
 /// Shows what apply would change, on this machine or on others.
 pub(crate) fn plan(request: PlanRequest, env: &ProcessEnv) -> Exit {
-    let PlanRequest { document, view, fleet: Some(fleet), .. } = request else { return commands::plan(&request, env) };
-    on_document(Operation::Plan, document, (view, fleet), env)
+    let PlanRequest { document, view, out, fleet: Some(fleet), .. } = request else {
+        return commands::plan(&request, env);
+    };
+    let out = out.and_then(|keep| if let Keep::File(path) = keep { Some(path) } else { None });
+    end(&Task { operation: Operation::Plan, errand: Errand::looking(document), view, fleet, out }, env)
 }
 
 /// Reports drift of this machine or of others.
@@ -44,33 +49,61 @@ pub(crate) fn check(request: DriftRequest, env: &ProcessEnv) -> Exit {
     let DriftRequest { document, view, fleet: Some(fleet), .. } = request else {
         return commands::check(&request, env);
     };
-    on_document(Operation::Check, document, (view, fleet), env)
-}
-
-/// Looks at a document on many machines.
-fn on_document(
-    operation: Operation,
-    document: DocumentRequest,
-    (view, fleet): (View, FleetRequest),
-    env: &ProcessEnv,
-) -> Exit {
-    let errand = DocumentErrand { document, reconcile: ReconcileOptions::none(), recording: None };
-    end(&Task { operation, errand: Errand::Document(Box::new(errand)), view, fleet }, env)
+    end(&Task { operation: Operation::Check, errand: Errand::looking(document), view, fleet, out: None }, env)
 }
 
 /// Brings this machine or others to the desired state.
 pub(crate) fn apply(mut request: ApplyRequest, env: &ProcessEnv) -> Exit {
-    let Some(fleet) = request.fleet.take() else { return commands::apply(request, env) };
-    if let Err(exit) = check_consent("apply", request.asks) {
-        return exit;
+    let fleet = request.fleet.take();
+    match (plans::to_apply(request.document.path()), fleet) {
+        (None, None) => commands::apply(request, env),
+        (Some(Err(exit)), _) => exit,
+        (Some(Ok(plans)), fleet) => {
+            let fleet = fleet.unwrap_or_else(FleetRequest::of_plan).elevated(plans.elevated);
+            on_plans(plans, request, fleet, env).unwrap_or_else(|exit| exit)
+        }
+        (None, Some(fleet)) => on_document(request, fleet, env).unwrap_or_else(|exit| exit),
     }
+}
+
+fn on_document(request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
+    check_consent("apply", request.asks)?;
     let ApplyRequest { document, view, reconcile, recording, .. } = request;
+    check_wait(&reconcile)?;
+    let errand = Errand::Document(Box::new(DocumentErrand { document, reconcile, recording }));
+    on_many(&Task { operation: Operation::Apply, errand, view, fleet, out: None }, env)
+}
+
+/// Does what was planned on each machine, or nothing there.
+fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
+    let ApplyRequest { document: DocumentRequest { supplied, parts, system_root, width, .. }, .. } = request;
+    let is_whole = parts.only.is_empty() && parts.skip.is_empty() && system_root.is_none();
+    if request.report.is_some() {
+        complain("error: '--report' cannot be used with a plan of several machines");
+        return Err(Exit::Unusable);
+    }
+    if !is_whole || supplied.parameters.is_some() || !supplied.files.is_empty() || supplied.root.is_some() {
+        complain("error: a saved plan is done as it is: of parameters only the secret ones can be given, with '--set'");
+        return Err(Exit::Unusable);
+    }
+    let ApplyRequest { view, reconcile, recording, .. } = request;
+    check_wait(&reconcile)?;
+    let errand = PlansErrand { plans, stated: supplied.single, width: width.0, reconcile, recording };
+    let errand = Errand::Plans(Box::new(errand));
+    on_many(&Task { operation: Operation::Apply, errand, view, fleet, out: None }, env)
+}
+
+fn check_wait(reconcile: &ReconcileOptions) -> Result<(), Exit> {
     if reconcile.wait.is_some() {
         complain("error: '--wait' cannot be used with '--host' and '--hosts'");
-        return Exit::Unusable;
+        return Err(Exit::Unusable);
     }
-    let errand = Errand::Document(Box::new(DocumentErrand { document, reconcile, recording }));
-    end(&Task { operation: Operation::Apply, errand, view, fleet }, env)
+    Ok(())
+}
+
+/// Shows a saved plan, of this machine or of others.
+pub(crate) fn show(request: &ShowRequest) -> Exit {
+    plans::show(request).unwrap_or_else(|| commands::show(request))
 }
 
 /// At a terminal a removal wants consent, and nobody is asked for each of several machines.
@@ -92,7 +125,7 @@ pub(crate) fn set(mut request: SetRequest, env: &ProcessEnv) -> Exit {
         return exit;
     }
     let operation = if what_if { Operation::Plan } else { Operation::Apply };
-    end(&Task { operation, errand: Errand::Words(Work::Set { resource, words, what_if }), view, fleet }, env)
+    end(&Task { operation, errand: Errand::Words(Work::Set { resource, words, what_if }), view, fleet, out: None }, env)
 }
 
 /// Shows instances of this machine or of others.
@@ -119,6 +152,10 @@ pub(crate) fn facts(request: FactsRequest, env: &ProcessEnv) -> Exit {
 /// Lists runs that were recorded on this machine or on others, or shows one.
 pub(crate) fn history(mut request: HistoryRequest, env: &ProcessEnv) -> Exit {
     let Some(fleet) = request.fleet.take() else { return commands::history(&request) };
+    if matches!(request.shows, HistoryView::Page(_)) {
+        complain("error: '--html' cannot be used with '--host' and '--hosts'");
+        return Exit::Unusable;
+    }
     let HistoryRequest { runs, output, shows, .. } = request;
     let (run, newest) = match shows {
         HistoryView::Newest(newest) => (None, newest),
@@ -130,7 +167,7 @@ pub(crate) fn history(mut request: HistoryRequest, env: &ProcessEnv) -> Exit {
 fn read_on(work: Work, output: Output, fleet: FleetRequest, env: &ProcessEnv) -> Exit {
     let (volume, detail) = (Volume::Usual, Detail::Full);
     let view = View { output, volume, detail, events: false, timings: false };
-    end(&Task { operation: Operation::Read, errand: Errand::Words(work), view, fleet }, env)
+    end(&Task { operation: Operation::Read, errand: Errand::Words(work), view, fleet, out: None }, env)
 }
 
 fn end(task: &Task, env: &ProcessEnv) -> Exit {

@@ -1,5 +1,6 @@
 //! What is asked of a machine: a line of JSON, and behind it the bundle of a document.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use serde_json::Value as Json;
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
 use stead_engine::ReconcileOptions;
+
+use crate::request::RecordingRequest;
 
 /// The version of the conversation.
 pub(super) const PROTOCOL: u32 = 2;
@@ -31,6 +34,8 @@ pub(super) struct Order {
 pub(super) enum Work {
     /// The document is in the bundle.
     Document(Box<DocumentWork>),
+    /// A plan that was saved there is done.
+    Plan(Box<PlanWork>),
     Get {
         resource: String,
         words: Vec<String>,
@@ -67,6 +72,21 @@ pub(super) struct DocumentWork {
     pub(super) system_root: Option<PathBuf>,
     pub(super) reconcile: Reconcile,
     pub(super) record: Option<Record>,
+    /// True if the plan is sent behind the report, to be done later.
+    #[serde(default)]
+    pub(super) saves: bool,
+}
+
+/// `apply` of a saved plan.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlanWork {
+    pub(super) plan: String,
+    /// The parameters that are not in it, as the command line has them.
+    pub(super) secrets: BTreeMap<String, String>,
+    pub(super) width: Option<NonZeroUsize>,
+    pub(super) reconcile: Reconcile,
+    pub(super) record: Option<Record>,
 }
 
 /// Where and how often a run is recorded.
@@ -78,6 +98,18 @@ pub(super) struct Record {
     /// True if it goes on without its caller.
     #[serde(default)]
     pub(super) detaches: bool,
+}
+
+impl From<&RecordingRequest> for Record {
+    fn from(request: &RecordingRequest) -> Self {
+        Self { keep: request.keep, runs: request.runs.clone(), detaches: request.detaches }
+    }
+}
+
+impl From<Record> for RecordingRequest {
+    fn from(Record { keep, runs, detaches }: Record) -> Self {
+        Self { keep, runs, detaches }
+    }
 }
 
 /// How what is pending is run again.

@@ -66,6 +66,12 @@ impl Verdict {
     }
 }
 
+/// What a machine planned, and the text of that.
+pub(super) struct Saved {
+    pub(super) report: Json,
+    pub(super) plan: String,
+}
+
 /// What is kept of a machine until all have ended.
 pub(super) struct Outcome {
     pub(super) verdict: Verdict,
@@ -73,11 +79,14 @@ pub(super) struct Outcome {
     text: String,
     /// The machine as data, where that is printed.
     data: Option<Json>,
+    /// The plan that it sent.
+    pub(super) saved: Option<Saved>,
 }
 
 impl Outcome {
     /// Of a machine that was asked.
     pub(super) fn of(name: &str, operation: Operation, view: View, answer: Answer) -> Self {
+        let mut kept = None;
         let (verdict, text, data) = match answer {
             Answer::Unreachable(why) => (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), json!(why)),
             Answer::NotBegun => return Self::not_begun(name, operation, view),
@@ -93,8 +102,9 @@ impl Outcome {
             Answer::Ran { code: 0, report: Some(report), .. } if operation == Operation::Read => {
                 (Verdict::AsDesired, read::text(&report), report)
             }
-            Answer::Ran { code, report, lines } => {
+            Answer::Ran { code, report, saved, lines } => {
                 let report = report.unwrap_or_default();
+                kept = saved.map(|plan| Saved { report: report.clone(), plan });
                 let verdict = Verdict::of(operation, code, &report);
                 let instances = report["instances"].as_array().into_iter().flatten();
                 let shown = instances.map(|each| (reported(each, operation.mode(), view.detail), &each["status"]));
@@ -113,14 +123,14 @@ impl Outcome {
             let member = if data.is_string() { "message" } else { "report" };
             json!({ "name": name, "outcome": verdict.word(operation), member: data })
         });
-        Self { verdict, text: if data.is_some() { String::new() } else { text }, data }
+        Self { verdict, text: if data.is_some() { String::new() } else { text }, data, saved: kept }
     }
 
     /// Of one that was not.
     pub(super) fn not_begun(name: &str, operation: Operation, view: View) -> Self {
         let verdict = Verdict::NotBegun;
         let data = (view.output != Output::Text).then(|| json!({ "name": name, "outcome": verdict.word(operation) }));
-        Self { verdict, text: "not begun\n".to_owned(), data }
+        Self { verdict, text: "not begun\n".to_owned(), data, saved: None }
     }
 }
 
@@ -136,7 +146,12 @@ fn findings(report: &Json) -> String {
 }
 
 /// Prints what became of all machines; returns the exit code of the command.
-pub(super) fn finish(outcomes: Vec<(String, Outcome)>, operation: Operation, view: View, elapsed: Duration) -> Exit {
+pub(super) fn finish(
+    outcomes: Vec<(String, Outcome)>,
+    operation: Operation,
+    view: View,
+    elapsed: Option<Duration>,
+) -> Exit {
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     for (_, outcome) in &outcomes {
         *counts.entry(outcome.verdict).or_default() += 1;
@@ -186,7 +201,7 @@ fn listed(names: &[&str], view: View) -> String {
     shown.join(", ") + &rest
 }
 
-fn totals(counts: &BTreeMap<Verdict, usize>, all: usize, operation: Operation, elapsed: Duration) -> String {
+fn totals(counts: &BTreeMap<Verdict, usize>, all: usize, operation: Operation, elapsed: Option<Duration>) -> String {
     let verb = match operation {
         Operation::Plan => "Plan for",
         Operation::Apply => "Applied on",
@@ -195,8 +210,8 @@ fn totals(counts: &BTreeMap<Verdict, usize>, all: usize, operation: Operation, e
     };
     let parts: Vec<String> =
         counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.word(operation))).collect();
-    let seconds = elapsed.as_secs_f64();
-    format!("{verb} {}: {} in {seconds:.1} s\n", counted(all, "machine"), parts.join(" · "))
+    let elapsed = elapsed.map(|elapsed| format!(" in {:.1} s", elapsed.as_secs_f64())).unwrap_or_default();
+    format!("{verb} {}: {}{elapsed}\n", counted(all, "machine"), parts.join(" · "))
 }
 
 fn exit(counts: &BTreeMap<Verdict, usize>, operation: Operation) -> Exit {

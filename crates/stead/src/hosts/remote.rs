@@ -7,21 +7,19 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::call::Execution;
-use stead_engine::Parts;
-use stead_host::journal::RunId;
+use stead_engine::{Parts, SavedPlan, error_chain};
 use stead_system::interrupt;
 use stead_system::process::Environment;
 
-use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, Record, Work};
-use super::ssh::{DETACHED, MARK};
+use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, PlanWork, Record, Work};
 use crate::commands;
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{
-    ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest, HistoryView,
-    MadeDocument, Origin, PlanRequest, RecordingRequest, SetRequest, Supplied, View, Volume, Width,
+    ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest, HistoryView, Keep,
+    MadeDocument, Origin, PlanRequest, SetRequest, Supplied, View, Volume, Width,
 };
-use crate::terminal::{Output, complain, print_now};
+use crate::terminal::{Output, complain};
 
 /// Carries out the order on standard input. Its end asks to end: whoever gave the order is gone.
 pub(crate) fn remote(env: &ProcessEnv) -> Exit {
@@ -30,14 +28,15 @@ pub(crate) fn remote(env: &ProcessEnv) -> Exit {
     let _ = std::env::set_current_dir(&home);
     match read() {
         Ok((Work::Document(work), Some(bundle))) => {
-            if !work.record.as_ref().is_some_and(|record| record.detaches) {
-                // The thread ends with the process.
-                std::thread::spawn(end_with_input);
-            }
+            watch_input(work.record.as_ref());
             of_document(*work, Arc::new(bundle), home, env)
         }
+        Ok((Work::Plan(work), _)) => {
+            watch_input(work.record.as_ref());
+            of_plan(*work, home, env)
+        }
         Ok((work, _)) => {
-            std::thread::spawn(end_with_input);
+            watch_input(None);
             of_words(work, env)
         }
         Err(why) => {
@@ -70,6 +69,14 @@ fn read() -> Result<(Work, Option<Bundle>), String> {
     Ok((order.work, Some(bundle)))
 }
 
+/// Has the end of standard input end this process, unless the run goes on without its caller.
+fn watch_input(record: Option<&Record>) {
+    if !record.is_some_and(|record| record.detaches) {
+        // The thread ends with the process.
+        std::thread::spawn(end_with_input);
+    }
+}
+
 /// Asks this process to end once standard input does.
 fn end_with_input() {
     let mut rest = [0; 64];
@@ -77,18 +84,12 @@ fn end_with_input() {
     let _ = interrupt::raise();
 }
 
-/// Lets go of whoever gave the order, once the run has a name.
-pub(crate) fn detach(run: &RunId) {
-    print_now(&format!("{MARK}{DETACHED} {run}"), || {});
-    // What is printed from now on is for nobody; a pipe that is closed would end the run.
-    let _ = stead_system::terminal::leave();
-}
-
 const VIEW: View =
     View { output: Output::Json, volume: Volume::Usual, detail: Detail::Full, events: true, timings: false };
 
 fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &ProcessEnv) -> Exit {
-    let DocumentWork { operation, identity, parameters, only, skip, width, system_root, reconcile, record } = work;
+    let DocumentWork { operation, identity, parameters, only, skip, width, system_root, reconcile, record, saves } =
+        work;
     let (name, text) = bundle.document();
     let (name, text) = (name.to_owned(), text.to_string());
     let made = MadeDocument { path: home.join(&name), name, text, bundle: Some(bundle), identity: Some(identity) };
@@ -101,21 +102,43 @@ fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &Pro
     };
     let (view, report, fleet) = (VIEW, None, None);
     match operation {
-        Operation::Plan => commands::plan(&PlanRequest { document, view, report, out: None, fleet }, env),
+        Operation::Plan => {
+            let out = saves.then_some(Keep::Printed);
+            commands::plan(&PlanRequest { document, view, report, out, fleet }, env)
+        }
         Operation::Check | Operation::Read => commands::check(&DriftRequest { document, view, report, fleet }, env),
         Operation::Apply => {
-            let recording = record.map(|Record { keep, runs, detaches }| RecordingRequest { keep, runs, detaches });
-            let request =
-                ApplyRequest { document, view, report, asks: false, reconcile: reconcile.into(), recording, fleet };
+            let (plan, asks, reconcile, recording) = (None, false, reconcile.into(), record.map(Into::into));
+            let request = ApplyRequest { document, view, report, plan, asks, reconcile, recording, fleet };
             commands::apply(request, env)
         }
     }
 }
 
+fn of_plan(work: PlanWork, home: PathBuf, env: &ProcessEnv) -> Exit {
+    let PlanWork { plan, secrets, width, reconcile, record } = work;
+    let plan = match SavedPlan::read(&plan) {
+        Ok(plan) => Some(Box::new(plan)),
+        Err(error) => {
+            complain(&format!("error: {}", error_chain(&error)));
+            return Exit::Unusable;
+        }
+    };
+    let document = DocumentRequest {
+        origin: Origin::of_text(&home.join("plan"), String::new()),
+        supplied: Supplied { single: secrets.into_iter().collect(), ..Supplied::default() },
+        width: Width(width),
+        ..DocumentRequest::on_command_line(String::new())
+    };
+    let (view, report, asks, fleet) = (VIEW, None, false, None);
+    let (reconcile, recording) = (reconcile.into(), record.map(Into::into));
+    commands::apply(ApplyRequest { document, view, report, plan, asks, reconcile, recording, fleet }, env)
+}
+
 fn of_words(work: Work, env: &ProcessEnv) -> Exit {
     let (output, fleet) = (Output::Json, None);
     match work {
-        Work::Document(_) => {
+        Work::Document(_) | Work::Plan(_) => {
             complain("error: cannot read what is to be done: there is no document");
             Exit::Failed
         }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use serde_json::json;
 use stead_core::bundle::Bundle;
+use stead_core::diag::counted;
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, SourceId};
 use stead_core::value::{Object, Value};
@@ -19,7 +20,8 @@ use stead_system::Cancel;
 
 use super::inventory;
 use super::order::{DocumentWork, Operation, Order, PROTOCOL, Reconcile, Record, Work};
-use super::outcome::{Outcome, finish};
+use super::outcome::{Outcome, Saved, finish};
+use super::plans::{self, PlanOfAll, PlansErrand};
 use super::screen::Screen;
 use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Until, Way};
 use crate::commands;
@@ -36,13 +38,25 @@ pub(super) struct Task {
     pub(super) errand: Errand,
     pub(super) view: View,
     pub(super) fleet: FleetRequest,
+    /// The file that the plans are saved in.
+    pub(super) out: Option<PathBuf>,
 }
 
 /// What is asked of each machine.
 pub(super) enum Errand {
     Document(Box<DocumentErrand>),
+    /// The plan that each made before.
+    Plans(Box<PlansErrand>),
     /// The same of all.
     Words(Work),
+}
+
+impl Errand {
+    /// A document of which nothing is changed.
+    pub(super) fn looking(document: DocumentRequest) -> Self {
+        let (reconcile, recording) = (ReconcileOptions::none(), None);
+        Self::Document(Box::new(DocumentErrand { document, reconcile, recording }))
+    }
 }
 
 /// Something with a document.
@@ -57,35 +71,70 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     let cancel = Cancel::default();
     interrupt::catch_with(&cancel);
     check_standard_input(task)?;
-    let machines = inventory::of_fleet(&task.fleet, env, &cancel)?;
+    let machines = machines(task, env, &cancel)?;
     let parcel = match &task.errand {
         Errand::Document(errand) => Parcel::Document(errand, Delivery::of(errand, env)?),
+        Errand::Plans(errand) => Parcel::Plans(errand),
         Errand::Words(work) => Parcel::Words(work),
     };
     let way = way(&parcel, env, &machines, task, cancel)?;
-    let outcomes = rolled_out(task, &machines, &parcel, &way);
-    let exit = finish(outcomes, task.operation, task.view, env.began.elapsed());
+    let mut outcomes = rolled_out(task, &machines, &parcel, &way);
+    let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, task, &machines, &mut outcomes));
+    let exit = finish(outcomes, task.operation, task.view, Some(env.began.elapsed()));
+    saved?;
     Ok(interrupt::exit(&way.cancel, exit))
+}
+
+/// The machines of the inventory, or else those of the plan that is done.
+fn machines(task: &Task, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
+    let Errand::Plans(errand) = &task.errand else { return inventory::of_fleet(&task.fleet, env, cancel) };
+    if task.fleet.inventory.is_none() && task.fleet.names.is_empty() {
+        return errand.plans.machines();
+    }
+    let machines = inventory::of_fleet(&task.fleet, env, cancel)?;
+    errand.plans.check(&machines).map(|()| machines)
+}
+
+/// Saves the plans of those machines that made one.
+fn save(path: &Path, task: &Task, machines: &[Machine], outcomes: &mut [(String, Outcome)]) -> Result<(), Exit> {
+    let planned =
+        machines.iter().zip(outcomes).filter_map(|(machine, (_, outcome))| Some((machine, outcome.saved.take()?)));
+    let planned: Vec<(&Machine, Saved)> = planned.collect();
+    let missing = machines.len() - planned.len();
+    if planned.is_empty() {
+        complain("error: the plan was not saved: no machine made one");
+        return Err(Exit::Failed);
+    }
+    PlanOfAll::new(task.fleet.elevation != Elevation::None, planned.into_iter()).save(path)?;
+    if missing > 0 {
+        complain(&format!("warning: the saved plan is without {}, which made none", counted(missing, "machine")));
+    }
+    Ok(())
 }
 
 /// What is sent to the machines.
 enum Parcel<'a> {
     Document(&'a DocumentErrand, Delivery),
+    Plans(&'a PlansErrand),
     Words(&'a Work),
 }
 
 impl Parcel<'_> {
     /// What one machine gets of it.
-    fn work(&self, machine: &Machine, operation: Operation) -> Work {
+    fn work(&self, machine: &Machine, task: &Task) -> Option<Work> {
         match self {
-            Self::Words(work) => (*work).clone(),
-            Self::Document(errand, delivery) => Work::Document(Box::new(delivery.work(errand, machine, operation))),
+            Self::Words(work) => Some((*work).clone()),
+            Self::Plans(errand) => errand.plans.work(machine, errand).map(Box::new).map(Work::Plan),
+            Self::Document(errand, delivery) => {
+                let work = delivery.work(errand, machine, task);
+                Some(Work::Document(Box::new(work)))
+            }
         }
     }
 
     fn bundle(&self) -> Vec<u8> {
         match self {
-            Self::Words(_) => Vec::new(),
+            Self::Words(_) | Self::Plans(_) => Vec::new(),
             Self::Document(_, delivery) => delivery.bundle.encode(),
         }
     }
@@ -93,6 +142,10 @@ impl Parcel<'_> {
     /// The secrets that are in it for any of these machines.
     fn redactor(&self, machines: &[Machine]) -> Redactor {
         let mut redactor = Redactor::of_session();
+        if let Self::Plans(errand) = self {
+            let works = machines.iter().filter_map(|machine| errand.plans.work(machine, errand));
+            works.for_each(|work| plans::texts(&work).for_each(|text| redactor.add(&text)));
+        }
         if let Self::Document(_, delivery) = self {
             for machine in machines {
                 let parameters = delivery.parameters(machine);
@@ -105,10 +158,12 @@ impl Parcel<'_> {
 
     /// Returns whether runs go on without this process.
     fn until(&self) -> Until {
-        match self {
-            Self::Document(errand, _) if errand.recording.as_ref().is_some_and(|each| each.detaches) => Until::Begun,
-            _ => Until::End,
-        }
+        let recording = match self {
+            Self::Document(errand, _) => errand.recording.as_ref(),
+            Self::Plans(errand) => errand.recording.as_ref(),
+            Self::Words(_) => None,
+        };
+        if recording.is_some_and(|recording| recording.detaches) { Until::Begun } else { Until::End }
     }
 }
 
@@ -152,13 +207,12 @@ impl Delivery {
         Ok(Self { declared: declared(&document.text), stated: stated.values, identity, bundle })
     }
 
-    fn work(&self, errand: &DocumentErrand, machine: &Machine, operation: Operation) -> DocumentWork {
+    fn work(&self, errand: &DocumentErrand, machine: &Machine, task: &Task) -> DocumentWork {
         let DocumentErrand { document, reconcile, recording } = errand;
         let parameters: Value = self.parameters(machine).into();
-        let record =
-            |each: &RecordingRequest| Record { keep: each.keep, runs: each.runs.clone(), detaches: each.detaches };
         DocumentWork {
-            operation,
+            operation: task.operation,
+            saves: task.out.is_some(),
             identity: self.identity.clone(),
             parameters: json!({ "parameters": parameters.to_redacted_json() }),
             only: document.parts.only.clone(),
@@ -166,7 +220,7 @@ impl Delivery {
             width: document.width.0,
             system_root: document.system_root.clone(),
             reconcile: Reconcile::from(reconcile),
-            record: recording.as_ref().map(record),
+            record: recording.as_ref().map(Record::from),
         }
     }
 
@@ -216,7 +270,7 @@ fn check_standard_input(task: &Task) -> Result<(), Exit> {
     let asks = task.fleet.elevation == Elevation::SudoWithPassword;
     let document = match &task.errand {
         Errand::Document(errand) => Some(errand.document.path()),
-        Errand::Words(_) => None,
+        Errand::Plans(_) | Errand::Words(_) => None,
     };
     let others = [document, task.fleet.inventory.as_deref()];
     if asks && others.into_iter().flatten().any(input::is_standard) {
@@ -306,7 +360,7 @@ fn ask(at: usize, machine: &Machine, (task, parcel, way): (&Task, &Parcel<'_>, &
     let mut see = |sign| drop(news.send(News::Sign(at, sign)));
     // Whoever waits for all of them waits for this one as well.
     let answer = catch_unwind(AssertUnwindSafe(|| {
-        let work = parcel.work(machine, task.operation);
+        let Some(work) = parcel.work(machine, task) else { return Answer::NotBegun };
         let order = Order { protocol: PROTOCOL, bundle: way.bundle.len(), work };
         let order = serde_json::to_vec(&order).unwrap_or_default();
         way.ask(&machine.destination, &order, &mut see)

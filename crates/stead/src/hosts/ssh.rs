@@ -12,6 +12,7 @@ use stead_hosts::Destination;
 use stead_system::Cancel;
 use stead_system::process::{Environment, Executable, Exit, Patience, ProcessError, Program, Stream, Talk};
 
+use crate::detached::{DETACHED, MARK};
 use crate::process_env::ProcessEnv;
 
 /// The most that a machine may say in all.
@@ -34,12 +35,6 @@ const BEGINNING: Duration = Duration::from_mins(1);
 
 /// How long the program may take to arrive.
 const ARRIVAL: Duration = Duration::from_mins(30);
-
-/// What the sides say to each other before there is a stead: a line that begins so.
-pub(super) const MARK: &str = "stead-hosts ";
-
-/// What a run says that goes on without its caller, and behind it its name.
-pub(super) const DETACHED: &str = "detached";
 
 /// What sudo asks with. It is not shown.
 const PROMPT: &str = "stead-hosts asks:";
@@ -149,8 +144,8 @@ pub(super) enum Answer {
     Broken(String),
     /// A run of this name began there, and goes on.
     Begun(String),
-    /// A run ended there with this code, this report, where one can be read, and these lines besides.
-    Ran { code: i32, report: Option<Json>, lines: Vec<String> },
+    /// A run ended there with this code, this report, where one can be read, the plan that it sent behind it, and these lines besides.
+    Ran { code: i32, report: Option<Json>, saved: Option<String>, lines: Vec<String> },
 }
 
 impl Way {
@@ -416,7 +411,7 @@ impl<'a> Heard<'a> {
         None
     }
 
-    /// What sudo asks with is no line: it waits behind it.
+    /// What sudo asks with does not end a line: it waits behind it.
     fn take_prompt(&mut self) -> Option<String> {
         let is_asked = self.rest.ends_with(PROMPT.as_bytes());
         is_asked.then(|| {
@@ -449,9 +444,12 @@ impl<'a> Heard<'a> {
                 if is_long { "it sent a line of more than 1 MiB" } else { "it sent more than 64 MiB" }.to_owned(),
             );
         };
-        let report = serde_json::from_slice::<Json>(&self.output).ok().map(|report| self.redactor.covered(report));
+        let mut sent = serde_json::Deserializer::from_slice(&self.output).into_iter::<Json>();
+        let mut next = || sent.next()?.ok().map(|sent| self.redactor.covered(sent));
+        let (report, plan) = (next(), next());
+        let saved = plan.and_then(|plan| plan["plan"].as_str().map(str::to_owned));
         match ended {
-            Exit::Code(code @ 0..=6) => Answer::Ran { code, report, lines: std::mem::take(&mut self.lines) },
+            Exit::Code(code @ 0..=6) => Answer::Ran { code, report, saved, lines: std::mem::take(&mut self.lines) },
             Exit::Code(126 | 127) => Answer::Broken("stead cannot be started there".to_owned()),
             other => Answer::Broken(self.last_line(&format!("the connection broke ({other})"))),
         }

@@ -176,10 +176,19 @@ pub(crate) struct PlanRequest {
     pub(crate) view: View,
     /// The file that a page about it is written to.
     pub(crate) report: Option<PathBuf>,
-    /// The file that the plan is saved in.
-    pub(crate) out: Option<PathBuf>,
+    /// Where the plan is kept, if it is.
+    pub(crate) out: Option<Keep>,
     /// The machines that it is for, where it is not this one.
     pub(crate) fleet: Option<FleetRequest>,
+}
+
+/// Where a plan is kept.
+#[derive(Debug)]
+pub(crate) enum Keep {
+    /// In a file.
+    File(PathBuf),
+    /// It is printed behind the report, for whoever keeps it.
+    Printed,
 }
 
 /// `check`
@@ -200,6 +209,8 @@ pub(crate) struct ApplyRequest {
     pub(crate) view: View,
     /// The file that a page about it is written to.
     pub(crate) report: Option<PathBuf>,
+    /// The plan that is done, where it is not in a file.
+    pub(crate) plan: Option<Box<SavedPlan>>,
     /// True if users are asked before something is removed.
     pub(crate) asks: bool,
     pub(crate) reconcile: ReconcileOptions,

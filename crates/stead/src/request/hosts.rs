@@ -1,5 +1,6 @@
 //! Requests about many machines.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,29 @@ pub(crate) struct FleetRequest {
     /// How long one program may take there.
     pub(crate) deadline: Option<Duration>,
 }
+
+impl FleetRequest {
+    /// The machines of a plan, so many at once as usual.
+    pub(crate) fn of_plan() -> Self {
+        let (names, inventory, filter, user, deadline) = (Vec::new(), None, None, None, None);
+        let rule = Rule { at_once: AT_ONCE, halt_after: None };
+        Self { names, inventory, filter, user, elevation: Elevation::None, rule, deadline }
+    }
+
+    /// The same as root where a plan is one of root.
+    pub(crate) fn elevated(mut self, is_of_root: bool) -> Self {
+        if is_of_root && self.elevation == Elevation::None {
+            self.elevation = Elevation::Sudo;
+        }
+        self
+    }
+}
+
+/// How many machines are worked on at once, unless that is stated.
+pub(crate) const AT_ONCE: NonZeroUsize = match NonZeroUsize::new(25) {
+    Some(usual) => usual,
+    None => NonZeroUsize::MIN,
+};
 
 /// How the account there gets the rights of root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

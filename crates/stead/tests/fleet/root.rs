@@ -30,7 +30,7 @@ exec env HOME="$TEST_ROOT/root-of-${HOME##*/}" STEAD_STATE="$TEST_ROOT/root-of-$
 const PASSWORD: &str = "correct-horse battery";
 
 /// Machines whose accounts have a stead that says it is one, and must not be run by root.
-fn world() -> World {
+pub(super) fn world() -> World {
     let world = site(false);
     let pretends = format!("#!/bin/sh\ntouch \"$TEST_ROOT/pretended\"\necho 'stead {}'\n", env!("CARGO_PKG_VERSION"));
     for (name, text) in [("there/sudo", SUDO), ("there/stead", &pretends), ("there/sha256sum", &pretends)] {
@@ -67,7 +67,7 @@ fn root_runs_no_file_of_the_account() {
 fn the_password_of_sudo_is_asked_for_once_and_goes_through_the_pipe_when_sudo_asks() {
     let world = world();
     let apply = "apply site.yaml --hosts hosts.yaml --where role=web --ask-sudo-password -v";
-    // Where sudo asks for nothing it gets nothing, and what follows the password is no part of what is sent.
+    // Where sudo asks for nothing it gets nothing, and the password does not become a part of what is sent.
     let silent = with_input(&world, apply, &format!("{PASSWORD}\n"));
     assert_eq!(
         (silent.code, world.read("root-of-web2/motd")),

@@ -1,0 +1,18 @@
+//! A run that goes on without whoever asked for it.
+
+use stead_host::journal::RunId;
+
+use crate::terminal::print_now;
+
+/// How a line begins that a program elsewhere says to the one here.
+pub(crate) const MARK: &str = "stead-hosts ";
+
+/// What a run says that goes on without its caller, and behind it its name.
+pub(crate) const DETACHED: &str = "detached";
+
+/// Lets go of whoever asked for a run, once it has a name.
+pub(crate) fn detach(run: &RunId) {
+    print_now(&format!("{MARK}{DETACHED} {run}"), || {});
+    // What is printed from now on is for nobody; a pipe that is closed would end the run.
+    let _ = stead_system::terminal::leave();
+}

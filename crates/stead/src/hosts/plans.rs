@@ -1,0 +1,193 @@
+//! A plan of all machines in a file: the saved plan of each, which each of them reads itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use stead_core::digest::sha256;
+use stead_core::value::Value;
+use stead_engine::ReconcileOptions;
+use stead_hosts::{Address, Destination, Machine, MachineName, UserName};
+
+use super::order::{Operation, PlanWork, Reconcile, Record};
+use super::outcome::{Outcome, Saved, finish};
+use super::ssh::Answer;
+use crate::commands::plan_file;
+use crate::exit::Exit;
+use crate::request::{RecordingRequest, ShowRequest, View, Volume};
+use crate::terminal::{Output, complain, data_as, plain};
+
+/// How such a file begins; neither a document nor the plan of one machine does.
+const BEGIN: &str = "{\"steadPlanOfAll\":1,\"sha256\":\"";
+
+/// What follows the digest.
+const PLAN: &str = "\",\"plan\":";
+
+/// The plans of many machines, made together.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PlanOfAll {
+    engine: String,
+    /// True if root made them, by sudo.
+    pub(super) elevated: bool,
+    machines: Vec<Planned>,
+}
+
+/// The plan of one machine.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Planned {
+    name: String,
+    address: String,
+    user: Option<String>,
+    port: Option<u16>,
+    /// What was shown of it.
+    report: Json,
+    /// What the machine reads again, and only it may be able to.
+    plan: String,
+}
+
+/// Plans that were made before.
+pub(super) struct PlansErrand {
+    pub(super) plans: PlanOfAll,
+    /// Parameters of the command line.
+    pub(super) stated: Vec<(String, String)>,
+    pub(super) width: Option<NonZeroUsize>,
+    pub(super) reconcile: ReconcileOptions,
+    pub(super) recording: Option<RecordingRequest>,
+}
+
+impl PlanOfAll {
+    pub(super) fn new<'a>(elevated: bool, planned: impl Iterator<Item = (&'a Machine, Saved)>) -> Self {
+        let machine = |(machine, Saved { report, plan }): (&Machine, Saved)| {
+            let Destination { address, user, port } = &machine.destination;
+            Planned {
+                name: machine.name.to_string(),
+                address: address.to_string(),
+                user: user.as_ref().map(ToString::to_string),
+                port: *port,
+                report,
+                plan,
+            }
+        };
+        let engine = env!("CARGO_PKG_VERSION").to_owned();
+        Self { engine, elevated, machines: planned.map(machine).collect() }
+    }
+
+    /// Writes it into a file that only this user can read.
+    pub(super) fn save(&self, path: &Path) -> Result<(), Exit> {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let digest = sha256(&text);
+        plan_file::write(path, BEGIN, &format!("{BEGIN}{digest}{PLAN}{text}}}\n"))
+    }
+
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        const CHANGED: &str = "the plan was changed or damaged after it was made";
+        let sealed = text.trim_end().strip_prefix(BEGIN).and_then(|behind| behind.split_once(PLAN)).ok_or(CHANGED)?;
+        let plan = sealed.1.strip_suffix('}').filter(|plan| sha256(plan) == sealed.0).ok_or(CHANGED)?;
+        let plan: Self = serde_json::from_str(plan).map_err(|_| "the plan cannot be read")?;
+        if plan.engine != env!("CARGO_PKG_VERSION") {
+            return Err("the plan was made by another version of stead");
+        }
+        Ok(plan)
+    }
+
+    /// The machines, where they are not those of an inventory.
+    pub(super) fn machines(&self) -> Result<Vec<Machine>, Exit> {
+        let machine = |planned: &Planned| {
+            let user = planned.user.as_deref().map(UserName::parse).transpose().ok()?;
+            let destination = Destination { address: Address::parse(&planned.address).ok()?, user, port: planned.port };
+            Some(Machine::at(MachineName::parse(&planned.name).ok()?, destination))
+        };
+        let machines: Option<Vec<Machine>> = self.machines.iter().map(machine).collect();
+        machines.ok_or_else(|| {
+            complain("error: the plan has a name that no machine may have");
+            Exit::Unusable
+        })
+    }
+
+    /// The plans by machine. What was not planned is not begun.
+    pub(super) fn check(&self, machines: &[Machine]) -> Result<(), Exit> {
+        let known: BTreeSet<&str> = self.machines.iter().map(|planned| planned.name.as_str()).collect();
+        match machines.iter().find(|machine| !known.contains(machine.name.as_str())) {
+            None => Ok(()),
+            Some(machine) => {
+                complain(&format!("error: the plan has no machine '{}'", machine.name));
+                complain("help: choose among its machines with '--where' or '--host', or make a new plan");
+                Err(Exit::Unusable)
+            }
+        }
+    }
+
+    /// What one machine gets: its plan, and the secrets that this needs.
+    pub(super) fn work(&self, machine: &Machine, errand: &PlansErrand) -> Option<PlanWork> {
+        let planned = self.machines.iter().find(|planned| planned.name == machine.name.as_str())?;
+        Some(PlanWork {
+            plan: planned.plan.clone(),
+            secrets: secrets(&planned.plan, machine, &errand.stated),
+            width: errand.width,
+            reconcile: Reconcile::from(&errand.reconcile),
+            record: errand.recording.as_ref().map(Record::from),
+        })
+    }
+}
+
+/// The values that a plan does not hold, as the command line has them.
+fn secrets(plan: &str, machine: &Machine, stated: &[(String, String)]) -> BTreeMap<String, String> {
+    let plan: Json = serde_json::from_str(plan).unwrap_or_default();
+    let names = plan["plan"]["secrets"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let value = |name: &str| {
+        let stated = stated.iter().rfind(|(given, _)| given == name).map(|(_, text)| text.clone());
+        let own = || machine.parameters.get(name).map(|value| value.to_redacted_json().to_string());
+        Some((name.to_owned(), stated.or_else(own)?))
+    };
+    names.filter_map(value).collect()
+}
+
+/// Every text in the secrets of an order.
+pub(super) fn texts(work: &PlanWork) -> impl Iterator<Item = Value> {
+    work.secrets.values().map(|text| match serde_json::from_str::<Json>(text) {
+        Ok(Json::String(text)) => Value::from(text),
+        _ => Value::from(text.as_str()),
+    })
+}
+
+/// The plan of all that is to be applied, where the file is one. Root applies only what nobody else could have written.
+pub(super) fn to_apply(path: &Path) -> Option<Result<PlanOfAll, Exit>> {
+    Some(plan_file::own(path, BEGIN)?.and_then(|text| parsed(path, &text)))
+}
+
+fn parsed(path: &Path, text: &str) -> Result<PlanOfAll, Exit> {
+    PlanOfAll::parse(text).map_err(|why| {
+        complain(&format!("error: {}: {why}", path.display()));
+        complain("help: make a new plan with 'stead plan --out'");
+        Exit::Unusable
+    })
+}
+
+/// Shows a plan of all, where the file is one.
+pub(super) fn show(request: &ShowRequest) -> Option<Exit> {
+    let text = plan_file::any(&request.file, BEGIN)?;
+    Some(text.and_then(|text| parsed(&request.file, &text)).map_or_else(|exit| exit, |plan| shown(plan, request)))
+}
+
+fn shown(plan: PlanOfAll, request: &ShowRequest) -> Exit {
+    if request.output != Output::Text {
+        let machine = |each: Planned| json!({ "name": each.name, "address": each.address, "report": each.report });
+        let machines: Vec<Json> = plan.machines.into_iter().map(machine).collect();
+        data_as(&json!({ "version": 1, "machines": machines }), request.output);
+        return Exit::Success;
+    }
+    let (output, volume, detail) = (Output::Text, Volume::Usual, request.detail);
+    let view = View { output, volume, detail, events: false, timings: false };
+    let outcome = |Planned { name, report, .. }: Planned| {
+        let code = if report["changes"] == true { 2 } else { 0 };
+        let answer = Answer::Ran { code, report: Some(report), saved: None, lines: Vec::new() };
+        (plain(&name).into_owned(), Outcome::of(&name, Operation::Plan, view, answer))
+    };
+    finish(plan.machines.into_iter().map(outcome).collect(), Operation::Plan, view, None::<Duration>);
+    Exit::Success
+}
