@@ -482,12 +482,12 @@ fn a_real_server_is_planned_applied_and_repaired_and_its_key_is_never_accepted()
     assert_eq!(world.read("known"), "");
     world.write("known", &known);
     // A document that fails halts the rest; what failed is said as it is.
-    world.write("site.yaml", "resources: [{name: x, type: Stead/Command, properties: {set: 'exit 7', test: 'false'}}]");
+    world.write("fails.yaml", "resources: [{name: x, type: Stead/Command, properties: {set: 'exit 7', test: 'false'}}]");
     world.write(
         "hosts.yaml",
         &format!("port: {port}\nmachines: {{real: {{address: 127.0.0.1}}, next: {{address: 127.0.0.1}}}}"),
     );
-    let failed = world.stead("apply site.yaml --hosts hosts.yaml --at-once 1 --halt-after 1 --brief");
+    let failed = world.stead("apply fails.yaml --hosts hosts.yaml --at-once 1 --halt-after 1 --brief");
     let expected = "real:\n  ! Stead/Command 'x'  failed: the command 'set' ended with exit code 7\nnext:\n  not begun\nApplied on 2 machines: 1 gave up · 1 not begun\n";
     assert_eq!((failed.code, failed.shown().as_str()), (1, expected), "{}", failed.errors);
 }

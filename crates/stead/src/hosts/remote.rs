@@ -1,7 +1,7 @@
 //! The side of the machine: an order comes over standard input, and is carried out as the command of a user would be.
 
 use std::io::{self, BufRead, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -33,7 +33,7 @@ pub(crate) fn remote(env: &ProcessEnv) -> Exit {
         }
         Ok((Work::Plan(work), _)) => {
             watch_input(work.record.as_ref());
-            of_plan(*work, home, env)
+            of_plan(*work, &home, env)
         }
         Ok((work, _)) => {
             watch_input(None);
@@ -115,7 +115,7 @@ fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &Pro
     }
 }
 
-fn of_plan(work: PlanWork, home: PathBuf, env: &ProcessEnv) -> Exit {
+fn of_plan(work: PlanWork, home: &Path, env: &ProcessEnv) -> Exit {
     let PlanWork { plan, secrets, width, reconcile, record } = work;
     let plan = match SavedPlan::read(&plan) {
         Ok(plan) => Some(Box::new(plan)),
