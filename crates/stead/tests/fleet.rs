@@ -482,7 +482,8 @@ fn a_real_server_is_planned_applied_and_repaired_and_its_key_is_never_accepted()
     assert_eq!(world.read("known"), "");
     world.write("known", &known);
     // A document that fails halts the rest; what failed is said as it is.
-    world.write("fails.yaml", "resources: [{name: x, type: Stead/Command, properties: {set: 'exit 7', test: 'false'}}]");
+    world
+        .write("fails.yaml", "resources: [{name: x, type: Stead/Command, properties: {set: 'exit 7', test: 'false'}}]");
     world.write(
         "hosts.yaml",
         &format!("port: {port}\nmachines: {{real: {{address: 127.0.0.1}}, next: {{address: 127.0.0.1}}}}"),
