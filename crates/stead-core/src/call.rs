@@ -349,7 +349,7 @@ impl Outcome {
     }
 }
 
-/// The answer of a resource that is still working on a set.
+/// The answer of a resource that is still working.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pending {
@@ -357,6 +357,9 @@ pub struct Pending {
     pub message: String,
     /// Handed back to it with the next try.
     pub data: Option<Value>,
+    /// How long it asks to be left alone, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<f64>,
 }
 
 /// One instance that an export found.

@@ -229,7 +229,7 @@ impl Scripts<'_> {
         let is_pending = is_realized && ((module == "seqp" && count < 6) || !step["rerun_data"].is_null());
         if is_pending {
             let data = if module == "seqp" { &step["new_state"] } else { &step["rerun_data"] };
-            let pending = Pending { message: "at work".to_owned(), data: Some(data.clone().into()) };
+            let pending = Pending { message: "at work".to_owned(), data: Some(data.clone().into()), after: None };
             return Outcome::Pending(pending.into());
         }
         if module == "seqpr" {

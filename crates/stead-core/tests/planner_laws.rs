@@ -224,7 +224,7 @@ fn answer(method: Method, answers: Answers) -> Reply {
     let full = (answers == Answers::Full).then(reading);
     match method {
         Method::Set(_) | Method::Delete(_) if answers == Answers::Pending => {
-            Reply::Pending(Pending { message: "at work".to_owned(), data: None })
+            Reply::Pending(Pending { message: "at work".to_owned(), data: None, after: None })
         }
         Method::Get => Reply::State(reading()),
         Method::Test => {

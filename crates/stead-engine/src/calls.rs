@@ -150,14 +150,14 @@ impl Calls for SessionCalls {
         }
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
-        let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
+        let name = Arc::clone(call.name());
         let verdict_suffices = matches!(call.wanted, Wanted::Verdict | Wanted::Answer);
         let usual = self.contexts.of(call.instance.node());
         let changes = call.operation.may_change() && call.execution == Execution::Actual;
         let cancel = if changes { usual.cancel.clone() } else { self.reads.clone() };
         let binding = self.planned.binding_of(call.instance.node());
         let to_come = self.to_come.behind(call);
-        let cx = Context { name, found_absent, verdict_suffices, pending, binding, cancel, to_come, ..usual.clone() };
+        let cx = Context { name, found_absent, verdict_suffices, binding, cancel, to_come, ..usual.clone() };
         if changes && let Some(stale) = self.stale(call) {
             return stale.into();
         }

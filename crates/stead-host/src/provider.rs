@@ -211,6 +211,8 @@ pub struct TestReply {
     /// The result that a set would have, where the desired state does not tell, such as where it names the source of
     /// a content.
     pub predicted: Option<Prediction>,
+    /// It cannot tell yet and wants to be called again, as of [`SetReply::pending`].
+    pub pending: Option<Pending>,
 }
 
 /// The result that a set would have, as a test predicts it.
@@ -367,7 +369,7 @@ pub struct Context {
     /// The constraint on the call besides the desired state.
     pub binding: Binding,
     /// The value that the resource handed back when it was last called for the instance and had not come to an end.
-    pub pending: Option<Arc<Value>>,
+    pub pending: Option<Plain>,
     /// Ends the call early.
     pub cancel: Cancel,
     /// The directory of the document. [`Context::resolve`] says what a path means.

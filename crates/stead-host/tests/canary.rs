@@ -175,7 +175,13 @@ impl Provider for Chatty {
         let words = gossip(&input.to_json());
         let (after, effects) = (Plain::new(self.tell(cx, input)?), effects_naming(&words));
         let predicted = Prediction { after, effects, words: words.clone(), once: Vec::new() };
-        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(words), predicted: Some(predicted) })
+        Ok(TestReply {
+            actual,
+            in_desired_state: Some(false),
+            differing: Some(words),
+            predicted: Some(predicted),
+            pending: None,
+        })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));

@@ -136,6 +136,9 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
     let reply = match operation.trim() {
         "get" => provider.get(cx, &input).map(|state| state.to_json().to_string()),
         "test" => provider.test(cx, &input).map(|reply| {
+            if let Some(pending) = reply.pending {
+                return json!({"pending": pending}).to_string();
+            }
             let actual = reply.actual.map(|state| state.to_json());
             let verdict = (reply.in_desired_state, reply.differing);
             json!({"actual": actual, "inDesiredState": verdict.0, "differing": verdict.1}).to_string()
@@ -154,6 +157,9 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
 
 fn set(provider: &CommandProvider, cx: &Context, input: &Plain, execution: Execution) -> Result<String, Failure> {
     provider.set(cx, input, execution).map(|reply| {
+        if let Some(pending) = reply.pending {
+            return json!({"pending": pending}).to_string();
+        }
         let after = reply.after.map(|state| state.to_json());
         json!({"after": after, "changed": reply.changed, "whatIf": reply.what_if}).to_string()
     })

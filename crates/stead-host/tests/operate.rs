@@ -267,6 +267,7 @@ impl Provider for Scripted {
             in_desired_state: answer["inDesiredState"].as_bool(),
             differing: names(answer.get("differing")),
             predicted: None,
+            pending: None,
         })
     }
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

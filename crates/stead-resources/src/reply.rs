@@ -29,6 +29,7 @@ pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
         in_desired_state: Some(differing.is_empty()),
         differing: Some(owned(differing)),
         predicted: None,
+        pending: None,
     }
 }
 

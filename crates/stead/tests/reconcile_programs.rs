@@ -97,6 +97,7 @@ fn a_rule_decides_what_is_pending() {
     let first = &questions[0];
     assert_eq!((&first["version"], &first["instance"]), (&1.into(), &"Stead/Command:copy".into()), "{first}");
     assert_eq!((&first["working"], &first["wait"]), (&false.into(), &0.01.into()), "{first}");
+    assert_eq!((&first["type"], &first["result"]), (&"Stead/Command".into(), &"failed".into()), "{first}");
     assert!(first["reason"].as_str().unwrap().contains("exit"), "{first}");
 }
 
@@ -123,12 +124,14 @@ fn a_reconciler_says_when_and_how_often() {
 #[test]
 fn the_examples_do_as_they_say() {
     let site = Site::new(HOPELESS);
-    for name in ["stead-pending-patient", "stead-reconciler-eager"] {
+    for name in ["stead-pending-patient", "stead-pending-idem", "stead-reconciler-eager"] {
         let example = stead_testkit::repository().join("examples/reconcile").join(name);
         fs::copy(example, site.path("programs").join(name)).unwrap();
     }
     let ended = site.apply(&["-P", "patient"]);
     assert_eq!((ended.code, ended.re_runs()), (Some(4), 20), "{}", ended.log);
+    let ended = site.apply(&["-P", "idem"]);
+    assert_eq!((ended.code, ended.re_runs()), (Some(4), 3), "{}", ended.log);
     let ended = site.apply(&["-R", "eager", "--max-pending-reruns", "20", "--wait", "3600"]);
     assert_eq!((ended.code, ended.re_runs()), (Some(4), 20), "{}", ended.log);
     // A rule that is named is asked first, the default one too.

@@ -131,7 +131,9 @@ def ask(resource, method, desired=None, what_if=False, call=None):
         if method == "export":
             return {"instances": [{"properties": state} for state in resource.export(desired, call)]}
     except Pending as pending:
-        return {"pending": pending.answer}
+        if method in ("test", "set"):
+            return {"pending": pending.answer}
+        raise Failed(str(pending))
     raise Unsupported(f"there is no method '{method}'")
 
 

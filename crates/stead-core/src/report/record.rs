@@ -162,11 +162,10 @@ impl Record {
         let is_set = matches!(self.phase, Phase::InFlight(operation, _) if operation.may_change());
         self.phase = Phase::Waiting;
         self.elapsed += elapsed;
-        if is_set {
-            self.pending = match &response.outcome {
-                Outcome::Pending(pending) => pending.data.clone().map(Arc::new),
-                _ => None,
-            };
+        match &response.outcome {
+            Outcome::Pending(pending) => self.pending = pending.data.clone().map(Arc::new),
+            _ if is_set => self.pending = None,
+            _ => {}
         }
         if let Outcome::Tested(tested) = &response.outcome {
             self.tested = Some(Arc::clone(tested));

@@ -100,6 +100,13 @@ impl Attempt<'_> {
         matches!(self.response.outcome, Outcome::Pending(_))
     }
 
+    /// Returns how long its provider asks to be left alone, if it does.
+    pub fn asked_wait(&self) -> Option<Duration> {
+        let Outcome::Pending(pending) = &self.response.outcome else { return None };
+        // What is no time was refused where it was read.
+        pending.after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+
     /// Returns why it is not in its desired state, without secrets; empty if nothing was said.
     pub fn reason(&self) -> String {
         self.response.outcome.why_not_reached().unwrap_or_default()

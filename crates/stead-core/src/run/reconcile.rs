@@ -109,7 +109,11 @@ impl Reconciler {
 
     /// Returns how long an instance waits before it is run again.
     pub fn wait(&self, attempt: &Attempt<'_>) -> Duration {
-        let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
+        let stated = attempt.stated_wait.or(self.wait);
+        if let Some(asked) = attempt.asked_wait().filter(|_| stated.is_none()) {
+            return asked.max(self.min_wait);
+        }
+        let wait = stated.or(attempt.usual_wait).unwrap_or_default();
         let re_runs = self.re_runs(attempt);
         let mut draws = Draws::of(self.seed, &attempt.instance.to_string(), re_runs);
         wait.after(re_runs, || draws.next()).max(self.min_wait)

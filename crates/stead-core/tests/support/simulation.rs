@@ -100,7 +100,7 @@ impl Job {
         let message = format!("job {} is at work", self.number);
         let number = Value::from(i64::from(self.number));
         let data = if self.counts { Value::Array(vec![number, i64::from(self.left).into()]) } else { number };
-        Some(Pending { message, data: Some(data) })
+        Some(Pending { message, data: Some(data), after: None })
     }
 }
 

@@ -3,13 +3,15 @@
 //! A manifest says which program an operation is and how it gets its input. Everything else is the same for
 //! all of them: [`input`] makes the call, [`stead_system::process`] runs it, [`output`] and [`stderr`] read the answer.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
-use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending};
 use stead_core::claims::Claims;
 use stead_core::document::SecurityContext;
 use stead_core::manifest::{
@@ -17,6 +19,7 @@ use stead_core::manifest::{
     OperationSecurity, Returns, SchemaSource,
 };
 use stead_core::schema::Schema;
+use stead_core::value::Value;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
 use input::{Subject, prepare};
@@ -251,7 +254,8 @@ impl CommandProvider {
         execution: Execution,
     ) -> Result<Printed, Failure> {
         let Some(program) = &self.methods.resident else {
-            let prepared = prepare(method, &self.subject, wanted, secrets, execution)?;
+            let wanted = with_pending(wanted, cx);
+            let prepared = prepare(method, &self.subject, &wanted, secrets, execution)?;
             return self.invocation(operation, &method.executable, secrets).run(cx, &prepared);
         };
         let invocation = self.invocation(operation, &program.executable, secrets);
@@ -269,6 +273,7 @@ impl CommandProvider {
             deadline: cx.deadline,
             path,
             content: content.as_ref(),
+            pending: cx.pending.as_ref().map(Plain::to_json),
         };
         let host = Host { program, invocation: &invocation };
         Ok(invocation.answered(self.residents.call(&host, cx, &asked, secrets)?))
@@ -276,7 +281,8 @@ impl CommandProvider {
 
     /// Runs one program.
     fn run(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Printed, Failure> {
-        let secrets = Secrets::of(input);
+        let mut secrets = Secrets::of(input);
+        cx.pending.iter().for_each(|kept| secrets.add(&Secrets::of(kept)));
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.validate_properties(cx, &wanted, &secrets)?;
         self.perform(cx, (request.operation, request.method), &wanted, &secrets, request.execution)
@@ -496,6 +502,39 @@ fn what_if_words(state: Option<&Json>) -> Vec<String> {
     }
 }
 
+/// `_metadata.stead.pending` of an answer: it is still working.
+fn pending(state: Option<&Json>) -> Result<Option<Pending>, &'static str> {
+    let Some(stated) = state.and_then(|state| state.pointer("/_metadata/stead/pending")) else { return Ok(None) };
+    let message = stated.get("message").and_then(Json::as_str).ok_or("'pending' requires 'message', a text")?;
+    let after = stated.get("after").filter(|after| !after.is_null());
+    let seconds = after.and_then(Json::as_f64).filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
+    if after.is_some() && seconds.is_none() {
+        return Err("'after' of 'pending' must be a time in seconds");
+    }
+    let data = stated.get("data").filter(|data| !data.is_null()).cloned().map(Value::from);
+    Ok(Some(Pending { message: message.to_owned(), data, after: seconds }))
+}
+
+/// The properties with what the resource handed back when it was still working, in the place where it did.
+fn with_pending<'a>(wanted: &'a Json, cx: &Context) -> Cow<'a, Json> {
+    let Some(kept) = &cx.pending else { return Cow::Borrowed(wanted) };
+    let mut wanted = wanted.clone();
+    if wanted.is_null() {
+        wanted = Json::Object(serde_json::Map::new());
+    }
+    let Some(members) = wanted.as_object_mut() else { return Cow::Owned(wanted) };
+    let mut object = members;
+    for name in ["_metadata", "stead"] {
+        let member = object.entry(name).or_insert_with(|| Json::Object(serde_json::Map::new()));
+        match member.as_object_mut() {
+            Some(inner) => object = inner,
+            None => return Cow::Owned(wanted),
+        }
+    }
+    object.insert("pending".to_owned(), kept.to_json());
+    Cow::Owned(wanted)
+}
+
 impl Provider for CommandProvider {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
@@ -537,12 +576,15 @@ impl Provider for CommandProvider {
         let request = Request::new("test", method, Execution::Actual);
         let printed = self.run(cx, &request, input)?;
         let Answer { state, verdict, differing, .. } = request.understand_test(self, &printed)?;
+        if let Some(pending) = pending(state.as_ref()).map_err(|what| printed.unexpected(what))? {
+            return Ok(TestReply { pending: Some(pending), ..TestReply::default() });
+        }
         let stated = verdict.and_then(|verdict| verdict.as_bool());
         if stated.is_none() && differing.is_none() && method.returns.is_some() && self.holds_no_others() {
             self.warn_of_no_verdict(cx);
         }
         let in_desired_state = stated.or(differing.as_ref().map(Vec::is_empty));
-        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, predicted: None })
+        Ok(TestReply { actual: state.map(Plain::new), in_desired_state, differing, ..TestReply::default() })
     }
 
     /// A set that succeeded is not lost when its report is unusable: the state after it can be read.
@@ -563,6 +605,12 @@ impl Provider for CommandProvider {
             }
             answer => answer?,
         };
+        if let Some(pending) = pending(answer.state.as_ref()).map_err(|what| printed.unexpected(what))? {
+            return match execution {
+                Execution::Actual => Ok(SetReply { pending: Some(pending), ..SetReply::default() }),
+                Execution::WhatIf => Err(printed.unexpected("what is only asked cannot be pending")),
+            };
+        }
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
         let ignored = printed.holds(request.expected).is_none()
             && printed.read(Expected::Values(1)).is_ok_and(|values| values.iter().all(Json::is_object));

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use stead_core::call::Outcome;
 use stead_core::run::policy::{Attempt, Pace, Policy, Verdict};
 use stead_core::run::reconcile::{PendingRule, Reconciler};
 
@@ -330,12 +332,51 @@ enum AskError {
 struct Question {
     version: u32,
     instance: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    result: &'static str,
     working: bool,
     reason: String,
     re_runs: u32,
     unchanged: u32,
     run_re_runs: u32,
     wait: f64,
+    #[serde(flatten)]
+    states: States,
+}
+
+/// What is known of the state of an instance, without secrets.
+#[derive(Default, Serialize)]
+struct States {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<Vec<String>>,
+}
+
+impl States {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Changed(made) => Self {
+                before: Some(made.before.to_redacted_json()),
+                after: Some(made.after.to_redacted_json()),
+                changed: made.changed.clone(),
+            },
+            Outcome::Tested(tested) => Self { before: Some(tested.actual.to_redacted_json()), ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+}
+
+fn result(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pending(_) => "pending",
+        Outcome::Failed(_) => "failed",
+        Outcome::Changed(_) | Outcome::Deleted(_) => "changed",
+        Outcome::Got(_) | Outcome::Tested(_) | Outcome::Exported(_) => "differs",
+    }
 }
 
 impl Question {
@@ -343,6 +384,9 @@ impl Question {
         Self {
             version: VERSION,
             instance: attempt.instance.to_string(),
+            type_name: attempt.instance.type_name().to_string(),
+            result: result(&attempt.response.outcome),
+            states: States::of(&attempt.response.outcome),
             working: attempt.is_working(),
             reason: attempt.reason(),
             re_runs: attempt.retries,

@@ -11,7 +11,7 @@ use stead_core::export::{Filter, InvalidFilter};
 use stead_core::manifest::{Implementation, Kind};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::value::{REDACTED, Value, pointer};
+use stead_core::value::{REDACTED, Seal, Value, pointer};
 
 use super::reseal::Resealer;
 use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
@@ -78,6 +78,9 @@ impl Attempt<'_> {
 
     fn test(&self) -> Result<Reply, Failure> {
         let reply = self.provider.test(&self.cx, &self.input)?;
+        if let Some(pending) = reply.pending {
+            return Ok(self.pending(pending));
+        }
         let in_desired_state = reply.verdict();
         let actual = reply.actual.map(|actual| self.reading(actual)).transpose()?;
         let differing = reply.differing.map(|names| self.scrubbed_names(names));
@@ -98,9 +101,8 @@ impl Attempt<'_> {
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
         self.check_before(execution)?;
         let reply = self.provider.set(&self.context_of(execution), &self.input, execution)?;
-        if let Some(Pending { message, data }) = reply.pending {
-            let data = data.map(|data| self.resealer.state(data));
-            return Ok(Reply::Pending(Pending { message: self.resealer.text(&message), data }));
+        if let Some(pending) = reply.pending {
+            return Ok(self.pending(pending));
         }
         let after = match reply.after.map(|after| self.reading(after)).transpose() {
             // It was made whatever it reports, and its state can be asked for.
@@ -116,6 +118,13 @@ impl Attempt<'_> {
         let unread = reply.unread.map(|failure| self.scrubbed(failure));
         let what_if = self.texts(&reply.what_if);
         Ok(Reply::Set(SetReply { after, unread, changed, what_if, presumed, effects }.into()))
+    }
+
+    /// What a resource says that is still working. Secrets are sealed in what it hands back: those that are known, and what it marks
+    /// as such.
+    fn pending(&self, Pending { message, data, after }: Pending) -> Reply {
+        let data = data.map(|data| sealing_marked(self.resealer.state(data), self.resealer.seal));
+        Reply::Pending(Pending { message: self.resealer.text(&message), data, after })
     }
 
     /// A path may hold secrets; one that is covered overlaps with no other.
@@ -282,6 +291,26 @@ impl Attempt<'_> {
             ),
             None => Ok(()),
         }
+    }
+}
+
+/// A value with what is below `secureString` and `secureObject` sealed.
+fn sealing_marked(value: Value, seal: &dyn Seal) -> Value {
+    let sealing = |value| sealing_marked(value, seal);
+    match value {
+        Value::Object(mut members) if members.len() == 1 => {
+            let marked = ["secureString", "secureObject"].iter().find_map(|mark| members.swap_remove(mark));
+            match marked {
+                Some(secret) if !secret.has_sealed() => Value::secret(seal.seal(secret)),
+                Some(secret) => secret,
+                None => Value::Object(members.into_iter().map(|(name, value)| (name, sealing(value))).collect()),
+            }
+        }
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, sealing(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sealing).collect()),
+        other => other,
     }
 }
 

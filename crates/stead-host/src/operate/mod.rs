@@ -149,7 +149,18 @@ fn prepare<'a>(
     let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
     let case = if call.manifest.is_powershell() { Case::PowerShell } else { Case::Exact };
     let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets, case };
-    let cx = with_scrubbed_trace(call, cx, &resealer.secrets);
+    let mut cx = with_scrubbed_trace(call, cx, &resealer.secrets);
+    if let Some(kept) = &call.pending {
+        let pending = match Opened::open(kept, vault) {
+            Ok(Opened { bare, wrapped, .. }) => Some(wrapped.unwrap_or(bare)),
+            Err(failure) => {
+                let message = format!("what '{}' handed back is lost: {}", call.manifest.type_name, failure.message);
+                (cx.trace)(TraceLevel::Warn, &message);
+                None
+            }
+        };
+        cx = Cow::Owned(Context { pending, ..cx.into_owned() });
+    }
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;
     Ok(attempt)

@@ -204,6 +204,7 @@ impl Provider for Counterpart {
             actual: reply.actual.map(|actual| desired.state(&actual)),
             differing: reply.differing.map(|names| renamed(&names)),
             in_desired_state: reply.in_desired_state,
+            pending: reply.pending,
             predicted: reply
                 .predicted
                 .map(|predicted| Prediction { after: desired.state(&predicted.after), ..predicted }),

@@ -50,7 +50,7 @@ impl Provider for Counterpart {
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let actual = Some(self.write(cx, input)?);
-        Ok(TestReply { actual, in_desired_state: Some(true), differing: Some(Vec::new()), predicted: None })
+        Ok(TestReply { actual, in_desired_state: Some(true), differing: Some(Vec::new()), ..TestReply::default() })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

@@ -212,6 +212,7 @@ impl Provider for Command {
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing.into_iter().map(str::to_owned).collect()),
             predicted: None,
+            pending: None,
         })
     }
 

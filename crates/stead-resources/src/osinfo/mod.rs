@@ -121,6 +121,7 @@ impl Provider for OsInfo {
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing),
             predicted: None,
+            pending: None,
         })
     }
 

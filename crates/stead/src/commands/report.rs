@@ -177,6 +177,8 @@ impl Printer {
             }
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
+                // The word before it says so already.
+                let why = why.strip_prefix("still pending: ").unwrap_or(&why);
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
                 let lines: Vec<_> = why.trim_end().lines().take(most).map(plain).collect();
                 format!(": {}", lines.join("\n    "))

@@ -28,6 +28,8 @@ pub(in crate::command) struct Asked<'a> {
     /// Of an adapted resource: where it is, and what its manifest holds for its adapter.
     pub(in crate::command) path: Option<String>,
     pub(in crate::command) content: Option<&'a Json>,
+    /// What it handed back when it was still working.
+    pub(in crate::command) pending: Option<Json>,
 }
 
 /// What a resident says.
@@ -76,6 +78,9 @@ pub(super) fn request(id: u64, asked: &Asked<'_>) -> Vec<u8> {
     }
     if let Some(content) = asked.content {
         put("content", content.clone());
+    }
+    if let Some(pending) = &asked.pending {
+        put("pending", pending.clone());
     }
     line(&json!({"jsonrpc": "2.0", "id": id, "method": asked.method, "params": params}))
 }
@@ -146,6 +151,9 @@ fn failure(error: &Json) -> Failure {
 
 /// What a program that is called once for each operation would have printed: a value a line.
 pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static str> {
+    if let Some(pending) = result.get("pending").filter(|_| matches!(method, "test" | "set")) {
+        return Ok(vec![json!({"_metadata": {"stead": {"pending": pending}}})]);
+    }
     match method {
         "get" => Ok(vec![state(result, "actual")?.0]),
         "test" => {
@@ -253,6 +261,11 @@ mod tests {
                 "export",
                 json!({"instances": [{"name": "n", "properties": {"a": 1}}, {"properties": {"a": 2}}]}),
                 json!([{"a": 1, "_name": "n"}, {"a": 2}]),
+            ),
+            (
+                "set",
+                json!({"pending": {"message": "m"}}),
+                json!([{"_metadata": {"stead": {"pending": {"message": "m"}}}}]),
             ),
             ("validate", json!({"valid": true}), json!([{"valid": true}])),
         ];
