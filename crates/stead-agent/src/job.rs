@@ -21,6 +21,7 @@ use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
 use stead_core::graph::{Graph, Node, Role};
 use stead_core::id::NodeId;
+use stead_core::identity::DocumentIdentity;
 use stead_core::report::Report;
 use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Owed, Run};
@@ -48,6 +49,8 @@ pub(crate) use suspension::{SuspendReason, Suspension};
 /// The subject of a job, and how it is carried out.
 pub(crate) struct JobSpec {
     pub(crate) job: Job,
+    /// The identity of its document, by which is kept what it manages.
+    pub(crate) document: Option<DocumentIdentity>,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     /// Instances that are owed a notification in this document.

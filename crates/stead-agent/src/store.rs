@@ -76,6 +76,12 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
+    /// The folder of the store that they lie in.
+    pub(crate) fn store(&self) -> &Path {
+        let folder = self.folder.path();
+        folder.parent().unwrap_or(folder)
+    }
+
     /// Returns the document that is stored under a name.
     ///
     /// Guarantees: it is what was put there, to the last bit. Fails if it is missing or damaged, or cannot be read.

@@ -17,7 +17,7 @@ use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
 use crate::managing::Managing;
-use crate::memory::{Ledger, changes};
+use crate::memory::{Ledger, Recalled, changes};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::session::Session;
@@ -119,7 +119,7 @@ impl<'a> RunOptions<'a> {
 
 impl Session {
     /// Runs a document to its end, or until the session is cancelled.
-    pub fn run(&self, prepared: &Prepared, execution: RunOptions<'_>) -> Result<Run, RunError> {
+    pub fn run<'a>(&self, prepared: &'a Prepared, execution: RunOptions<'a>) -> Result<Run, RunError> {
         let mut execution = execution;
         let lock = self.lock(execution.mode, &mut *execution.waits)?;
         let recalled = match &prepared.memory {
@@ -130,31 +130,49 @@ impl Session {
             return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock);
         };
         execution.exceptions.owed.extend(&recalled.owed);
+        execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.managed));
         let run = Run::new(self.setup(prepared, &execution));
+        let execution = self.with_ledger(prepared, execution, recalled);
+        self.drive(run, execution, lock)
+    }
+
+    /// Has what the run comes to owe and to manage recorded, if it changes anything.
+    fn with_ledger<'a>(
+        &self,
+        prepared: &'a Prepared,
+        execution: RunOptions<'a>,
+        recalled: Recalled<'a>,
+    ) -> RunOptions<'a> {
         if !changes(execution.mode) {
-            return self.drive(run, execution, lock);
+            return execution;
         }
-        let journal = std::mem::replace(&mut execution.journal, Box::new(NoJournal));
         let things = || self.things(&prepared.graph);
         let managing = || Managing::new(things(), &prepared.graph, &prepared.removed, &recalled.managed);
         let managing = recalled.keeps_things.then(managing);
+        let RunOptions { journal, .. } = execution;
         let ledger = Ledger::new(recalled, &prepared.graph, managing, journal);
-        self.drive(run, RunOptions { journal: Box::new(ledger), ..execution }, lock)
+        RunOptions { journal: Box::new(ledger), ..execution }
     }
 
     /// Goes on with a run that another process began, from the events of its journal.
     ///
     /// Assumptions: the document was prepared from the same text and parameters; otherwise it is refused.
-    pub fn resume(
+    pub fn resume<'a>(
         &self,
-        prepared: &Prepared,
+        prepared: &'a Prepared,
         journal: &[Event],
-        execution: RunOptions<'_>,
+        execution: RunOptions<'a>,
     ) -> Result<Run, ResumeError> {
         let setup = Setup { digest: prepared.digest().into(), ..self.setup(prepared, &execution) };
         let run = Run::resume(setup, journal)?;
         let mut execution = execution;
         let lock = self.lock(run.mode(), &mut *execution.waits).map_err(ResumeError::from)?;
+        // What is owed is known by whoever has the journal.
+        let memory = prepared.memory.as_ref().filter(|memory| memory.is_of_things());
+        let recalled = memory.map(|memory| memory.recall(&prepared.graph, run.mode())).transpose();
+        if let Some(recalled) = recalled.map_err(RunError::from)?.flatten() {
+            execution = self.with_ledger(prepared, execution, recalled);
+        }
         Ok(self.drive(run, execution, lock)?)
     }
 

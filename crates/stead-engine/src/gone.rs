@@ -1,6 +1,6 @@
 //! Things that former runs of a document managed and that it does not have any more.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -101,6 +101,26 @@ impl Session {
         self.add_removals(prepared, removing, stated.as_ref());
     }
 
+    /// The instances that were to remove what they must not any more: since the document was prepared the record may have become
+    /// another, and that of another document.
+    pub(crate) fn no_longer_removed(
+        &self,
+        prepared: &Prepared,
+        recorded: &BTreeMap<String, Managed>,
+    ) -> BTreeSet<NodeId> {
+        let Some(memory) = prepared.memory.as_ref().filter(|_| !prepared.removed.removing.is_empty()) else {
+            return BTreeSet::new();
+        };
+        let things = self.things(&prepared.graph);
+        let elsewhere = memory.others().map(|kept| held_by(&things, &kept)).ok();
+        let may_go = |key: &String| {
+            let managed = recorded.get(key).filter(|managed| managed.created);
+            let claims = managed.and_then(|managed| things.claims(managed));
+            claims.zip(elsewhere.as_ref()).is_some_and(|(claims, held)| held.hold(&claims).is_none())
+        };
+        prepared.removed.removing.iter().filter(|(_, key)| !may_go(key)).map(|(id, _)| *id).collect()
+    }
+
     /// The thing with its path as a document in this folder would have it.
     fn as_written(&self, mut managed: Managed) -> Managed {
         let path = managed.removal.as_mut().and_then(|removal| removal.get_mut("path"));
@@ -128,10 +148,16 @@ impl Session {
         let members = &prepared.graph.scope(ScopeId(0)).members;
         let names = members.iter().map(|id| prepared.graph.id_of(*id).to_string().to_lowercase()).collect();
         let span = stated.map(|stated| stated.span).unwrap_or_default();
-        let mut document = Document::clone(&document);
-        document.resources.extend(instances(&removing, names, span));
+        let removals = instances(&removing, names, span);
         let supplied = prepared.supplied.clone();
-        let Ok(mut with) = self.resolve(document, &supplied, Vec::new()) else {
+        let mut with = |removals: Vec<Instance>| {
+            let mut document = Document::clone(&document);
+            document.resources.extend(removals);
+            self.resolve(document, &supplied, Vec::new()).ok()
+        };
+        // What was recorded by several runs may need each other in a circle.
+        let unordered = || removals.iter().map(|each| Instance { depends_on: Vec::new(), ..each.clone() }).collect();
+        let Some(mut with) = with(removals.clone()).or_else(|| with(unordered())) else {
             tracing::warn!("what is no longer in the document cannot be removed with it, and stays");
             return;
         };
@@ -157,8 +183,12 @@ fn instances(removing: &BTreeMap<String, Managed>, mut taken: HashSet<String>, s
     };
     let ids: BTreeMap<&String, ResourceId> =
         removing.iter().filter_map(|(key, managed)| Some((key, id_of(managed)?))).collect();
+    let mut dependents: BTreeMap<&String, Vec<&ResourceId>> = BTreeMap::new();
+    for (key, managed) in removing {
+        managed.after.iter().for_each(|needed| dependents.entry(needed).or_default().extend(ids.get(key)));
+    }
     let instance = |(key, managed): (&String, &Managed)| {
-        let before = removing.iter().filter(|(_, other)| other.after.contains(key)).filter_map(|(key, _)| ids.get(key));
+        let before = dependents.get(key).into_iter().flatten();
         let depends_on = before.map(|id| Template::of_value(Value::from(id.to_string()))).collect();
         Some(Instance { depends_on, ..Instance::unwritten(ids.get(key)?, to_remove(managed), span) })
     };

@@ -29,11 +29,15 @@ pub struct Memory {
     /// `None` for a user without a store.
     slot: Option<Slot>,
     document: DocumentIdentity,
+    /// True if notifications that are owed are in the record. The agent keeps its own with the stages of its documents.
+    owes: bool,
 }
 
 /// The record at the beginning of a run.
 pub(crate) struct Recalled<'m> {
     slot: &'m Slot,
+    /// See [`Memory::owes`].
+    owes: bool,
     /// True if recorded paths that the document does not know may belong to another document.
     is_shared: bool,
     /// The notifications that the record has as owed.
@@ -51,12 +55,23 @@ impl Memory {
     pub(crate) fn of(root: &Path, document: &DocumentIdentity) -> Self {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
         let slot = places::store().map(|store| Slot::of(&store, &root, document));
-        Self { slot, document: document.clone() }
+        Self { slot, document: document.clone(), owes: true }
+    }
+
+    /// The memory of the things alone that a document manages on a root, in a store.
+    pub(crate) fn of_things(store: &Path, root: &Path, document: &DocumentIdentity) -> Self {
+        let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
+        Self { slot: Some(Slot::of(store, &root, document)), document: document.clone(), owes: false }
     }
 
     /// The identity of the document between runs.
     pub fn identity(&self) -> &DocumentIdentity {
         &self.document
+    }
+
+    /// Returns whether what is owed is kept elsewhere.
+    pub(crate) fn is_of_things(&self) -> bool {
+        !self.owes
     }
 
     /// What its runs manage, where that is recorded and can be read.
@@ -82,7 +97,7 @@ impl Memory {
     /// # Errors
     /// When the system fails, or a newer version wrote the record.
     pub(crate) fn recall(&self, graph: &Graph, mode: Mode) -> Result<Option<Recalled<'_>>, StoreError> {
-        let acts = graph.notified().next().is_some();
+        let acts = self.owes && graph.notified().next().is_some();
         let compares = matches!(mode.operation, Operation::Test | Operation::Set);
         if !compares || !acts && !changes(mode) {
             return Ok(None);
@@ -114,7 +129,9 @@ impl Memory {
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
         let (recorded, managed) = match reading {
+            Reading::Known(kept) if !self.owes => (Owed::new(), kept.managed),
             Reading::Known(kept) => (kept.owed, kept.managed),
+            Reading::Damaged if !self.owes => (Owed::new(), BTreeMap::new()),
             Reading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
                 let path = slot.path();
@@ -126,7 +143,15 @@ impl Memory {
             }
         };
         let is_shared = self.document.is_shared();
-        Ok(Recalled { slot, is_shared, owed: graph.known(&recorded), recorded, managed, keeps_things: !is_shared })
+        Ok(Recalled {
+            slot,
+            owes: self.owes,
+            is_shared,
+            owed: graph.known(&recorded),
+            recorded,
+            managed,
+            keeps_things: !is_shared,
+        })
     }
 }
 
@@ -140,6 +165,8 @@ pub(crate) fn changes(mode: Mode) -> bool {
 /// Between its own changes other runs may have the machine, and change the record: what they owe stays in it.
 pub(crate) struct Ledger<'a> {
     slot: &'a Slot,
+    /// See [`Memory::owes`].
+    owes: bool,
     acting: Acting,
     /// The paths that the record has, as far as this run knows.
     recorded: Owed,
@@ -164,11 +191,12 @@ impl<'a> Ledger<'a> {
         managing: Option<Managing>,
         journal: Box<dyn Journal + 'a>,
     ) -> Self {
-        let Recalled { slot, is_shared, recorded, owed, .. } = recalled;
+        let Recalled { slot, owes, is_shared, recorded, owed, .. } = recalled;
         let known: Owed = owed.into_iter().map(|id| graph.node(id).path.to_string()).collect();
         let unknown = recorded.difference(&known).filter(|_| !is_shared);
         Self {
             slot,
+            owes,
             acting: Acting::of(graph),
             obsolete: unknown.cloned().collect(),
             certain: recorded.clone(),
@@ -183,7 +211,7 @@ impl<'a> Ledger<'a> {
     /// Records what is owed if the process ends during the calls that are about to begin, and that what they may remove is
     /// not known to be there.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
-        let mut new = self.acting.on(events);
+        let mut new = if self.owes { self.acting.on(events) } else { Owed::new() };
         new.retain(|path| !self.certain.contains(path));
         let removed = self.managing.as_mut().map(|managing| managing.about_to_remove(events)).unwrap_or_default();
         if new.is_empty() && removed.is_empty() {
@@ -214,7 +242,8 @@ impl Journal for Ledger<'_> {
     /// Records what is owed by now. A failure is only reported: the record then says more than is owed, and nothing is lost.
     fn settle(&mut self, run: &Run) {
         let paths = |instances: Vec<InstancePath>| instances.iter().map(ToString::to_string).collect::<Owed>();
-        let (owed, delivered) = (paths(run.owed()), paths(run.delivered()));
+        let (owed, delivered) =
+            if self.owes { (paths(run.owed()), paths(run.delivered())) } else { (Owed::new(), Owed::new()) };
         let mut over: Owed = delivered.difference(&self.delivered).cloned().collect();
         over.extend(self.added.difference(&owed).cloned());
         over.append(&mut self.obsolete);
@@ -305,7 +334,7 @@ mod tests {
             let mut prepared =
                 session.prepare("main.yaml", DOCUMENT, Object::new()).unwrap_or_else(|_| panic!("valid"));
             let document = DocumentIdentity::of_file(Path::new("/main.yaml"));
-            prepared.memory = Some(Memory { slot: Some(self.slot.clone()), document });
+            prepared.memory = Some(Memory { slot: Some(self.slot.clone()), document, owes: true });
             (session, prepared)
         }
 

@@ -202,6 +202,11 @@ impl Session {
         Memory::of(self.system_root().unwrap_or(Path::new("/")), document)
     }
 
+    /// Returns the memory of the things that a document manages on that root, in this store. What it owes is kept elsewhere.
+    pub fn memory_of_things(&self, store: &Path, document: &DocumentIdentity) -> Memory {
+        Memory::of_things(store, self.system_root().unwrap_or(Path::new("/")), document)
+    }
+
     /// Returns the context that a call is carried out with.
     pub fn context(&self, name: impl Into<Arc<str>>) -> Context {
         Context {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use stead_core::claims::{Claim, Claims, Extent, Provision};
 use stead_core::diff::exists;
-use stead_core::graph::{Graph, NeedKind, Role};
+use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
@@ -73,13 +73,10 @@ impl Things {
         Some(())
     }
 
-    /// The things that an instance depends on by its own word, as their keys.
+    /// The things that must be there for an instance, as their keys.
     pub(crate) fn needed<'k>(graph: &Graph, id: NodeId, key_of: impl Fn(NodeId) -> Option<&'k str>) -> Vec<String> {
-        let stated = graph.node(id).needs.iter().filter(|need| {
-            let implied = stead_core::graph::Implied { instance: id, needed: need.node };
-            need.kind != NeedKind::Order && !graph.implied.contains(&implied)
-        });
-        stated.filter_map(|need| key_of(need.node).map(str::to_owned)).collect()
+        let needs = graph.node(id).needs.iter().filter(|need| need.kind.must_succeed());
+        needs.filter_map(|need| key_of(need.node).map(str::to_owned)).collect()
     }
 
     /// The claims on a thing; `None` where it is not known how it is removed, or what that takes along.

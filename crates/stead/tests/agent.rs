@@ -200,6 +200,26 @@ fn each_document_delivers_what_it_owes() {
     machine.stop();
 }
 
+/// What a delivery does not have any more goes, and with a restore what only the newer one had.
+#[test]
+fn what_is_no_longer_delivered_is_removed() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.write("mine", "mine\n");
+    let file = |name: &str| json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": "x\n"}});
+    let remove = json!({"removed": "remove"});
+    machine.deliver_with("one", &remove, &json!([file("first"), file("second"), file("mine")]));
+    machine.wait(0);
+    machine.deliver_with("one", &remove, &json!([file("second"), file("third")]));
+    machine.wait(0);
+    let there = || ["first", "second", "third", "mine"].map(|name| machine.read(name).is_some());
+    assert_eq!(there(), [false, true, true, true]);
+    machine.ok(&["restore"]);
+    machine.wait(0);
+    assert_eq!(there(), [true, true, false, true]);
+    machine.stop();
+}
+
 /// The directory and everything in it is for its owner alone, and secrets are in none of it.
 #[test]
 fn what_is_kept_is_private() {

@@ -12,7 +12,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::value::{Object, Value};
 use stead_engine::{Host, Prepared, Session, SessionOptions, Unusable, error_chain, finding_line};
 
-use crate::state::Job;
+use crate::state::{Job, Work};
 use crate::store::{Delivered, Documents};
 
 /// A document that is ready to run, kept so that a job over a part of it need not read it again.
@@ -67,7 +67,15 @@ impl JobHost {
         let options = SessionOptions { labels: spec.settings.labels.clone(), ..SessionOptions::default() };
         let mut session = self.host.session_with(&delivered.root, options);
         match prepare(&mut session, &delivered) {
-            Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
+            Ok(mut prepared) => {
+                if let Some(document) = &spec.document {
+                    prepared.memory = Some(session.memory_of_things(self.documents.store(), document));
+                    let is_whole = spec.job.only.is_empty();
+                    let mode = if spec.job.work == Work::Test { Mode::TEST } else { Mode::APPLY };
+                    is_whole.then(|| session.account_for_removed(&mut prepared, mode));
+                }
+                Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() })
+            }
             Err(NotReady::Bundle(message)) => Err(vec![message]),
             Err(NotReady::Document(unusable)) => {
                 Err(unusable.findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())

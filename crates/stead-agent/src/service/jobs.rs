@@ -110,6 +110,7 @@ impl Agent {
         });
         let spec = JobSpec {
             job: job.clone(),
+            document: generation.identity.clone(),
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
             owed: inner.state.owed_by(job.generation),

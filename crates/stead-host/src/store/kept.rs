@@ -56,7 +56,7 @@ pub struct Managed {
     /// True if a run found it absent and made it, and no run has begun to remove it since.
     #[serde(default, skip_serializing_if = "is_false")]
     pub created: bool,
-    /// The keys of the things that the instance depended on by its own word.
+    /// The keys of the things that must be there for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::statements::Statement;
@@ -192,6 +192,15 @@ impl Provider for Users {
             stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
         let home = stated.home.filter(|_| stated.makes_home()).map(|home| (PathBuf::from(home.0), Extent::Presence));
         Some(std::iter::once(user).chain(groups).chain(home).collect())
+    }
+
+    /// Its groups, whatever becomes of the others that it is in.
+    fn ties(&self, input: &Plain) -> Ties {
+        let mut ties = reply::ties(input);
+        let stated = input.expose().get(Properties::GROUPS).and_then(Value::as_array).unwrap_or_default();
+        let groups = stated.iter().filter_map(Value::as_str).map(|group| record_path("group", group));
+        ties.uses.extend(groups.map(|group| Provision::Path(group.into())));
+        ties
     }
 
     /// With the group and the home that are made where the instance names none.
