@@ -103,7 +103,7 @@ impl Attempt<'_> {
     /// Returns how long its provider asks to be left alone, if it does.
     pub fn asked_wait(&self) -> Option<Duration> {
         let Outcome::Pending(pending) = &self.response.outcome else { return None };
-        // What is no time was refused where it was read.
+        // What is not a time was refused where it was read.
         pending.after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     }
 
