@@ -3,6 +3,7 @@
 //! Every check is a test as well, so that `cargo test --workspace` is all that needs to run; the commands are for
 //! looking at one of them alone.
 
+mod artifacts;
 mod book;
 mod circles;
 mod codes;
@@ -12,6 +13,7 @@ mod links;
 mod mutants;
 mod notices;
 mod package;
+mod program;
 mod record;
 mod renamed;
 mod repository;
@@ -34,7 +36,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   all       all of them
   book      the preprocessor of the book, which mdBook calls
   mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
-  package   packages for users: deb, rpm, tar or folder (without a format: its options)
+  package   packages for users: all, deb, rpm, tar or folder (without a format: its options)
   record-powershell  answers of PowerShell itself, which a player stands in for in tests (needs PowerShell)
 ";
 
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     let done = Repository::read().and_then(|repository| match name.as_str() {
-        "package" => package::run(&repository, &words()).map(|path| (format!("{}\n", path.display()), true)),
+        "package" => artifacts::run(&repository, &words()).map(|text| (text, true)),
         "book" => book::run(&repository, &words()).map(|text| (text, true)),
         "record-powershell" => record::run(&repository::root()).map(|text| (text, true)),
         _ => run(&name, &repository).map(|(text, findings)| (report(&text, &findings), findings.is_empty())),

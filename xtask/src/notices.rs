@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::repository::{Package, Repository};
 use crate::tidy::reach;
 
 /// One text with all of them, the same for the same libraries.
 pub(crate) fn notices(repository: &Repository) -> Result<String, String> {
-    let program = repository.members().find(|member| member.name() == "stead").ok_or("there is no package stead")?;
-    let names = reach(repository, program.id());
-    let linked = repository.packages().filter(|each| each.source().is_some() && names.contains(each.name()));
     let mut list = BTreeSet::new();
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in linked {
+    for package in linked(repository)? {
         let name = format!("{} {}", package.name(), package.version());
         for text in texts_of(package)? {
             texts.entry(text).or_default().insert(name.clone());
@@ -26,6 +25,39 @@ pub(crate) fn notices(repository: &Repository) -> Result<String, String> {
         format!("\n{}\n{}\n\n{text}\n", "-".repeat(80), names.join(", "))
     });
     Ok(format!("stead contains libraries of others:\n\n{list}{}", texts.collect::<String>()))
+}
+
+/// The libraries that are in the program.
+pub(crate) fn linked(repository: &Repository) -> Result<impl Iterator<Item = Package<'_>>, String> {
+    let program = repository.members().find(|member| member.name() == "stead").ok_or("there is no package stead")?;
+    let names = reach(repository, program.id());
+    Ok(repository.packages().filter(move |each| each.source().is_some() && names.contains(each.name())))
+}
+
+/// What is in the program, in the form of `CycloneDX`.
+pub(crate) fn bill_of_materials(repository: &Repository) -> Result<Value, String> {
+    let component = |name: &str, version: &str, licence: &str| {
+        json!({
+            "type": "library",
+            "bom-ref": format!("pkg:cargo/{name}@{version}"),
+            "name": name,
+            "version": version,
+            "purl": format!("pkg:cargo/{name}@{version}"),
+            "licenses": [{ "expression": licence.replace('/', " OR ") }],
+        })
+    };
+    let mut parts: Vec<Value> =
+        linked(repository)?.map(|each| component(each.name(), each.version(), each.licence())).collect();
+    parts.sort_by_key(|part| part["purl"].as_str().unwrap_or_default().to_owned());
+    let mut program = component("stead", env!("CARGO_PKG_VERSION"), "MIT OR Apache-2.0");
+    program["type"] = "application".into();
+    Ok(json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": { "component": program },
+        "components": parts,
+    }))
 }
 
 /// The licences and notices that come with a package.
@@ -43,4 +75,21 @@ fn texts_of(package: Package<'_>) -> Result<Vec<String>, String> {
         }
     }
     Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bill_of_materials_names_each_library_with_its_licence() {
+        let repository = Repository::read().unwrap();
+        let bill = bill_of_materials(&repository).unwrap();
+        let components = bill["components"].as_array().unwrap();
+        assert_eq!(components.len(), linked(&repository).unwrap().count());
+        assert!(components.iter().any(|each| each["name"] == "serde_json"), "{bill}");
+        for each in components {
+            assert!(!each["licenses"][0]["expression"].as_str().unwrap().is_empty(), "{each}");
+        }
+    }
 }

@@ -9,18 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use crate::notices::notices;
+use crate::notices::{bill_of_materials, notices};
+use crate::program::Program;
 use crate::repository::{Repository, root};
-
-const USAGE: &str = "usage: cargo xtask package FORMAT [--binary FILE] [--out FOLDER]
-
-  deb     a package for Debian and its derivatives; needs dpkg-dev
-  rpm     a package for Fedora and its relatives; needs rpmbuild
-  tar     an archive to unpack below /usr/local, without the unit of the agent
-  folder  the files of an installation below FOLDER
-
-  --binary FILE  the program [default: what cargo build --release builds]
-  --out FOLDER   where the result is placed [default: target/package]";
 
 /// Where a format has what others have elsewhere.
 struct Layout {
@@ -37,35 +28,6 @@ const FEDORA: Layout =
     Layout { zsh: "usr/share/zsh/site-functions", licences: "usr/share/licenses/stead", unit: Some(UNIT) };
 const PLAIN: Layout = Layout { unit: None, ..FEDORA };
 
-/// Makes a package. Returns where it is.
-pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<PathBuf, String> {
-    let (mut format, mut binary, mut out) = (None, None, root().join("target/package"));
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--binary" => binary = Some(PathBuf::from(words.next().ok_or(USAGE)?)),
-            "--out" => out = PathBuf::from(words.next().ok_or(USAGE)?),
-            word if format.is_none() && !word.starts_with('-') => format = Some(word),
-            _ => return Err(USAGE.to_owned()),
-        }
-    }
-    let make = match format.ok_or(USAGE)? {
-        "deb" => deb,
-        "rpm" => rpm,
-        "tar" => tar,
-        "folder" => folder,
-        _ => return Err(USAGE.to_owned()),
-    };
-    let package = Package {
-        binary: binary.map_or_else(release_build, Ok)?,
-        version: env!("CARGO_PKG_VERSION"),
-        epoch: epoch()?,
-        notices: notices(repository)?,
-    };
-    fs::create_dir_all(&out).map_err(failed(&out))?;
-    make(&package, &fs::canonicalize(&out).map_err(failed(&out))?)
-}
-
 /// When the sources were changed last.
 fn epoch() -> Result<u64, String> {
     let stated = std::env::var("SOURCE_DATE_EPOCH");
@@ -75,7 +37,7 @@ fn epoch() -> Result<u64, String> {
         .ok_or("SOURCE_DATE_EPOCH must be a number of seconds".to_owned())
 }
 
-fn release_build() -> Result<PathBuf, String> {
+pub(crate) fn release_build() -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--locked", "-p", "stead"]).current_dir(root());
     if !cargo.status().is_ok_and(|status| status.success()) {
@@ -85,11 +47,51 @@ fn release_build() -> Result<PathBuf, String> {
     Ok(root().join(target).join("release/stead"))
 }
 
-struct Package {
-    binary: PathBuf,
+/// A program with what belongs to it.
+pub(crate) struct Package {
+    program: Program,
+    printed: Printed,
     version: &'static str,
     epoch: u64,
     notices: String,
+    bill: String,
+}
+
+impl Package {
+    /// The package of a program.
+    pub(crate) fn new(repository: &Repository, program: Program, printed: Printed) -> Result<Self, String> {
+        let bill = format!("{:#}\n", bill_of_materials(repository)?);
+        let (version, epoch, notices) = (env!("CARGO_PKG_VERSION"), epoch()?, notices(repository)?);
+        Ok(Self { program, printed, version, epoch, notices, bill })
+    }
+}
+
+/// What a program prints of itself, which is the same on every processor.
+#[derive(Clone)]
+pub(crate) struct Printed {
+    /// The shell, and its script.
+    pub(crate) completions: Vec<(&'static str, String)>,
+    pub(crate) unit: String,
+    /// The name of the file, and the page.
+    pub(crate) pages: Vec<(String, String)>,
+}
+
+impl Printed {
+    /// Asks a program that runs here.
+    pub(crate) fn by(program: &Path) -> Result<Self, String> {
+        let program = fs::canonicalize(program).map_err(failed(program))?;
+        let answer = |words: &[&str]| output(Command::new(&program).args(words).env("HOME", "/nonexistent"));
+        let mut completions = Vec::new();
+        for shell in ["bash", "zsh", "fish"] {
+            completions.push((shell, answer(&["completer", shell])?));
+        }
+        let unit = answer(&["agent", "--state", "/var/lib/stead", "install", "--print"])?;
+        // It names the program where it is now.
+        let unit = unit.replace(&program.display().to_string(), "/usr/bin/stead");
+        let mut pages = Vec::new();
+        manual(&answer, &mut pages, "stead")?;
+        Ok(Self { completions, unit, pages })
+    }
 }
 
 /// Where the files are that a package of Debian has besides.
@@ -98,25 +100,23 @@ const OF_DEBIAN: &str = "packaging/debian";
 /// The revision of the package among those of one version.
 const REVISION: &str = "1";
 
-fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
+pub(crate) fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
     const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
     let work = Work::below(out)?;
     let stage = work.0.join("stage");
     package.stage(&stage, &DEBIAN)?;
-    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned();
+    let architecture = package.program.processor.of_debian();
     let version = format!("{}-{REVISION}", package.version);
     debian_documents(package, &version, &stage.join("usr/share/doc/stead"))?;
     let sums = ["-c", "find usr -type f | LC_ALL=C sort | xargs md5sum"];
     let sums = output(Command::new("sh").args(sums).current_dir(&stage))?;
     let size = output(Command::new("du").args(["-sk", "--apparent-size"]).arg(&stage))?;
-    // dpkg-shlibdeps wants to know whose libraries it looks for.
-    write(&work.0.join("debian/control"), "Source: stead\n\nPackage: stead\nArchitecture: any\n")?;
-    let libraries = output(Command::new("dpkg-shlibdeps").args(["-O", "stage/usr/bin/stead"]).current_dir(&work.0))?;
+    let depends = if package.program.is_static { String::new() } else { libraries(&work.0)? };
     let control = read(&root().join(OF_DEBIAN).join("control"))?
         .replace("@VERSION@", &version)
-        .replace("@ARCHITECTURE@", &architecture)
+        .replace("@ARCHITECTURE@", architecture)
         .replace("@SIZE@", size.split_whitespace().next().unwrap_or("0"))
-        .replace("@DEPENDS@", libraries.trim().trim_start_matches("shlibs:Depends="));
+        .replace("Depends: @DEPENDS@\n", &depends);
     let about = stage.join("DEBIAN");
     write(&about.join("control"), &control)?;
     write(&about.join("md5sums"), &sums)?;
@@ -132,6 +132,14 @@ fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
     pack.args(["--root-owner-group", "--build"]).arg(&stage).arg(&file);
     output(pack.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
     Ok(file)
+}
+
+/// The field of Debian that names the libraries of the staged program.
+fn libraries(work: &Path) -> Result<String, String> {
+    // dpkg-shlibdeps wants to know whose libraries it looks for.
+    write(&work.join("debian/control"), "Source: stead\n\nPackage: stead\nArchitecture: any\n")?;
+    let found = output(Command::new("dpkg-shlibdeps").args(["-O", "stage/usr/bin/stead"]).current_dir(work))?;
+    Ok(format!("Depends: {}\n", found.trim().trim_start_matches("shlibs:Depends=")))
 }
 
 /// Writes the documents that the policy of Debian asks for.
@@ -150,7 +158,7 @@ fn debian_documents(package: &Package, version: &str, folder: &Path) -> Result<(
     compress(&folder.join("changelog.Debian")).map(drop)
 }
 
-fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
+pub(crate) fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
     let work = Work::below(out)?;
     let stage = work.0.join("stage");
     package.stage(&stage, &FEDORA)?;
@@ -168,7 +176,9 @@ fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
     ] {
         rpmbuild.args(["--define", &format!("{name} {value}")]);
     }
-    rpmbuild.args(["-bb", "--quiet"]).arg(root().join("packaging/rpm/stead.spec"));
+    rpmbuild
+        .args(["-bb", "--quiet", "--target", package.program.processor.name()])
+        .arg(root().join("packaging/rpm/stead.spec"));
     output(rpmbuild.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rpm");
     let result = files(&results)?.into_iter().find(is_package).ok_or("rpmbuild made no package")?;
@@ -177,12 +187,12 @@ fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-fn tar(package: &Package, out: &Path) -> Result<PathBuf, String> {
+pub(crate) fn tar(package: &Package, out: &Path) -> Result<PathBuf, String> {
     let work = Work::below(out)?;
     let stage = work.0.join("stage");
     package.stage(&stage, &PLAIN)?;
     package.seal(&stage)?;
-    let name = format!("stead-{}-{}-linux-gnu", package.version, std::env::consts::ARCH);
+    let name = format!("stead-{}-{}", package.version, package.program.target());
     let archive = work.0.join(format!("{name}.tar"));
     let mut pack = Command::new("tar");
     pack.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
@@ -193,7 +203,7 @@ fn tar(package: &Package, out: &Path) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-fn folder(package: &Package, out: &Path) -> Result<PathBuf, String> {
+pub(crate) fn folder(package: &Package, out: &Path) -> Result<PathBuf, String> {
     package.stage(out, &FEDORA)?;
     Ok(out.to_owned())
 }
@@ -205,24 +215,27 @@ impl Package {
         // One that runs cannot be written to.
         let _ = fs::remove_file(&program);
         write(&program, "")?;
-        fs::copy(&self.binary, &program).map_err(failed(&self.binary))?;
-        output(Command::new("strip").args(["--remove-section=.comment", "--remove-section=.note"]).arg(&program))?;
+        fs::copy(&self.program.path, &program).map_err(failed(&self.program.path))?;
+        if self.program.runs_here() {
+            output(Command::new("strip").args(["--remove-section=.comment", "--remove-section=.note"]).arg(&program))?;
+        }
         set_mode(&program, 0o755)?;
-        let of_program = |words: &[&str]| output(Command::new(&program).args(words).env("HOME", "/nonexistent"));
-        for (shell, path) in [
-            ("bash", "usr/share/bash-completion/completions/stead".to_owned()),
-            ("zsh", format!("{}/_stead", layout.zsh)),
-            ("fish", "usr/share/fish/vendor_completions.d/stead.fish".to_owned()),
-        ] {
-            write(&stage.join(path), &of_program(&["completer", shell])?)?;
+        for (shell, script) in &self.printed.completions {
+            let path = match *shell {
+                "bash" => "usr/share/bash-completion/completions/stead".to_owned(),
+                "zsh" => format!("{}/_stead", layout.zsh),
+                _ => "usr/share/fish/vendor_completions.d/stead.fish".to_owned(),
+            };
+            write(&stage.join(path), script)?;
         }
         if let Some(path) = layout.unit {
-            let unit = of_program(&["agent", "--state", "/var/lib/stead", "install", "--print"])?;
-            // It names the program where it is now.
-            let here = fs::canonicalize(stage).map_err(failed(stage))?;
-            write(&stage.join(path), &unit.replace(&here.display().to_string(), ""))?;
+            write(&stage.join(path), &self.printed.unit)?;
         }
-        manual(&of_program, &stage.join("usr/share/man/man1"), "stead")?;
+        for (name, page) in &self.printed.pages {
+            let path = stage.join("usr/share/man/man1").join(name);
+            write(&path, page)?;
+            compress(&path)?;
+        }
         for schema in files(&root().join("schemas"))? {
             let name = schema.file_name().unwrap_or_default();
             write(&stage.join("usr/share/stead/schemas").join(name), &read(&schema)?)?;
@@ -230,8 +243,10 @@ impl Package {
         let documents = stage.join("usr/share/doc/stead");
         write(&documents.join("changelog"), &read(&root().join("CHANGELOG.md"))?)?;
         write(&documents.join("THIRD-PARTY"), &self.notices)?;
+        write(&documents.join("stead.cdx.json"), &self.bill)?;
         compress(&documents.join("changelog"))?;
         compress(&documents.join("THIRD-PARTY"))?;
+        compress(&documents.join("stead.cdx.json"))?;
         if layout.licences != DEBIAN.licences {
             for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
                 write(&stage.join(layout.licences).join(name), &read(&root().join(name))?)?;
@@ -255,18 +270,18 @@ impl Package {
     }
 }
 
-/// Writes the page of a command, and those of the commands that it names.
-fn manual(of_program: &dyn Fn(&[&str]) -> Result<String, String>, folder: &Path, name: &str) -> Result<(), String> {
+/// Collects the page of a command, and those of the commands that it names.
+fn manual(
+    answer: &dyn Fn(&[&str]) -> Result<String, String>,
+    pages: &mut Vec<(String, String)>,
+    name: &str,
+) -> Result<(), String> {
     let words: Vec<&str> = name.split('-').skip(1).collect();
-    let page = of_program(&[&["manual"], words.as_slice()].concat())?;
-    let path = folder.join(format!("{name}.1"));
-    write(&path, &page)?;
-    compress(&path)?;
+    let page = answer(&[&["manual"], words.as_slice()].concat())?;
     let named = page.lines().filter_map(|line| Some(line.strip_suffix("(1)")?.replace("\\-", "-")));
-    for command in named.filter(|command| command.starts_with(&format!("{name}-"))) {
-        manual(of_program, folder, &command)?;
-    }
-    Ok(())
+    let named: Vec<String> = named.filter(|command| command.starts_with(&format!("{name}-"))).collect();
+    pages.push((format!("{name}.1"), page));
+    named.iter().try_for_each(|command| manual(answer, pages, command))
 }
 
 /// A folder for what is not the result, removed in the end.
@@ -301,7 +316,7 @@ fn compress(path: &Path) -> Result<PathBuf, String> {
 }
 
 /// Returns the output of a program.
-fn output(command: &mut Command) -> Result<String, String> {
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("cannot run {program}: {error}"))?;
     if !output.status.success() {
@@ -314,7 +329,7 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(failed(path))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::create_dir_all(path.parent().unwrap_or(path)).and_then(|()| fs::write(path, text)).map_err(failed(path))
 }
 
@@ -339,6 +354,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> String {
+pub(crate) fn failed(path: &Path) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{}: {error}", path.display())
 }

@@ -177,3 +177,20 @@ fn what_may_be_removed_is_asked_for_too() {
         assert_eq!((is_there(&folder, "gone.txt"), is_there(&folder, "new.txt")), (is_kept, !is_kept), "{screen}");
     }
 }
+
+#[test]
+fn what_runs_for_long_has_a_line_with_its_time() {
+    let document = "resources:
+- name: slow
+  type: Stead/Command
+  properties: {test: test -e done, set: \"until test -e go; do sleep 0.05; done; touch done\"}
+";
+    let folder = folder(document);
+    let mut at = apply(&folder, &[]);
+    let seen = at.until("s  Stead/Command 'slow'");
+    assert!(seen.contains("0/1"), "{seen}");
+    fs::write(folder.path().join("go"), "").unwrap();
+    let (screen, exit) = at.ends();
+    assert!(screen.contains("Applied: 1 changed"), "{screen}");
+    assert_eq!(exit, Some(0));
+}

@@ -14,8 +14,8 @@ use super::history::Recording;
 use super::hosts::Fleet;
 use super::values::{assignment, at_least_one, seconds};
 use crate::request::{
-    self, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, LintForm,
-    LintRequest, Origin, PlanRequest, View, Volume, Width,
+    self, AboutRun, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep,
+    LintForm, LintRequest, Origin, PlanRequest, View, Volume, Width,
 };
 use crate::terminal::Output;
 
@@ -136,10 +136,22 @@ impl From<Supplied> for request::Supplied {
 
 /// The page about what was done.
 #[derive(Debug, Args)]
-pub(super) struct Report {
+pub(super) struct FilesAbout {
     /// Also write a report to FILE that any browser shows: what failed and changed, what waited for what, what took how long
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
     report: Option<PathBuf>,
+    /// Also write figures to FILE for Prometheus (the textfile collector of its node exporter): when, how long, how many
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
+    metrics: Option<PathBuf>,
+    /// Let every user read that file
+    #[arg(long, requires = "metrics")]
+    metrics_for_all: bool,
+}
+
+impl From<FilesAbout> for AboutRun {
+    fn from(given: FilesAbout) -> Self {
+        Self { report: given.report, metrics: given.metrics, metrics_for_all: given.metrics_for_all }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -147,7 +159,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(super) document: Document,
     #[command(flatten)]
-    report: Report,
+    report: FilesAbout,
     /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -160,7 +172,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(super) document: Document,
     #[command(flatten)]
-    report: Report,
+    report: FilesAbout,
     #[command(flatten)]
     fleet: Fleet,
 }
@@ -170,7 +182,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     pub(super) document: Document,
     #[command(flatten)]
-    report: Report,
+    report: FilesAbout,
     /// Show what would change, as 'plan' does; changes nothing
     #[arg(short, long, visible_aliases = ["dry-run", "noop"])]
     pub(super) what_if: bool,
@@ -229,6 +241,23 @@ pub(crate) struct Graph {
     /// Explain instead what an instance waits for and what waits for it, and why
     #[arg(long, value_name = "NAME", conflicts_with = "format", add = ArgValueCandidates::new(candidates::names))]
     why: Option<String>,
+    /// Colour the drawing, an SVG, by what apply would do
+    #[arg(long, conflicts_with_all = ["why", "run"])]
+    plan: bool,
+    /// Colour the drawing, an SVG, by a recorded run: its name, the first characters of it, or 'last'
+    #[arg(long, value_name = "RUN", conflicts_with = "why")]
+    run: Option<String>,
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, value_name = "FOLDER", requires = "run")]
+    runs: Option<PathBuf>,
+}
+
+impl Graph {
+    /// Returns whether colours are asked for where there are none.
+    pub(super) fn lacks_colours(&self) -> bool {
+        let has_colours = self.format == Drawing::Svg && self.document.output == Output::Text;
+        (self.plan || self.run.is_some()) && !has_colours
+    }
 }
 
 #[derive(Debug, Args)]
@@ -258,7 +287,7 @@ impl From<Plan> for PlanRequest {
     fn from(plan: Plan) -> Self {
         let fleet = plan.fleet.request(plan.document.deadline);
         let (document, view) = plan.document.request();
-        Self { document, view, report: plan.report.report, out: plan.out.map(Keep::File), fleet }
+        Self { document, view, about: plan.report.into(), out: plan.out.map(Keep::File), fleet }
     }
 }
 
@@ -277,7 +306,7 @@ impl From<Check> for DriftRequest {
     fn from(check: Check) -> Self {
         let fleet = check.fleet.request(check.document.deadline);
         let (document, view) = check.document.request();
-        Self { document, view, report: check.report.report, fleet }
+        Self { document, view, about: check.report.into(), fleet }
     }
 }
 
@@ -287,7 +316,7 @@ impl From<Apply> for ApplyRequest {
         let (document, view) = apply.document.request();
         let (asks, reconcile) = (!apply.yes, apply.reconcile.into());
         let recording = apply.recording.request(apply.detach);
-        Self { document, view, report: apply.report.report, plan: None, asks, reconcile, recording, fleet }
+        Self { document, view, about: apply.report.into(), plan: None, asks, reconcile, recording, fleet }
     }
 }
 
@@ -307,7 +336,12 @@ impl From<Reconcile> for ReconcileOptions {
 impl From<Graph> for GraphRequest {
     fn from(graph: Graph) -> Self {
         let (document, view) = graph.document.request();
-        let shows = graph.why.map_or(GraphView::Drawing(graph.format), GraphView::Why);
+        let shows = match (graph.why, graph.run) {
+            (Some(name), _) => GraphView::Why(name),
+            (None, Some(run)) => GraphView::Recorded(run, graph.runs),
+            (None, None) if graph.plan => GraphView::Planned,
+            (None, None) => GraphView::Drawing(graph.format),
+        };
         Self { document, shows, output: view.output }
     }
 }

@@ -63,6 +63,14 @@ pub(super) enum HistoryCommand {
         #[command(flatten)]
         fleet: Fleet,
     },
+    /// Show what differs between two runs: instances that ended otherwise, or that only one of them has
+    Diff {
+        /// The earlier run, or the first characters of its name
+        first: String,
+        /// The later run; 'last' is the newest
+        #[arg(default_value = "last")]
+        second: String,
+    },
 }
 
 impl From<History> for HistoryRequest {
@@ -73,6 +81,7 @@ impl From<History> for HistoryRequest {
             Some(HistoryCommand::Show { run, html: false, fleet: own }) => {
                 (HistoryView::Run(run), own.request(None).or(fleet))
             }
+            Some(HistoryCommand::Diff { first, second }) => (HistoryView::Difference(first, second), fleet),
             None => (HistoryView::Newest(history.lines), fleet),
         };
         Self { runs: history.runs, output: history.output, shows, fleet }

@@ -154,6 +154,12 @@ impl Arguments {
             let message = format!("a number behind '-w': '{number}'\n\n  tip: {}", hints::no_number(number));
             return Err(Self::command().error(ErrorKind::UnknownArgument, message));
         }
+        if let Command::Graph(graph) = &self.command
+            && graph.lacks_colours()
+        {
+            let message = "'--plan' and '--run' colour an SVG\n\n  tip: add '--format svg'";
+            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+        }
         let Some((document, file)) = self.command.document().and_then(Document::ambiguous) else {
             return Ok(self);
         };

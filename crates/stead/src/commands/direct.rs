@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::request::{DocumentRequest, ExportRequest, GetRequest, SetRequest};
+use crate::request::{AboutRun, DocumentRequest, ExportRequest, GetRequest, SetRequest};
 use crate::terminal::{Output, complain, data_as};
 
 /// Shows one instance as a document has it, or all that exist.
@@ -79,7 +79,8 @@ fn applied(request: &SetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ready = get_ready(&document, view, resource.0.session, (mode, &ReconcileOptions::none()))?;
     let asks = request.asks && mode == Mode::APPLY;
     let planned = if asks { confirm(view, &ready)? } else { Planned::default() };
-    Ok(carry_out(&ready, view, Task { planned, ..Task::new(mode, None) }, env)?.end(ready))
+    let nothing = AboutRun::default();
+    Ok(carry_out(&ready, view, Task { planned, ..Task::new(mode, &nothing) }, env)?.end(ready))
 }
 
 fn session(env: &ProcessEnv) -> Session {

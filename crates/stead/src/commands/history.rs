@@ -1,5 +1,6 @@
 //! `history`: the runs that were recorded, and the recording of one.
 
+mod between;
 mod text;
 
 use std::num::NonZeroUsize;
@@ -74,7 +75,13 @@ fn carried_out(request: &HistoryRequest) -> Result<(), Exit> {
     match (&request.shows, &runs) {
         (HistoryView::Run(run), Some(runs)) => show(runs, &chosen(run, &ids, &directory)?, request.output),
         (HistoryView::Page(run), Some(runs)) => show_page(runs, &chosen(run, &ids, &directory)?),
-        (HistoryView::Run(run) | HistoryView::Page(run), None) => chosen(run, &ids, &directory).map(drop),
+        (HistoryView::Difference(first, second), Some(runs)) => {
+            let (first, second) = (chosen(first, &ids, &directory)?, chosen(second, &ids, &directory)?);
+            difference(runs, [&first, &second], request.output)
+        }
+        (HistoryView::Run(run) | HistoryView::Page(run) | HistoryView::Difference(run, _), None) => {
+            chosen(run, &ids, &directory).map(drop)
+        }
         (HistoryView::Newest(most), runs) => {
             let newest = ids.iter().rev().take(*most);
             list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))), request.output);
@@ -144,6 +151,31 @@ fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
         Err(error) => json::unreadable_run(id.as_str(), &error_chain(&error)),
     });
     data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
+}
+
+/// What a recorded run did.
+pub(super) fn recorded(runs: Option<&Path>, run: &str) -> Result<History, Exit> {
+    let directory = directory(runs)?;
+    let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;
+    let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
+    let id = chosen(run, &ids, &directory)?;
+    let entry = runs.as_ref().map(|runs| Entry::read(runs, &id)).ok_or(Exit::Unusable)?;
+    entry.content.map(|recorded| recorded.history).map_err(|error| failed(&error))
+}
+
+/// Prints the instances that ended otherwise in the second run, or that only one of them has.
+fn difference(runs: &RecordedRuns, ids: [&RunId; 2], output: Output) -> Result<(), Exit> {
+    let read = |id| Entry::read(runs, id).content.map_err(|error| failed(&error));
+    let both = [read(ids[0])?, read(ids[1])?];
+    let found = between::differences(&both[0].history, &both[1].history);
+    match output {
+        Output::Text => print_coloured(&between::text(ids, &both, &found)),
+        output => data_as(
+            &json!({ "version": 1, "runs": ids.map(RunId::as_str), "differences": between::data(&found) }),
+            output,
+        ),
+    }
+    Ok(())
 }
 
 fn show_page(runs: &RecordedRuns, id: &RunId) -> Result<(), Exit> {

@@ -15,6 +15,7 @@ mod fmt;
 mod history;
 mod invoke;
 mod lint;
+mod metrics;
 mod new;
 mod page;
 mod parameter;
@@ -27,17 +28,17 @@ mod test;
 mod values;
 mod why;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
+use stead_core::history::History;
 use stead_core::run::Run;
 use stead_engine::{Planned, ReconcileOptions, RunOptions, Summary, error_chain, json};
 
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
-use crate::request::{ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, PlanRequest, View};
+use crate::request::{AboutRun, ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, PlanRequest, View};
 use crate::terminal::{Output, complain, complain_json, data_as, print, print_exactly, written_soon};
 pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
@@ -50,6 +51,7 @@ use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
 pub(crate) use lint::lint;
+use metrics::Metrics;
 pub(crate) use new::new;
 pub(crate) use parameter::parameter;
 pub(crate) use puppetize::puppetize;
@@ -66,10 +68,9 @@ pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn planned(request: &PlanRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let PlanRequest { document, view, report, out, fleet: _ } = request;
+    let PlanRequest { document, view, about, out, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::PLAN, &ReconcileOptions::none()))?;
-    let done =
-        carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, report.as_deref()) }, env)?;
+    let done = carry_out(&ready, *view, Task { is_stored: out.is_some(), ..Task::new(Mode::PLAN, about) }, env)?;
     let saved = match out {
         None => Ok(()),
         Some(Keep::File(path)) => saved::save(path, &ready, &done),
@@ -85,7 +86,7 @@ pub(crate) fn apply(request: ApplyRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let ApplyRequest { mut document, view, report, plan, asks, reconcile, recording, fleet: _ } = request;
+    let ApplyRequest { mut document, view, about, plan, asks, reconcile, recording, fleet: _ } = request;
     let plan = match plan {
         Some(plan) => Some(saved::of_this_machine(*plan, document.path())?),
         None => saved::to_apply(document.path()).transpose()?,
@@ -100,7 +101,7 @@ fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
         None if asks => confirm::confirm(view, &ready)?,
         None => Planned::default(),
     };
-    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, report.as_deref()) };
+    let task = Task { planned, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, &about) };
     Ok(carry_out(&ready, view, task, env)?.end(ready))
 }
 
@@ -110,9 +111,9 @@ pub(crate) fn check(request: &DriftRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn checked(request: &DriftRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let DriftRequest { document, view, report, fleet: _ } = request;
+    let DriftRequest { document, view, about, fleet: _ } = request;
     let ready = get_ready(document, *view, session_for(document, env), (Mode::TEST, &ReconcileOptions::none()))?;
-    Ok(carry_out(&ready, *view, Task::new(Mode::TEST, report.as_deref()), env)?.end(ready))
+    Ok(carry_out(&ready, *view, Task::new(Mode::TEST, about), env)?.end(ready))
 }
 
 /// What is done with a document.
@@ -123,13 +124,13 @@ struct Task<'a> {
     recorder: Option<&'a Recorder>,
     /// True if what is done is stored: nothing of it is left out then.
     is_stored: bool,
-    /// The file that a page about it is written to.
-    report: Option<&'a Path>,
+    /// The files that are written about it.
+    about: &'a AboutRun,
 }
 
 impl<'a> Task<'a> {
-    fn new(mode: Mode, report: Option<&'a Path>) -> Self {
-        Self { mode, planned: Planned::default(), recorder: None, is_stored: false, report }
+    fn new(mode: Mode, about: &'a AboutRun) -> Self {
+        Self { mode, planned: Planned::default(), recorder: None, is_stored: false, about }
     }
 }
 
@@ -150,10 +151,11 @@ impl Done {
 }
 
 fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Result<Done, Exit> {
-    let Task { mode, planned, recorder, is_stored, report } = task;
+    let Task { mode, planned, recorder, is_stored, about } = task;
     let style = Style::new(view, mode);
-    let retention = style.retention(is_stored || recorder.is_some() || report.is_some());
-    let mut history = report.map(page::Writer::begin).transpose()?;
+    let retention = style.retention(is_stored || recorder.is_some() || about.report.is_some());
+    let mut history = about.report.as_deref().map(page::Writer::begin).transpose()?;
+    let metrics = about.metrics.as_deref().map(|path| Metrics::begin(path, about.metrics_for_all)).transpose()?;
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
     let mut execution = RunOptions { policy, retention, planned, ..RunOptions::new(mode, ready.width) };
@@ -176,6 +178,9 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     }
     if view.timings && view.output == Output::Text {
         print(&report::timings(&run));
+    }
+    if let Some(metrics) = metrics {
+        metrics.write(&run, &summary, &ready.prepared.origin)?;
     }
     if let Some(history) = history {
         history.write(&run, ready)?;
@@ -217,26 +222,32 @@ fn exit_of(run: &Run, summary: &Summary) -> Exit {
 
 /// Prints the order and the dependencies.
 pub(crate) fn graph(request: &GraphRequest, env: &ProcessEnv) -> Exit {
+    graphed(request, env).unwrap_or_else(|exit| exit)
+}
+
+fn graphed(request: &GraphRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let (document, output) = (&request.document, request.output);
     let session = session_for(document, env);
-    match prepare(document, output, session, Values::Required, Mode::PLAN) {
-        Ok((session, prepared)) => match (&request.shows, output) {
-            (GraphView::Why(name), _) => why::why(&session, &prepared, name, output),
-            (GraphView::Drawing(Drawing::Svg), Output::Text) => {
-                print_exactly(&page::drawing(&prepared));
-                Exit::Success
-            }
-            (GraphView::Drawing(language), Output::Text) => {
-                print(&drawing::draw(&prepared, *language));
-                Exit::Success
-            }
-            (GraphView::Drawing(_), _) => {
-                data_as(&drawing::data(&prepared), output);
-                Exit::Success
-            }
-        },
-        Err(exit) => exit,
+    if let GraphView::Planned = &request.shows {
+        let ready = get_ready(document, View::for_programs(), session, (Mode::PLAN, &ReconcileOptions::none()))?;
+        let execution = RunOptions { policy: Arc::clone(&ready.policy), ..RunOptions::new(Mode::PLAN, ready.width) };
+        let mut history = History::default();
+        let run = executed(&ready, View::for_programs(), execution, |_, event| history.apply(event))?;
+        print_exactly(&stead_report::svg(&page::of_run(&run, &history, &ready)));
+        return Ok(Exit::Success);
     }
+    let (session, prepared) = prepare(document, output, session, Values::Required, Mode::PLAN)?;
+    match (&request.shows, output) {
+        (GraphView::Why(name), _) => return Ok(why::why(&session, &prepared, name, output)),
+        (GraphView::Recorded(run, runs), _) => {
+            let history = history::recorded(runs.as_deref(), run)?;
+            print_exactly(&page::drawing(&prepared, Some(&history)));
+        }
+        (GraphView::Drawing(Drawing::Svg), Output::Text) => print_exactly(&page::drawing(&prepared, None)),
+        (GraphView::Drawing(language), Output::Text) => print(&drawing::draw(&prepared, *language)),
+        (GraphView::Drawing(_) | GraphView::Planned, _) => data_as(&drawing::data(&prepared), output),
+    }
+    Ok(Exit::Success)
 }
 
 /// The instance that an event settles, or settles otherwise.

@@ -70,15 +70,31 @@ fn not_written(reason: &str) -> Exit {
     Exit::Failed
 }
 
-/// The graph of a document as a drawing.
-pub(super) fn drawing(prepared: &Prepared) -> String {
+/// The graph of a document as a drawing, in the colours of a run of it if there is one.
+pub(super) fn drawing(prepared: &Prepared, history: Option<&History>) -> String {
     let graph = &*prepared.graph;
     let shown: Vec<NodeId> = graph.iter().map(|(id, _)| id).filter(|id| prepared.is_selected(*id)).collect();
     let places = places(&shown);
-    let instances = shown.iter().map(|id| drawn(graph, *id, &places)).collect();
-    let (act, ending) = (Act::Read, Ending::Finished);
+    let ended: BTreeMap<_, _> = history
+        .into_iter()
+        .flat_map(History::instances)
+        .map(|(path, record)| {
+            ((path.type_name().as_str().to_lowercase(), name_of(path)), outcome(record.status(), record.effect()))
+        })
+        .collect();
+    let coloured = |id: &NodeId| {
+        let path = &graph.node(*id).path;
+        let known = ended.get(&(path.type_name().as_str().to_lowercase(), name_of(path))).copied();
+        let usual = if history.is_some() { Outcome::NotReached } else { Outcome::Unchanged };
+        Instance { outcome: known.unwrap_or(usual), ..drawn(graph, *id, &places) }
+    };
+    let instances = shown.iter().map(coloured).collect();
     let document = Text::from(&prepared.origin);
-    stead_report::svg(&Page { instances, knows_needs: true, ..empty(act, ending, document) })
+    let page = history.map_or_else(
+        || empty(Act::Read, Ending::Finished, document.clone()),
+        |history| of_history(history, document.clone()),
+    );
+    stead_report::svg(&Page { instances, knows_needs: true, ..page })
 }
 
 fn empty(act: Act, ending: Ending, document: Text) -> Page {
@@ -130,7 +146,7 @@ fn drawn(graph: &Graph, id: NodeId, places: &Places) -> Instance {
     }
 }
 
-fn of_run(run: &Run, history: &History, ready: &Ready) -> Page {
+pub(super) fn of_run(run: &Run, history: &History, ready: &Ready) -> Page {
     let Ready { session, prepared, .. } = ready;
     let (graph, report) = (run.graph(), run.report());
     let shown: Vec<NodeId> = graph.iter().map(|(id, _)| id).filter(|id| report.is_selected(*id)).collect();

@@ -87,8 +87,13 @@ impl Printer {
         if let EventKind::RetryScheduled { instance, until } = &event.kind {
             self.waits(run, instance.node(), Duration::try_from(*until - event.at).unwrap_or_default());
         }
+        if let (Some(bar), EventKind::CallStarted { instance, .. }) = (&self.bar, &event.kind) {
+            let heading = heading(instance, run.report().record(instance.node()).desired.as_deref());
+            bar.starts(run.graph().nodes.len(), instance.node().index(), visible(&heading).into_owned());
+        }
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
+            bar.ends(node.index());
             bar.step(run.graph().nodes.len(), visible(&run.graph().node(node).name).into_owned());
         }
         if self.style.text && self.style.mode == Mode::APPLY {

@@ -78,8 +78,8 @@ fn on_document(request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> 
 fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ApplyRequest { document: DocumentRequest { supplied, parts, system_root, width, .. }, .. } = request;
     let is_whole = parts.only.is_empty() && parts.skip.is_empty() && system_root.is_none();
-    if request.report.is_some() {
-        complain("error: '--report' cannot be used with a plan of several machines");
+    if request.about.report.is_some() || request.about.metrics.is_some() {
+        complain("error: '--report' and '--metrics' cannot be used with a plan of several machines");
         return Err(Exit::Unusable);
     }
     if !is_whole || supplied.parameters.is_some() || !supplied.files.is_empty() || supplied.root.is_some() {
@@ -160,6 +160,10 @@ pub(crate) fn history(mut request: HistoryRequest, env: &ProcessEnv) -> Exit {
     let (run, newest) = match shows {
         HistoryView::Newest(newest) => (None, newest),
         HistoryView::Run(run) | HistoryView::Page(run) => (Some(run), 0),
+        HistoryView::Difference(..) => {
+            complain("error: 'history diff' compares runs of this machine, not of others");
+            return Exit::Unusable;
+        }
     };
     read_on(Work::History { runs, run, newest }, output, fleet, env)
 }

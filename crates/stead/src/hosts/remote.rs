@@ -16,8 +16,8 @@ use crate::commands;
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{
-    ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest, HistoryView, Keep,
-    MadeDocument, Origin, PlanRequest, SetRequest, Supplied, View, Volume, Width,
+    AboutRun, ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, GetRequest, HistoryRequest,
+    HistoryView, Keep, MadeDocument, Origin, PlanRequest, SetRequest, Supplied, View, Volume, Width,
 };
 use crate::terminal::{Output, complain};
 
@@ -100,16 +100,16 @@ fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &Pro
         system_root,
         width: Width(width),
     };
-    let (view, report, fleet) = (VIEW, None, None);
+    let (view, about, fleet) = (VIEW, AboutRun::default(), None);
     match operation {
         Operation::Plan => {
             let out = saves.then_some(Keep::Printed);
-            commands::plan(&PlanRequest { document, view, report, out, fleet }, env)
+            commands::plan(&PlanRequest { document, view, about, out, fleet }, env)
         }
-        Operation::Check | Operation::Read => commands::check(&DriftRequest { document, view, report, fleet }, env),
+        Operation::Check | Operation::Read => commands::check(&DriftRequest { document, view, about, fleet }, env),
         Operation::Apply => {
             let (plan, asks, reconcile, recording) = (None, false, reconcile.into(), record.map(Into::into));
-            let request = ApplyRequest { document, view, report, plan, asks, reconcile, recording, fleet };
+            let request = ApplyRequest { document, view, about, plan, asks, reconcile, recording, fleet };
             commands::apply(request, env)
         }
     }
@@ -130,9 +130,9 @@ fn of_plan(work: PlanWork, home: &Path, env: &ProcessEnv) -> Exit {
         width: Width(width),
         ..DocumentRequest::on_command_line(String::new())
     };
-    let (view, report, asks, fleet) = (VIEW, None, false, None);
+    let (view, about, asks, fleet) = (VIEW, AboutRun::default(), false, None);
     let (reconcile, recording) = (reconcile.into(), record.map(Into::into));
-    commands::apply(ApplyRequest { document, view, report, plan, asks, reconcile, recording, fleet }, env)
+    commands::apply(ApplyRequest { document, view, about, plan, asks, reconcile, recording, fleet }, env)
 }
 
 fn of_words(work: Work, env: &ProcessEnv) -> Exit {

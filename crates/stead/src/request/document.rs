@@ -149,6 +149,13 @@ pub(crate) struct View {
     pub(crate) timings: bool,
 }
 
+impl View {
+    /// Of a run of which nothing is printed but what is made of it.
+    pub(crate) fn for_programs() -> Self {
+        Self { output: Output::Text, volume: Volume::Quiet, detail: Detail::Brief, events: false, timings: false }
+    }
+}
+
 /// Which instances are printed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Volume {
@@ -169,13 +176,24 @@ pub(crate) enum Detail {
     Full,
 }
 
+/// The files that are written about a run.
+#[derive(Debug, Default)]
+pub(crate) struct AboutRun {
+    /// A page for a browser.
+    pub(crate) report: Option<PathBuf>,
+    /// Figures for Prometheus.
+    pub(crate) metrics: Option<PathBuf>,
+    /// True if every user may read the figures.
+    pub(crate) metrics_for_all: bool,
+}
+
 /// `plan`
 #[derive(Debug)]
 pub(crate) struct PlanRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
-    /// The file that a page about it is written to.
-    pub(crate) report: Option<PathBuf>,
+    /// The files that are written about it.
+    pub(crate) about: AboutRun,
     /// Where the plan is kept, if it is.
     pub(crate) out: Option<Keep>,
     /// The machines that it is for, where it is not this one.
@@ -196,8 +214,8 @@ pub(crate) enum Keep {
 pub(crate) struct DriftRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
-    /// The file that a page about it is written to.
-    pub(crate) report: Option<PathBuf>,
+    /// The files that are written about it.
+    pub(crate) about: AboutRun,
     /// The machines that it is for, where it is not this one.
     pub(crate) fleet: Option<FleetRequest>,
 }
@@ -207,8 +225,8 @@ pub(crate) struct DriftRequest {
 pub(crate) struct ApplyRequest {
     pub(crate) document: DocumentRequest,
     pub(crate) view: View,
-    /// The file that a page about it is written to.
-    pub(crate) report: Option<PathBuf>,
+    /// The files that are written about it.
+    pub(crate) about: AboutRun,
     /// The plan that is done, where it is not in a file.
     pub(crate) plan: Option<Box<SavedPlan>>,
     /// True if users are asked before something is removed.
@@ -244,6 +262,10 @@ pub(crate) struct GraphRequest {
 pub(crate) enum GraphView {
     /// All of it.
     Drawing(Drawing),
+    /// All of it, in the colours of what would be done.
+    Planned,
+    /// All of it, in the colours of a recorded run: its name, and the directory where it is not the usual one.
+    Recorded(String, Option<PathBuf>),
     /// Why the instances of this name wait, and what waits for them.
     Why(String),
 }
@@ -369,4 +391,6 @@ pub(crate) enum HistoryView {
     Run(String),
     /// A page about such a run.
     Page(String),
+    /// What differs between two such runs.
+    Difference(String, String),
 }

@@ -1,40 +1,96 @@
-//! The bar that shows how far a run is.
+//! The bar that shows how far a run is, with a line for each of those that run.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// How many of those that run have a line.
+const LINES: usize = 4;
+
+/// What runs, in the order in which it began.
+type Running = Arc<Mutex<Vec<(usize, String, Instant)>>>;
 
 /// A bar on standard error; it appears with the first step.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    running: Running,
+}
 
 impl Progress {
     /// A bar that fits the terminal.
     pub(crate) fn begin() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self(bar.with_style(style()))
+        let running = Running::default();
+        // A line that does not fit is broken by the terminal, and would not be erased.
+        let columns = super::width(&std::io::stderr()).unwrap_or(60);
+        let head = if columns < 60 { "{pos}/{len}" } else { "{bar:30} {pos}/{len}" };
+        let template = format!("{head} {{elapsed}} {{wide_msg}}{{running}}");
+        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let shown = Arc::clone(&running);
+        let style = style.with_key("running", move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
+            // A screen that cannot be written to shows nothing.
+            let _ = to.write_str(&lines(&shown, Instant::now(), columns));
+        });
+        Self { bar: bar.with_style(style), running }
+    }
+
+    /// Shows that one of so many begins, under a number of its own.
+    pub(crate) fn starts(&self, total: usize, number: usize, name: String) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if !running.iter().any(|(other, ..)| *other == number) {
+            running.push((number, name, Instant::now()));
+        }
+        drop(running);
+        self.bar.set_length(total as u64);
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+    }
+
+    /// Shows that it has ended.
+    pub(crate) fn ends(&self, number: usize) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, ..)| *other != number);
     }
 
     /// Shows that one of so many steps is done, and what it was.
     pub(crate) fn step(&self, total: usize, name: String) {
-        self.0.set_length(total as u64);
-        self.0.set_message(name);
-        self.0.inc(1);
+        self.bar.set_length(total as u64);
+        self.bar.set_message(name);
+        self.bar.inc(1);
     }
 
     /// Shows a line beside the bar.
     pub(crate) fn say(&self, line: String) {
-        self.0.set_message(line);
+        self.bar.set_message(line);
     }
 
     /// Prints something above the bar.
     pub(crate) fn beside(&self, print: impl FnOnce()) {
-        self.0.suspend(print);
+        self.bar.suspend(print);
     }
 
     /// Takes the bar off the screen.
     pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
+}
+
+/// A line for each that has run for a second, those that began first, and how many more there are.
+fn lines(running: &Running, now: Instant, columns: usize) -> String {
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let took = |began: &Instant| now.saturating_duration_since(*began).as_secs();
+    let long: Vec<_> = running.iter().filter(|(_, _, began)| took(began) > 0).collect();
+    let mut text = String::new();
+    for (_, name, began) in long.iter().take(LINES) {
+        let line = format!("  {:>4} s  {name}", took(began));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{}", line.chars().take(columns.saturating_sub(1)).collect::<String>());
+    }
+    if let Some(more) = long.len().checked_sub(LINES).filter(|more| *more > 0) {
+        let _ = write!(text, "\n          and {more} more");
+    }
+    text
 }
 
 /// A line that does not fit is broken by the terminal, and would not be erased.
@@ -83,5 +139,23 @@ impl Drop for Lines {
     fn drop(&mut self) {
         self.under_way.values().for_each(ProgressBar::finish_and_clear);
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_began_first_have_a_line_each() {
+        let (running, began) = (Running::default(), Instant::now());
+        let later = |seconds| began + Duration::from_secs(seconds);
+        for number in 0..6 {
+            running.lock().unwrap().push((number, format!("n{number}"), later(number as u64)));
+        }
+        assert_eq!(lines(&running, began, 80), "");
+        assert_eq!(lines(&running, later(2), 80), "\n     2 s  n0\n     1 s  n1");
+        assert!(lines(&running, later(60), 80).ends_with("n3\n          and 2 more"));
+        assert_eq!(lines(&running, later(1), 10), "\n     1 s ");
     }
 }

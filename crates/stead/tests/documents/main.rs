@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+mod ci;
 mod codes;
 mod picture;
 mod reader;

@@ -22,6 +22,7 @@ mod secret_kinds;
 mod settings;
 #[path = "../support/terminal.rs"]
 mod terminal;
+mod vscode;
 
 use std::fs;
 use std::path::{Path, PathBuf};

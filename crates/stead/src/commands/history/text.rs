@@ -53,7 +53,7 @@ fn row(entry: &Entry<'_>) -> Vec<String> {
 }
 
 /// How a run ended, and how many instances ended how.
-fn result(run: &Recorded) -> String {
+pub(super) fn result(run: &Recorded) -> String {
     let Some(header) = &run.history.report.header else { return format!("{}: nothing was begun", end(run)) };
     let counts = counts(header.mode, &run.history.totals());
     match run.history.unsettled() {
@@ -66,7 +66,7 @@ fn end(run: &Recorded) -> &'static str {
     if run.is_running { "running" } else { json::end_word(run.history.end()) }
 }
 
-fn operation(mode: Mode) -> &'static str {
+pub(super) fn operation(mode: Mode) -> &'static str {
     if mode == Mode::APPLY { "apply" } else { operation_name(mode.operation) }
 }
 
@@ -107,7 +107,7 @@ fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record)
 }
 
 /// What differs between before the first attempt and after the last.
-fn net_change(path: &InstancePath, record: &Record, attempts: usize) -> String {
+pub(super) fn net_change(path: &InstancePath, record: &Record, attempts: usize) -> String {
     if !record.is_changed() {
         return String::new();
     }
@@ -152,7 +152,7 @@ fn result_word(result: AttemptResult<'_>) -> &'static str {
 }
 
 /// A reason behind a word; further lines of it are indented.
-fn reason(why: &str) -> String {
+pub(super) fn reason(why: &str) -> String {
     let lines: Vec<_> = why.trim_end().lines().map(plain).collect();
     format!(": {}", lines.join("\n        "))
 }
