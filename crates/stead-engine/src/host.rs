@@ -1,7 +1,7 @@
 //! The host, which lives as long as the process.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ pub struct Host {
     pub(crate) pool: Arc<WorkerPool>,
     catalog: Arc<Catalog>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
+    /// The processes of all hosts that were made of one another.
+    processes: Arc<Mutex<Vec<Weak<PowerShell>>>>,
 }
 
 impl Host {
@@ -78,7 +80,13 @@ impl Host {
         for resource in &options.resources {
             Arc::make_mut(&mut catalog).add(Arc::clone(resource.manifest()));
         }
-        Self { catalog, powershell: Arc::default(), options: Arc::new(options), pool: Arc::default() }
+        Self {
+            catalog,
+            powershell: Arc::default(),
+            processes: Arc::default(),
+            options: Arc::new(options),
+            pool: Arc::default(),
+        }
     }
 
     /// Another host with the same options and threads, whose modules of PowerShell are looked for by `search`.
@@ -100,7 +108,13 @@ impl Host {
 
     /// The resources of PowerShell, and the processes that they are called in.
     pub(crate) fn powershell(&self) -> Option<&Arc<PowerShell>> {
-        let search = || self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new);
+        let search = || {
+            let found = self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new)?;
+            let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+            processes.retain(|known| known.strong_count() > 0);
+            processes.push(Arc::downgrade(&found));
+            Some(found)
+        };
         self.powershell.get_or_init(search).as_ref()
     }
 
@@ -109,10 +123,11 @@ impl Host {
         self.powershell().map(|powershell| powershell.module_folders()).unwrap_or_default()
     }
 
-    /// Ends the processes that are kept for calls, before it returns. For the end of a program that does not wait until everything
-    /// that shares this host is dropped.
+    /// Ends the processes that are kept for calls, before it returns, also those of hosts that were made of this one. For the end of a
+    /// program that does not wait until everything that shares them is dropped.
     pub fn end(&self) {
-        self.powershell.get().into_iter().flatten().for_each(|powershell| powershell.end());
+        let processes = std::mem::take(&mut *self.processes.lock().unwrap_or_else(PoisonError::into_inner));
+        processes.iter().filter_map(Weak::upgrade).for_each(|powershell| powershell.end());
     }
 
     /// Does some work on a thread of this host; see [`WorkerPool::submit`].
