@@ -26,6 +26,9 @@ pub(crate) struct Gone {
     pub(crate) inherited: BTreeSet<String>,
 }
 
+/// How many things are marked at once as those that may be gone. After a kill so many may be left that nobody removes any more.
+const MARKED_AT_ONCE: usize = 64;
+
 /// How many things are recorded at most that no run created.
 const MOST_FOUND: usize = 100_000;
 
@@ -97,7 +100,14 @@ impl Managing {
                 _ => {}
             }
         }
-        found.retain(|key| !self.begun.contains(key) && self.recorded.get(key).is_some_and(|thing| thing.created));
+        let is_new =
+            |key: &String| !self.begun.contains(key) && self.recorded.get(key).is_some_and(|thing| thing.created);
+        found.retain(is_new);
+        // One write is for many: each replaces the whole record.
+        if !found.is_empty() {
+            let next = self.gone.removing.values().filter(|key| is_new(key));
+            found.extend(next.take(MARKED_AT_ONCE).cloned());
+        }
         self.begun.extend(found.iter().cloned());
         found
     }
