@@ -163,21 +163,6 @@ fn documents_are_carried_out() {
     assert!(code == -32600 && wrong.contains("Invalid configuration: <configuration>:1:12"), "{wrong}");
 }
 
-/// A document of 60,000 instances, whose results are 15 MB.
-#[test]
-fn a_document_of_many_instances_costs_little() {
-    const COUNT: usize = 60_000;
-    let mut caller = Caller::new();
-    let echo = |number: usize| json!({ "name": format!("i{number}"), "type": "Microsoft.DSC.Debug/Echo", "properties": { "output": format!("value {number}") } });
-    let document = json!({ "resources": (0..COUNT).map(echo).collect::<Vec<_>>() }).to_string();
-    let tested = caller.result("invoke_dsc_config", &json!({ "operation": "test", "configuration": document }));
-    let results = tested["result"]["results"].as_array().unwrap();
-    let in_state = results.iter().filter(|result| result["result"]["inDesiredState"] == true).count();
-    assert_eq!(in_state, COUNT);
-    // An unoptimized program has a little more than the 256 MiB that are promised of one that is installed.
-    super::budgets::was_below(caller.child.id(), 320, "a document of 60,000 instances");
-}
-
 #[test]
 fn what_if_changes_nothing_and_set_does() {
     let place = Place::new();
