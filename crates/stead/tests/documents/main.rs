@@ -58,7 +58,7 @@ fn every_claim_about_security_names_its_test() {
 
 #[test]
 fn every_promise_of_the_program_names_its_test() {
-    assert_eq!(stead_testkit::check_table("docs/promises.md"), 18);
+    assert_eq!(stead_testkit::check_table("docs/promises.md"), 19);
 }
 
 #[test]
