@@ -130,7 +130,12 @@ fn marked(mark: &str) -> Vec<String> {
     let has_mark = |path: &std::path::PathBuf| {
         fs::read(path.join("environ")).is_ok_and(|environ| String::from_utf8_lossy(&environ).contains(mark))
     };
-    processes.filter(has_mark).map(|path| path.display().to_string()).collect()
+    let shown = |path: std::path::PathBuf| {
+        let words = fs::read(path.join("cmdline")).unwrap_or_default();
+        let stat = fs::read_to_string(path.join("stat")).unwrap_or_default();
+        format!("{}: {stat}: {}", path.display(), String::from_utf8_lossy(&words))
+    };
+    processes.filter(has_mark).map(shown).collect()
 }
 
 fn check(seed: u64) {
@@ -256,4 +261,73 @@ fn who_waits_for_a_busy_resident_waits_no_longer_than_it_may() {
     assert_eq!(call(100).join().unwrap(), Some(FailureKind::Deadline));
     assert_eq!(busy.join().unwrap(), Some(FailureKind::Deadline));
     assert_eq!(fs::read_to_string(folder.path().join("sets")).unwrap().lines().count(), 1, "the second was not sent");
+}
+
+/// A resident that ends in its second call.
+const FICKLE: &str = r#"
+import json, os, sys
+asked = 0
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["method"] == "initialize":
+        result = {"protocol": 1}
+    else:
+        with open("asked", "a") as file:
+            file.write(request["method"] + "\n")
+        asked += 1
+        if asked == 2:
+            os._exit(0)
+        result = {"actual": {"pid": os.getpid()}, "after": {"pid": os.getpid()}}
+    os.write(1, (json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n").encode())
+"#;
+
+#[test]
+fn what_only_reads_is_asked_of_another_where_one_ends_after_an_answer_and_a_set_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script"), FICKLE).unwrap();
+    let manifest = manifest(folder.path(), "Test/Fickle", &["script"]);
+    let provider = CommandProvider::new(&manifest, settings("residents-fickle-")).unwrap();
+    let (cx, input) = (Context::new(folder.path()), Plain::new(json!({})));
+    let get = || provider.get(&cx, &input).unwrap().to_json()["pid"].clone();
+    let first = get();
+    assert_ne!(get(), first, "the second was asked of another process");
+    let failed = provider.set(&Context { changes: true, ..cx.clone() }, &input, Execution::Actual).err().unwrap();
+    assert!(failed.message.contains("ended in the call"), "{}", failed.message);
+    assert_eq!(fs::read_to_string(folder.path().join("asked")).unwrap(), "get\nget\nget\nset\n");
+}
+
+/// A resident that takes memory and keeps it.
+const GREEDY: &str = r#"
+import json, os, sys
+kept = []
+for line in sys.stdin:
+    request = json.loads(line)
+    size = request["params"].get("properties", {}).get("size", 0)
+    kept.append(b"x" * size)
+    result = {"protocol": 1, "actual": {"pid": os.getpid()}}
+    os.write(1, (json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n").encode())
+"#;
+
+#[test]
+fn one_that_takes_too_much_memory_is_replaced_between_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script"), GREEDY).unwrap();
+    let manifest = manifest(folder.path(), "Test/Greedy", &["script"]);
+    let mark = format!("residents-greedy-{}-", std::process::id());
+    let provider = CommandProvider::new(&manifest, settings(&mark)).unwrap();
+    let provider = provider.with_residents(&Residents::bounded(100 << 20));
+    let cx = Context::new(folder.path());
+    let get = |size: usize| {
+        let state = provider.get(&cx, &Plain::new(json!({"size": size}))).unwrap().to_json();
+        state["pid"].clone()
+    };
+    let first = get(0);
+    assert_eq!(get(150 << 20), first, "no call is cut off");
+    stead_testkit::until(|| (get(0) != first).then_some(()));
+    assert_eq!(marked(&mark).len(), 1);
+    // More often than it may be started after a fault.
+    for _ in 0..8 {
+        let (before, _) = (get(0), get(150 << 20));
+        stead_testkit::until(|| (get(0) != before).then_some(()));
+    }
 }

@@ -440,6 +440,60 @@ fn nobody_who_is_gone_is_waited_for() {
     machine.stop();
 }
 
+/// What is still working hands back data, and gets them with its next call, although the agent was killed in between: unless a
+/// secret is among them, which only the process knew that was killed.
+#[test]
+fn what_is_still_working_goes_on_after_a_kill_between_its_sets() {
+    const SLOW: &str = r#"
+input=$(cat)
+path=$(printf '%s' "$input" | sed 's/.*"path":"\([^"]*\)".*/\1/')
+case $1 in
+get) if test -e "$path"; then exist=true; else exist=false; fi; echo "{\"path\":\"$path\",\"_exist\":$exist}" ;;
+set)
+    printf '%s\n' "$input" >> "$path.sets"
+    if test -e "$path.ready"; then touch "$path"; exit; fi
+    case $path in *secret) data='{"id":7,"key":{"secureString":"hunter2!"}}' ;; *) data='{"id":7}' ;; esac
+    echo "{\"_metadata\":{\"stead\":{\"pending\":{\"message\":\"it starts\",\"data\":$data,\"after\":1}}}}" ;;
+esac
+"#;
+    for name in ["plain", "secret"] {
+        let mut machine = Machine::new();
+        machine.write("slow.sh", SLOW);
+        let program = machine.path("slow.sh").display().to_string();
+        let manifest = machine.read("restart.dsc.resource.json").unwrap();
+        let restart = machine.path("restart.sh").display().to_string();
+        machine.write(
+            "slow.dsc.resource.json",
+            &manifest.replace(&restart, &program).replace("Test/Restart", "Test/Slow"),
+        );
+        machine.start();
+        machine.set("PendingRetrySecs=1", "SplaySecs=0");
+        let sets = format!("{name}.sets");
+        let instance = json!({"name": "slow", "type": "Test/Slow", "properties": {"path": machine.path(name)}});
+        machine.deliver("one", &json!([instance]));
+        until(|| machine.read(&sets));
+        let is_recorded = |path: &std::path::PathBuf| {
+            std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains("it starts"))
+        };
+        until(|| machine.everything("state").iter().any(is_recorded).then_some(()));
+        machine.kill();
+        machine.write(&format!("{name}.ready"), "");
+        let before = machine.read(&sets).unwrap().lines().count();
+        machine.start();
+        machine.wait(0);
+        let all = machine.read(&sets).unwrap();
+        let after: Vec<&str> = all.lines().skip(before).collect();
+        assert_eq!((after.len(), after[0].contains(r#""pending":{"id":7}"#)), (1, name == "plain"), "{all}");
+        let log = machine.read("agent.log").unwrap() + &machine.ok(&["logs", "-n", "100"]);
+        assert_eq!(log.contains("handed back is lost"), name == "secret", "{log}");
+        let tells = |path: &std::path::PathBuf| {
+            std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains("hunter2!"))
+        };
+        assert!(!machine.everything("state").iter().any(tells), "the secret is nowhere on the disk");
+        machine.stop();
+    }
+}
+
 /// An agent that is asked to end and killed before it could has not crashed: what it worked on is not to blame.
 #[test]
 fn an_end_in_order_that_is_cut_off_is_no_crash() {

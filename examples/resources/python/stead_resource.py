@@ -46,7 +46,7 @@ class Cancelled(Failed):
 
 
 class Pending(Exception):
-    """Still working: `set` or `test` raises it to be called again, after so many seconds, with `data` in `call.pending`."""
+    """Still working: `set`, or `get` as it is tested, raises it to be called again, after so many seconds, with `data` in `call.pending`."""
 
     def __init__(self, message, data=None, after=None):
         super().__init__(message)

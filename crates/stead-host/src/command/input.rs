@@ -140,6 +140,8 @@ fn variable_text(name: &str, value: &Json) -> Result<OsString, Failure> {
             items.ok_or_else(|| unfit(name, "an environment variable can hold an array of strings and numbers only"))?
         }
         Json::Bool(truth) => vec![truth.to_string()],
+        // What it handed back when it was still working is in there.
+        Json::Object(_) if name == "_metadata" => vec![value.to_string()],
         other => vec![element(other).ok_or_else(|| unfit(name, "an environment variable cannot hold an object"))?],
     };
     let text = text.join(",");

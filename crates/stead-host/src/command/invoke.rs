@@ -100,6 +100,9 @@ pub(super) struct Invocation<'a> {
     pub(super) secrets: &'a Secrets,
 }
 
+/// Where an answer says that the resource is still working.
+pub(super) const PENDING: &str = "/_metadata/stead/pending";
+
 /// What a program answered.
 pub(super) enum Output {
     /// Its standard output.
@@ -130,6 +133,19 @@ impl Printed {
                 Err(self.unexpected(&format!("{count} values are expected, and there are {}", values.len())))
             }
             (Output::Answered(values), _) => values.clone().map_err(|what| self.unexpected(what)),
+        }
+    }
+
+    /// What its first value says of being still working: it stands for all that is expected, and counts whatever the manifest has.
+    pub(super) fn pending(&self) -> Option<serde_json::Value> {
+        let stated = |value: &serde_json::Value| value.pointer(PENDING).cloned();
+        match &self.output {
+            Output::Answered(values) => stated(values.as_ref().ok()?.first()?),
+            Output::Printed(bytes) => {
+                let text = std::str::from_utf8(bytes).ok().filter(|text| text.contains("\"pending\""))?;
+                let values = [Expected::Values(1), Expected::Lines].map(|form| output::parse(text.as_bytes(), form));
+                values.into_iter().flatten().next()?.first().and_then(stated)
+            }
         }
     }
 

@@ -23,7 +23,7 @@ use stead_core::value::Value;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
 use input::{Subject, prepare};
-use invoke::{Invocation, Origin, Printed};
+use invoke::{Invocation, Origin, PENDING, Printed};
 use output::Expected;
 use resident::{Asked, Host};
 use secrets::Secrets;
@@ -502,9 +502,8 @@ fn what_if_words(state: Option<&Json>) -> Vec<String> {
     }
 }
 
-/// `_metadata.stead.pending` of an answer: it is still working.
-fn pending(state: Option<&Json>) -> Result<Option<Pending>, &'static str> {
-    let Some(stated) = state.and_then(|state| state.pointer("/_metadata/stead/pending")) else { return Ok(None) };
+/// What `_metadata.stead.pending` of an answer says: it is still working.
+fn pending(stated: &Json) -> Result<Pending, &'static str> {
     let message = stated.get("message").and_then(Json::as_str).ok_or("'pending' requires 'message', a text")?;
     let after = stated.get("after").filter(|after| !after.is_null());
     let seconds = after.and_then(Json::as_f64).filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
@@ -512,7 +511,7 @@ fn pending(state: Option<&Json>) -> Result<Option<Pending>, &'static str> {
         return Err("'after' of 'pending' must be a time in seconds");
     }
     let data = stated.get("data").filter(|data| !data.is_null()).cloned().map(Value::from);
-    Ok(Some(Pending { message: message.to_owned(), data, after: seconds }))
+    Ok(Pending { message: message.to_owned(), data, after: seconds })
 }
 
 /// The properties with what the resource handed back when it was still working, in the place where it did.
@@ -575,9 +574,17 @@ impl Provider for CommandProvider {
         self.check_privilege("test", self.security().test)?;
         let request = Request::new("test", method, Execution::Actual);
         let printed = self.run(cx, &request, input)?;
+        let still_working = |stated: &Json| {
+            let pending = pending(stated).map_err(|what| printed.unexpected(what))?;
+            Ok(TestReply { pending: Some(pending), ..TestReply::default() })
+        };
+        if let Some(stated) = printed.pending() {
+            return still_working(&stated);
+        }
         let Answer { state, verdict, differing, .. } = request.understand_test(self, &printed)?;
-        if let Some(pending) = pending(state.as_ref()).map_err(|what| printed.unexpected(what))? {
-            return Ok(TestReply { pending: Some(pending), ..TestReply::default() });
+        // Of an adapter that takes documents it is within.
+        if let Some(stated) = state.as_ref().and_then(|state| state.pointer(PENDING)) {
+            return still_working(stated);
         }
         let stated = verdict.and_then(|verdict| verdict.as_bool());
         if stated.is_none() && differing.is_none() && method.returns.is_some() && self.holds_no_others() {
@@ -598,6 +605,16 @@ impl Provider for CommandProvider {
         self.check_privilege(name, self.security().set)?;
         let request = Request::new(name, method, execution);
         let printed = self.run(cx, &request, input)?;
+        let still_working = |stated: &Json| {
+            let pending = pending(stated).map_err(|what| printed.unexpected(what))?;
+            match execution {
+                Execution::Actual => Ok(SetReply { pending: Some(pending), ..SetReply::default() }),
+                Execution::WhatIf => Err(printed.unexpected("what is only asked cannot be pending")),
+            }
+        };
+        if let Some(stated) = printed.pending() {
+            return still_working(&stated);
+        }
         let answer = match request.understand(self, &printed) {
             Err(failure) if execution == Execution::Actual => {
                 (cx.trace)(TraceLevel::Warn, &format!("the set was made, but {}", failure.message));
@@ -605,11 +622,8 @@ impl Provider for CommandProvider {
             }
             answer => answer?,
         };
-        if let Some(pending) = pending(answer.state.as_ref()).map_err(|what| printed.unexpected(what))? {
-            return match execution {
-                Execution::Actual => Ok(SetReply { pending: Some(pending), ..SetReply::default() }),
-                Execution::WhatIf => Err(printed.unexpected("what is only asked cannot be pending")),
-            };
+        if let Some(stated) = answer.state.as_ref().and_then(|state| state.pointer(PENDING)) {
+            return still_working(stated);
         }
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
         let ignored = printed.holds(request.expected).is_none()

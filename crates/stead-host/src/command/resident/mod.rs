@@ -18,8 +18,8 @@ use stead_system::process::{Program, dialogue};
 use super::input::Prepared;
 use super::invoke::{Invocation, with_causes};
 use super::secrets::Secrets;
-use crate::provider::Context;
-use process::Process;
+use crate::provider::{Context, TraceLevel};
+use process::{Fault, Process};
 
 pub(super) use protocol::Asked;
 
@@ -38,12 +38,24 @@ const STARTS_WITHIN: Duration = Duration::from_mins(10);
 /// How long a start may take, unless calls have less time.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
+/// Beyond how much memory, with what it started, one is replaced before its next call, in bytes.
+const MOST_MEMORY: u64 = 768 << 20;
+
 /// How often who waits for room looks whether there is some.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The residents of a session. Clones share them; they end with the last one.
-#[derive(Clone, Default)]
-pub struct Residents(Arc<Mutex<BTreeMap<Key, Arc<Kept>>>>);
+#[derive(Clone)]
+pub struct Residents {
+    kept: Arc<Mutex<BTreeMap<Key, Arc<Kept>>>>,
+    most_memory: u64,
+}
+
+impl Default for Residents {
+    fn default() -> Self {
+        Self { kept: Arc::default(), most_memory: MOST_MEMORY }
+    }
+}
 
 /// Which calls go to the same process: those of the same program of the same author.
 ///
@@ -73,8 +85,16 @@ pub(super) struct Host<'a> {
 }
 
 impl Residents {
+    /// Residents of which one that takes more memory, in bytes, is replaced before its next call. It is looked at once a second.
+    pub fn bounded(most_memory: u64) -> Self {
+        Self { most_memory, ..Self::default() }
+    }
+
     /// Calls a resident, which is started if it is not there. Returns what a program would have printed, or what is wrong with the
     /// answer.
+    ///
+    /// What only reads is sent to another process where the first had answered before and ended by itself: it may have been about to
+    /// end as it was asked. What changes something is sent once.
     pub(super) fn call(
         &self,
         host: &Host<'_>,
@@ -88,9 +108,14 @@ impl Residents {
         let grace = if cx.changes { settings.grace } else { settings.grace.min(Duration::from_secs(1)) };
         loop {
             let process = self.process(&kept, host, cx)?;
-            let answer = process.call(cx, grace, secrets, &|id| protocol::request(id, asked));
-            if let Some(answer) = answer {
-                return Ok(protocol::printed(asked.method, answer?));
+            match process.call(cx, grace, secrets, &|id| protocol::request(id, asked)) {
+                None => {}
+                Some(Ok(answer)) => return Ok(protocol::printed(asked.method, answer)),
+                Some(Err(Fault { failure, .. })) if cx.cancel.is_cancelled() => return Err(failure),
+                Some(Err(Fault { failure, had_answered: true })) if asked.only_reads() => {
+                    (cx.trace)(TraceLevel::Warn, &format!("{}; another is asked", failure.message));
+                }
+                Some(Err(Fault { failure, .. })) => return Err(failure),
             }
         }
     }
@@ -103,8 +128,10 @@ impl Residents {
     fn process(&self, kept: &Kept, host: &Host<'_>, cx: &Context) -> Result<Arc<Process>, Failure> {
         let mut state = kept.lock();
         match &state.process {
-            Some(process) if !process.is_over() && !process.knows_much() => return Ok(Arc::clone(process)),
-            // It has not failed, and that it knows much does not count.
+            Some(process) if !process.is_over() && !process.is_worn(self.most_memory) => {
+                return Ok(Arc::clone(process));
+            }
+            // It has not failed, and that another takes its place does not count.
             Some(process) if !process.is_over() => drop(state.starts.pop_back()),
             _ => {}
         }
@@ -155,7 +182,7 @@ impl Residents {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Kept>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -24,6 +24,9 @@ const SHORT_TICK: Duration = Duration::from_millis(2);
 /// How many secrets a process is given before another takes its place: what it says is looked through for all of them.
 const MOST_SECRETS: usize = 1000;
 
+/// How often its memory is looked at.
+const MEASURED_EVERY: Duration = Duration::from_secs(1);
+
 /// How much a call may log that nobody took yet; what is beyond is left out.
 const MOST_LOGGED: usize = 4 << 20;
 
@@ -38,7 +41,23 @@ pub(super) struct Process {
     /// The program, for messages.
     program: String,
     state: Mutex<State>,
+    /// What those wait for that have a call.
     changed: Condvar,
+    /// What one waits for that has no call yet.
+    room: Condvar,
+}
+
+/// The end of a call that has no answer, or an error for one.
+pub(super) struct Fault {
+    pub(super) failure: Failure,
+    /// True if the process ended by itself, and had answered other calls before.
+    pub(super) had_answered: bool,
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self { failure, had_answered: false }
+    }
 }
 
 struct State {
@@ -52,6 +71,10 @@ struct State {
     next: u64,
     /// Why it is of no use any more.
     over: Option<Failure>,
+    /// True if that is because it ended by itself.
+    has_left: bool,
+    /// How many calls it answered, the greeting among them.
+    answered: u64,
     /// All that it was given.
     secrets: Secrets,
     errors: Lines,
@@ -60,6 +83,7 @@ struct State {
     /// True once it took no more of what was said.
     is_deaf: bool,
     last_used: Instant,
+    last_measured: Instant,
 }
 
 /// A call under way.
@@ -111,15 +135,19 @@ impl Process {
             calls: BTreeMap::new(),
             next: 1,
             over: None,
+            has_left: false,
+            answered: 0,
             secrets: Secrets::default(),
             errors: Lines::default(),
             tail: String::new(),
             is_deaf: false,
             last_used: Instant::now(),
+            last_measured: Instant::now(),
         };
-        let process = Self { program: program.to_owned(), state: Mutex::new(state), changed: Condvar::default() };
+        let (changed, room) = <(Condvar, Condvar)>::default();
+        let process = Self { program: program.to_owned(), state: Mutex::new(state), changed, room };
         let limits = Limits { cx, begun: Instant::now(), grace: Duration::ZERO };
-        let answer = process.ask(process.lock(), &limits, &protocol::greeting)?;
+        let answer = process.ask(process.lock(), &limits, &protocol::greeting).map_err(|fault| fault.failure)?;
         process.lock().width = protocol::width(&answer).map_err(|why| {
             Failure::new(FailureKind::Protocol, format!("'{program}' cannot be called as a resident: {why}"))
         })?;
@@ -133,15 +161,17 @@ impl Process {
         grace: Duration,
         secrets: &Secrets,
         line: &dyn Fn(u64) -> Vec<u8>,
-    ) -> Option<Result<Json, Failure>> {
+    ) -> Option<Result<Json, Fault>> {
         let limits = Limits { cx, begun: Instant::now(), grace };
         let mut state = self.lock();
         while state.calls.len() >= state.width && state.over.is_none() {
             if let Some(kind) = limits.ends() {
+                // Who waits as well is woken in its place.
+                self.room.notify_one();
                 let why = limits.failure(kind.clone(), &self.program).message + "; it was busy with other calls";
-                return Some(Err(Failure::new(kind, why)));
+                return Some(Err(Failure::new(kind, why).into()));
             }
-            state = self.wait(state, TICK.min(limits.left()));
+            state = wait(&self.room, state, TICK.min(limits.left()));
         }
         if state.calls.is_empty() && state.over.is_none() {
             state = self.hear(state, Duration::ZERO);
@@ -159,9 +189,18 @@ impl Process {
         self.lock().over.is_some()
     }
 
-    /// Returns whether it was given so many secrets that another is to take its place.
-    pub(super) fn knows_much(&self) -> bool {
-        self.lock().secrets.len() > MOST_SECRETS
+    /// Returns whether it was given so many secrets, or takes so much memory, that another is to take its place.
+    pub(super) fn is_worn(&self, most_memory: u64) -> bool {
+        let mut state = self.lock();
+        if state.secrets.len() > MOST_SECRETS {
+            return true;
+        }
+        let is_due = state.last_measured.elapsed() >= MEASURED_EVERY;
+        let measured = state.hearer.as_ref().filter(|_| is_due).map(Hearer::resident_memory);
+        if measured.is_some() {
+            state.last_measured = Instant::now();
+        }
+        measured.is_some_and(|memory| memory > most_memory)
     }
 
     /// When it was last asked; `None` while it has calls.
@@ -175,7 +214,7 @@ impl Process {
         mut state: MutexGuard<'a, State>,
         limits: &Limits<'_>,
         line: &dyn Fn(u64) -> Vec<u8>,
-    ) -> Result<Json, Failure> {
+    ) -> Result<Json, Fault> {
         let id = state.next;
         state.next += 1;
         state.calls.insert(id, Slot::default());
@@ -184,30 +223,36 @@ impl Process {
         let mut state = self.lock();
         state.calls.remove(&id);
         state.last_used = Instant::now();
-        let known = |text: &str| state.secrets.scrub(text).into_owned();
-        let result = result.map_err(|failure| Failure { message: known(&failure.message), ..failure });
+        let result = result.map_err(|fault| Fault { failure: state.scrubbed(fault.failure), ..fault });
+        let is_followed = !state.calls.is_empty();
         drop(state);
-        self.changed.notify_all();
+        self.room.notify_one();
+        if is_followed {
+            self.changed.notify_all();
+        }
         result
     }
 
     /// Waits for the end of a call, and hears for all where nobody else does.
-    fn follow<'a>(&'a self, mut state: MutexGuard<'a, State>, id: u64, limits: &Limits<'_>) -> Result<Json, Failure> {
+    fn follow<'a>(&'a self, mut state: MutexGuard<'a, State>, id: u64, limits: &Limits<'_>) -> Result<Json, Fault> {
         let mut ending: Option<(FailureKind, Instant)> = None;
         loop {
             state = self.deliver(state, id, limits.cx);
             if state.calls.get(&id).is_some_and(|call| call.answer.is_some())
                 && let Some(answer) = state.calls.remove(&id).and_then(|call| call.answer)
             {
+                state.answered += 1;
                 return answer.map_err(|failure| match &ending {
                     Some((kind, _)) if failure.kind == FailureKind::Cancelled => {
-                        limits.failure(kind.clone(), &self.program)
+                        limits.failure(kind.clone(), &self.program).into()
                     }
-                    _ => failure,
+                    _ => failure.into(),
                 });
             }
             if let Some(over) = &state.over {
-                return Err(over.clone());
+                // The first answer is that to the greeting.
+                let had_answered = state.has_left && state.answered > 1 && ending.is_none();
+                return Err(Fault { failure: over.clone(), had_answered });
             }
             match &ending {
                 None => {
@@ -220,7 +265,7 @@ impl Process {
                     let failure = limits.failure(kind.clone(), &self.program);
                     let others = format!("'{}' was ended, since it did not end another call in time", self.program);
                     drop(self.end(state, Failure::new(FailureKind::Protocol, others)));
-                    return Err(failure);
+                    return Err(failure.into());
                 }
                 Some(_) => {}
             }
@@ -230,7 +275,7 @@ impl Process {
                 self.hear(state, TICK.min(left))
             } else {
                 let tick = if state.is_speaking() { SHORT_TICK } else { TICK };
-                self.wait(state, tick.min(left))
+                wait(&self.changed, state, tick.min(left))
             };
         }
     }
@@ -269,15 +314,20 @@ impl Process {
                 let wrong = state.take_in(&heard).map(|why| self.said_wrong(&why));
                 wrong.or_else(|| (state.is_deaf && is_silent).then(|| self.ended(None)))
             }
-            Err(error) => Some(self.failed(&error)),
+            Err(error) => {
+                state.has_left = matches!(error, ConversationError::Ended(_));
+                Some(self.failed(&error))
+            }
         };
         state.hearer = Some(hearer);
         if let Some(over) = over {
             return self.end(state, over);
         }
-        drop(state);
-        self.changed.notify_all();
-        self.lock()
+        // Whoever hears is one of them.
+        if state.calls.len() > 1 {
+            self.changed.notify_all();
+        }
+        state
     }
 
     /// Ends it by force. The calls that it has fail.
@@ -288,6 +338,7 @@ impl Process {
         let halves = (state.speaker.take(), state.hearer.take());
         drop(state);
         self.changed.notify_all();
+        self.room.notify_all();
         drop(halves);
         self.lock()
     }
@@ -323,10 +374,10 @@ impl Process {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
-    }
+fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>, timeout: Duration) -> MutexGuard<'a, State> {
+    what.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
 }
 
 impl Drop for Process {
@@ -358,6 +409,14 @@ impl Slot {
 }
 
 impl State {
+    /// A failure without the secrets that the process knows.
+    fn scrubbed(&self, failure: Failure) -> Failure {
+        let known = |text: &str| self.secrets.scrub(text).into_owned();
+        let property = failure.property.as_deref().map(known);
+        let error_id = failure.error_id.as_deref().map(|id| known(id).into());
+        Failure { message: known(&failure.message), property, error_id, ..failure }
+    }
+
     fn say(&mut self, line: &[u8]) {
         let said = self.speaker.as_mut().map(|speaker| speaker.say(line));
         self.is_deaf |= said.is_some_and(|said| said.is_err());

@@ -32,6 +32,13 @@ pub(in crate::command) struct Asked<'a> {
     pub(in crate::command) pending: Option<Json>,
 }
 
+impl Asked<'_> {
+    /// Returns whether it may be asked twice.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(self.method, "get" | "test" | "export" | "validate")
+    }
+}
+
 /// What a resident says.
 pub(super) enum Message {
     /// The answer to a request.
@@ -168,6 +175,7 @@ pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static 
             Ok(with_names(actual, rest.get("differing")))
         }
         "set" => set(result),
+        "delete" if result.get("pending").is_some() => Err("a 'delete' cannot be pending"),
         "delete" => Ok(words(&result).into_iter().collect()),
         "export" => match result {
             Json::Object(mut members) => match members.remove("instances") {
@@ -272,7 +280,12 @@ mod tests {
         for (method, result, expected) in cases {
             assert_eq!(printed(method, result).map(Json::from), Ok(expected), "{method}");
         }
-        for (method, result) in [("get", json!({})), ("test", json!({"actual": {}})), ("export", json!({}))] {
+        for (method, result) in [
+            ("get", json!({})),
+            ("test", json!({"actual": {}})),
+            ("export", json!({})),
+            ("delete", json!({"pending": {"message": "m"}})),
+        ] {
             assert!(printed(method, result).is_err(), "{method}");
         }
     }

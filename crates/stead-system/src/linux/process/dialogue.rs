@@ -33,6 +33,8 @@ pub struct Hearer {
     seen: usize,
     /// The longest line that is taken.
     limit: usize,
+    /// True once what it left behind was looked for.
+    is_searched: bool,
 }
 
 /// What was heard at once.
@@ -54,7 +56,9 @@ pub fn start(program: &Program<'_>, limit: usize) -> Result<(Speaker, Hearer), P
     let nonblocking = nonblocking.and_then(|()| stdout.iter().try_for_each(os::set_nonblocking));
     nonblocking.and_then(|()| stderr.iter().try_for_each(os::set_nonblocking)).map_err(failed)?;
     let stdin = Arc::new(stdin.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?);
-    let hearer = Hearer { leader, stdin: Some(Arc::clone(&stdin)), stdout, stderr, unread: Vec::new(), seen: 0, limit };
+    let own = Some(Arc::clone(&stdin));
+    let unread = Vec::new();
+    let hearer = Hearer { leader, stdin: own, stdout, stderr, unread, seen: 0, limit, is_searched: false };
     Ok((Speaker { stdin, unsent: Vec::new() }, hearer))
 }
 
@@ -119,6 +123,11 @@ impl Hearer {
         self.leader.note_end().is_ok() && self.leader.exit().is_none()
     }
 
+    /// How much memory it takes with everything that it started, in bytes.
+    pub fn resident_memory(&self) -> u64 {
+        self.leader.tree.resident_memory()
+    }
+
     /// Closes its standard input, which asks it to end, and gives it that long before it is forced. Returns what it left behind,
     /// which is ended.
     ///
@@ -137,11 +146,21 @@ impl Hearer {
                 break;
             }
         }
-        if self.leader.exit().is_none() || !self.leader.tree.has_survivors() {
+        self.end_left_behind()
+    }
+
+    /// Ends what the program left behind, once it has ended. Returns what that was.
+    ///
+    /// All processes of the machine are looked at: the quick way can overlook one while others come and go. This is done once for a
+    /// program that stays.
+    fn end_left_behind(&mut self) -> Processes {
+        if self.leader.exit().is_none() || std::mem::replace(&mut self.is_searched, true) {
             return Processes::default();
         }
         let left = self.leader.members();
-        self.leader.end_all();
+        if !left.0.is_empty() {
+            self.leader.end_all();
+        }
         left
     }
 
@@ -180,7 +199,7 @@ impl Hearer {
 impl Drop for Hearer {
     /// The program itself is ended with its [`Leader`]; here it is what it left behind.
     fn drop(&mut self) {
-        self.leader.end_left_behind();
+        self.end_left_behind();
     }
 }
 
