@@ -455,7 +455,7 @@ fn one_parameter(session: &mut Session, place: String, name: &str, (text, is_tex
 const VARIABLE: &str = "STEAD_PARAM_";
 
 /// The variables `STEAD_PARAM_NAME` by name. Others may be for other documents.
-fn of_environment() -> Vec<(String, String)> {
+pub(crate) fn of_environment() -> Vec<(String, String)> {
     let variables = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.to_str()?.strip_prefix(VARIABLE)?.to_owned();
         let value = value.into_string();

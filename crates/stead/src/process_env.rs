@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stead_engine::{Host, HostOptions, PowerShellSearch};
 use stead_host::catalog::{Search, SearchEnvironment};
@@ -34,6 +34,8 @@ pub(crate) struct ProcessEnv {
     pub(crate) host_of: Arc<HostOf>,
     /// Names of variables that programs get besides.
     pub(crate) environment: Arc<[String]>,
+    /// How long one program may take, where that is stated.
+    pub(crate) deadline: Option<Duration>,
     /// What is reported as soon as messages can be: settings that do not count, and why.
     pub(crate) warnings: Vec<String>,
     /// Why the policy cannot be used. Nothing may be done then.
@@ -68,7 +70,8 @@ impl ProcessEnv {
         let host = Host::new(options);
         let base = host.clone();
         let host_of = move |path: &str| base.with_powershell(powershell(isolated, &inherited, Some(path.to_owned())));
-        Self { began, settings, search, host, host_of: Arc::new(host_of), environment, warnings, unusable_policy }
+        let (host_of, deadline) = (Arc::new(host_of), asked.deadline);
+        Self { began, settings, search, host, host_of, environment, deadline, warnings, unusable_policy }
     }
 }
 

@@ -50,8 +50,8 @@ pub fn of_tree(
     if text.starts_with(bundle::BEGIN) {
         findings = vec![is_bundle(source)];
     }
-    if text.starts_with(SAVED_PLAN) {
-        let end = u32::try_from(SAVED_PLAN.len()).unwrap_or_default();
+    if let Some(begin) = [SAVED_PLAN, PLAN_OF_ALL].into_iter().find(|begin| text.starts_with(begin)) {
+        let end = u32::try_from(begin.len()).unwrap_or_default();
         let place = Span { source, start: 0, end };
         let finding = Diagnostic::error(&text::codes::SYNTAX, place, "this is a saved plan, not a document");
         return (Document { source, ..Document::default() }, vec![finding.with_help("'show' and 'apply' take it")]);
@@ -67,6 +67,9 @@ pub fn of_tree(
 
 /// How the file of a saved plan begins; no document does.
 pub const SAVED_PLAN: &str = "{\"steadPlan\":";
+
+/// How the file of a plan of many machines begins.
+const PLAN_OF_ALL: &str = "{\"steadPlanOfAll\":";
 
 /// Returns the error for a bundle that is read as a document, in place of the errors in its YAML.
 fn is_bundle(source: SourceId) -> Diagnostic {

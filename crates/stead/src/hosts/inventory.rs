@@ -67,7 +67,7 @@ fn refused(message: &str, help: &str) -> Exit {
 }
 
 /// The machines of these names, each once. One name is one machine, whoever logs in there.
-fn named(texts: &[String], usual: Option<&UserName>) -> Result<Vec<Machine>, Exit> {
+pub(super) fn named(texts: &[String], usual: Option<&UserName>) -> Result<Vec<Machine>, Exit> {
     let mut machines: Vec<Machine> = Vec::new();
     for text in texts {
         let help =

@@ -59,7 +59,7 @@ pub(crate) fn apply(mut request: ApplyRequest, env: &ProcessEnv) -> Exit {
         (None, None) => commands::apply(request, env),
         (Some(Err(exit)), _) => exit,
         (Some(Ok(plans)), fleet) => {
-            let fleet = fleet.unwrap_or_else(FleetRequest::of_plan).elevated(plans.elevated);
+            let fleet = fleet.unwrap_or_else(|| FleetRequest::of_plan(env.deadline));
             on_plans(plans, request, fleet, env).unwrap_or_else(|exit| exit)
         }
         (None, Some(fleet)) => on_document(request, fleet, env).unwrap_or_else(|exit| exit),
@@ -77,6 +77,11 @@ fn on_document(request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> 
 /// Does what was planned on each machine, or nothing there.
 fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ApplyRequest { document: DocumentRequest { supplied, parts, system_root, width, .. }, .. } = request;
+    let Some(fleet) = fleet.elevated(plans.elevation) else {
+        complain("error: the plan was made without '--sudo', and is not done with it");
+        complain("help: make a new plan with '--sudo'");
+        return Err(Exit::Unusable);
+    };
     let is_whole = parts.only.is_empty() && parts.skip.is_empty() && system_root.is_none();
     if request.about.report.is_some() || request.about.metrics.is_some() {
         complain("error: '--report' and '--metrics' cannot be used with a plan of several machines");
@@ -88,7 +93,8 @@ fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &
     }
     let ApplyRequest { view, reconcile, recording, .. } = request;
     check_wait(&reconcile)?;
-    let errand = PlansErrand { plans, stated: supplied.single, width: width.0, reconcile, recording };
+    let stated = plans.stated(supplied.single)?;
+    let errand = PlansErrand { plans, stated, width: width.0, reconcile, recording };
     let errand = Errand::Plans(Box::new(errand));
     on_many(&Task { operation: Operation::Apply, errand, view, fleet, out: None }, env)
 }

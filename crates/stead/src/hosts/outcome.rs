@@ -35,7 +35,7 @@ impl Verdict {
             0 | 2 if report["instances"].as_array().is_some_and(|all| all.iter().any(has_failed)) => Self::Failed,
             0 if operation == Operation::Apply && report["changes"] == true => Self::Differs,
             0 => Self::AsDesired,
-            2 if operation != Operation::Apply => Self::Differs,
+            2 if matches!(operation, Operation::Plan | Operation::Check) => Self::Differs,
             3 => Self::Unusable,
             4 => Self::GaveUp,
             6 => Self::Cancelled,
@@ -193,7 +193,8 @@ fn groups(outcomes: &[(String, Outcome)], view: View) {
 /// How many names are listed of a group, unless all are asked for.
 const MOST_NAMES: usize = 10;
 
-fn listed(names: &[&str], view: View) -> String {
+/// Names in a line: the first ones, unless all are asked for.
+pub(super) fn listed(names: &[&str], view: View) -> String {
     let most = if view.volume == Volume::Verbose { names.len() } else { MOST_NAMES };
     let shown: Vec<&str> = names.iter().copied().take(most).collect();
     let rest = names.len() - shown.len();

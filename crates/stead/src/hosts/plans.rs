@@ -12,12 +12,14 @@ use stead_core::value::Value;
 use stead_engine::ReconcileOptions;
 use stead_hosts::{Address, Destination, Machine, MachineName, UserName};
 
+use super::inventory;
 use super::order::{Operation, PlanWork, Reconcile, Record};
 use super::outcome::{Outcome, Saved, finish};
 use super::ssh::Answer;
 use crate::commands::plan_file;
 use crate::exit::Exit;
-use crate::request::{RecordingRequest, ShowRequest, View, Volume};
+use crate::input;
+use crate::request::{Elevation, FleetRequest, RecordingRequest, ShowRequest, View, Volume};
 use crate::terminal::{Output, complain, data_as, plain};
 
 /// How such a file begins; neither a document nor the plan of one machine does.
@@ -31,8 +33,10 @@ const PLAN: &str = "\",\"plan\":";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PlanOfAll {
     engine: String,
-    /// True if root made them, by sudo.
-    pub(super) elevated: bool,
+    /// How the account became root that made them.
+    pub(super) elevation: Elevation,
+    /// What the document declares. A machine gets no other parameter, whatever its plan says that it needs.
+    parameters: BTreeSet<String>,
     machines: Vec<Planned>,
 }
 
@@ -53,7 +57,7 @@ struct Planned {
 /// Plans that were made before.
 pub(super) struct PlansErrand {
     pub(super) plans: PlanOfAll,
-    /// Parameters of the command line.
+    /// Secret parameters, as the command line has them.
     pub(super) stated: Vec<(String, String)>,
     pub(super) width: Option<NonZeroUsize>,
     pub(super) reconcile: ReconcileOptions,
@@ -61,7 +65,11 @@ pub(super) struct PlansErrand {
 }
 
 impl PlanOfAll {
-    pub(super) fn new<'a>(elevated: bool, planned: impl Iterator<Item = (&'a Machine, Saved)>) -> Self {
+    pub(super) fn new<'a>(
+        elevation: Elevation,
+        parameters: BTreeSet<String>,
+        planned: impl Iterator<Item = (&'a Machine, Saved)>,
+    ) -> Self {
         let machine = |(machine, Saved { report, plan }): (&Machine, Saved)| {
             let Destination { address, user, port } = &machine.destination;
             Planned {
@@ -74,7 +82,7 @@ impl PlanOfAll {
             }
         };
         let engine = env!("CARGO_PKG_VERSION").to_owned();
-        Self { engine, elevated, machines: planned.map(machine).collect() }
+        Self { engine, elevation, parameters, machines: planned.map(machine).collect() }
     }
 
     /// Writes it into a file that only this user can read.
@@ -95,8 +103,21 @@ impl PlanOfAll {
         Ok(plan)
     }
 
-    /// The machines, where they are not those of an inventory.
-    pub(super) fn machines(&self) -> Result<Vec<Machine>, Exit> {
+    /// The machines, where they are not those of an inventory: those that are named, or else all of them.
+    pub(super) fn machines(&self, fleet: &FleetRequest) -> Result<Vec<Machine>, Exit> {
+        let named = inventory::named(&fleet.names, fleet.user.as_ref())?;
+        self.check(&named)?;
+        let mut machines = self.all()?;
+        machines.retain(|machine| named.is_empty() || named.iter().any(|each| each.name == machine.name));
+        for machine in &mut machines {
+            let stated = named.iter().find(|each| each.name == machine.name);
+            let user = stated.and_then(|each| each.destination.user.clone());
+            machine.destination.user = user.or(machine.destination.user.take());
+        }
+        Ok(machines)
+    }
+
+    fn all(&self) -> Result<Vec<Machine>, Exit> {
         let machine = |planned: &Planned| {
             let user = planned.user.as_deref().map(UserName::parse).transpose().ok()?;
             let destination = Destination { address: Address::parse(&planned.address).ok()?, user, port: planned.port };
@@ -122,29 +143,47 @@ impl PlanOfAll {
         }
     }
 
+    /// The secret parameters that are given anew, by variables and by the command line, which wins.
+    pub(super) fn stated(&self, single: Vec<(String, String)>) -> Result<Vec<(String, String)>, Exit> {
+        let known: BTreeSet<String> = self.machines.iter().flat_map(|planned| self.secrets(planned)).collect();
+        if let Some((name, _)) = single.iter().find(|(name, _)| !known.contains(name)) {
+            complain(&format!("error: '{}' is not a secret parameter of the saved plan", plain(name)));
+            complain("help: make a new plan with 'stead plan --out'");
+            return Err(Exit::Unusable);
+        }
+        let variables = input::of_environment().into_iter().filter(|(name, _)| known.contains(name));
+        Ok(variables.chain(single).collect())
+    }
+
     /// What one machine gets: its plan, and the secrets that this needs.
     pub(super) fn work(&self, machine: &Machine, errand: &PlansErrand) -> Option<PlanWork> {
         let planned = self.machines.iter().find(|planned| planned.name == machine.name.as_str())?;
         Some(PlanWork {
             plan: planned.plan.clone(),
-            secrets: secrets(&planned.plan, machine, &errand.stated),
+            secrets: self.values(planned, machine, &errand.stated),
             width: errand.width,
             reconcile: Reconcile::from(&errand.reconcile),
             record: errand.recording.as_ref().map(Record::from),
         })
     }
-}
 
-/// The values that a plan does not hold, as the command line has them.
-fn secrets(plan: &str, machine: &Machine, stated: &[(String, String)]) -> BTreeMap<String, String> {
-    let plan: Json = serde_json::from_str(plan).unwrap_or_default();
-    let names = plan["plan"]["secrets"].as_array().into_iter().flatten().filter_map(Json::as_str);
-    let value = |name: &str| {
-        let stated = stated.iter().rfind(|(given, _)| given == name).map(|(_, text)| text.clone());
-        let own = || machine.parameters.get(name).map(|value| value.to_redacted_json().to_string());
-        Some((name.to_owned(), stated.or_else(own)?))
-    };
-    names.filter_map(value).collect()
+    /// The names of the values that a plan does not hold.
+    fn secrets(&self, planned: &Planned) -> Vec<String> {
+        let plan: Json = serde_json::from_str(&planned.plan).unwrap_or_default();
+        let names = plan["plan"]["secrets"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        names.filter(|name| self.parameters.contains(*name)).map(str::to_owned).collect()
+    }
+
+    /// These values for a machine, as the command line has them.
+    fn values(&self, planned: &Planned, machine: &Machine, stated: &[(String, String)]) -> BTreeMap<String, String> {
+        let value = |name: String| {
+            let stated = stated.iter().rfind(|(given, _)| *given == name).map(|(_, text)| text.clone());
+            let own = || machine.parameters.get(&name).map(|value| value.to_redacted_json().to_string());
+            let value = stated.or_else(own)?;
+            Some((name, value))
+        };
+        self.secrets(planned).into_iter().filter_map(value).collect()
+    }
 }
 
 /// Every text in the secrets of an order.

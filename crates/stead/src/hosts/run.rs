@@ -1,6 +1,6 @@
 //! A command on many machines: what is sent to each, when each begins, and the outcome of all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use stead_system::Cancel;
 
 use super::inventory;
 use super::order::{DocumentWork, Operation, Order, PROTOCOL, Reconcile, Record, Work};
-use super::outcome::{Outcome, Saved, finish};
+use super::outcome::{Outcome, finish, listed};
 use super::plans::{self, PlanOfAll, PlansErrand};
 use super::screen::Screen;
 use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Until, Way};
@@ -79,7 +79,8 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     };
     let way = way(&parcel, env, &machines, task, cancel)?;
     let mut outcomes = rolled_out(task, &machines, &parcel, &way);
-    let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, task, &machines, &mut outcomes));
+    let declared = parcel.declared();
+    let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, (task, declared), &machines, &mut outcomes));
     let exit = finish(outcomes, task.operation, task.view, Some(env.began.elapsed()));
     saved?;
     Ok(interrupt::exit(&way.cancel, exit))
@@ -88,26 +89,35 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
 /// The machines of the inventory, or else those of the plan that is done.
 fn machines(task: &Task, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
     let Errand::Plans(errand) = &task.errand else { return inventory::of_fleet(&task.fleet, env, cancel) };
-    if task.fleet.inventory.is_none() && task.fleet.names.is_empty() {
-        return errand.plans.machines();
+    if task.fleet.inventory.is_none() {
+        return errand.plans.machines(&task.fleet);
     }
     let machines = inventory::of_fleet(&task.fleet, env, cancel)?;
     errand.plans.check(&machines).map(|()| machines)
 }
 
 /// Saves the plans of those machines that made one.
-fn save(path: &Path, task: &Task, machines: &[Machine], outcomes: &mut [(String, Outcome)]) -> Result<(), Exit> {
-    let planned =
-        machines.iter().zip(outcomes).filter_map(|(machine, (_, outcome))| Some((machine, outcome.saved.take()?)));
-    let planned: Vec<(&Machine, Saved)> = planned.collect();
-    let missing = machines.len() - planned.len();
+fn save(
+    path: &Path,
+    (task, declared): (&Task, BTreeSet<String>),
+    machines: &[Machine],
+    outcomes: &mut [(String, Outcome)],
+) -> Result<(), Exit> {
+    let (mut planned, mut missing) = (Vec::new(), Vec::new());
+    for (machine, (_, outcome)) in machines.iter().zip(outcomes) {
+        match outcome.saved.take() {
+            Some(saved) => planned.push((machine, saved)),
+            None => missing.push(machine.name.as_str()),
+        }
+    }
     if planned.is_empty() {
         complain("error: the plan was not saved: no machine made one");
         return Err(Exit::Failed);
     }
-    PlanOfAll::new(task.fleet.elevation != Elevation::None, planned.into_iter()).save(path)?;
-    if missing > 0 {
-        complain(&format!("warning: the saved plan is without {}, which made none", counted(missing, "machine")));
+    PlanOfAll::new(task.fleet.elevation, declared, planned.into_iter()).save(path)?;
+    if !missing.is_empty() {
+        let (count, names) = (counted(missing.len(), "machine"), listed(&missing, task.view));
+        complain(&format!("warning: the saved plan is without {count}, which made none: {names}"));
     }
     Ok(())
 }
@@ -130,6 +140,12 @@ impl Parcel<'_> {
                 Some(Work::Document(Box::new(work)))
             }
         }
+    }
+
+    /// The names of the parameters that a document declares.
+    fn declared(&self) -> BTreeSet<String> {
+        let Self::Document(_, delivery) = self else { return BTreeSet::new() };
+        delivery.declared.keys().cloned().collect()
     }
 
     fn bundle(&self) -> Vec<u8> {
@@ -363,7 +379,12 @@ fn ask(at: usize, machine: &Machine, (task, parcel, way): (&Task, &Parcel<'_>, &
         let Some(work) = parcel.work(machine, task) else { return Answer::NotBegun };
         let order = Order { protocol: PROTOCOL, bundle: way.bundle.len(), work };
         let order = serde_json::to_vec(&order).unwrap_or_default();
-        way.ask(&machine.destination, &order, &mut see)
+        match way.ask(&machine.destination, &order, &mut see) {
+            Answer::Ran { code: 0 | 2, report: Some(_), saved: None, .. } if task.out.is_some() => {
+                Answer::Broken("it sent no plan that can be read".to_owned())
+            }
+            answer => answer,
+        }
     }));
     let answer = answer.unwrap_or_else(|_| Answer::Broken("it ended because of a mistake in stead".to_owned()));
     let outcome = Outcome::of(machine.name.as_str(), task.operation, task.view, answer);

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use stead_hosts::{Rule, UserName};
 
 use crate::terminal::Output;
@@ -49,18 +50,20 @@ pub(crate) struct FleetRequest {
 
 impl FleetRequest {
     /// The machines of a plan, so many at once as usual.
-    pub(crate) fn of_plan() -> Self {
-        let (names, inventory, filter, user, deadline) = (Vec::new(), None, None, None, None);
+    pub(crate) fn of_plan(deadline: Option<Duration>) -> Self {
+        let (names, inventory, filter, user) = (Vec::new(), None, None, None);
         let rule = Rule { at_once: AT_ONCE, halt_after: None };
         Self { names, inventory, filter, user, elevation: Elevation::None, rule, deadline }
     }
 
-    /// The same as root where a plan is one of root.
-    pub(crate) fn elevated(mut self, is_of_root: bool) -> Self {
-        if is_of_root && self.elevation == Elevation::None {
-            self.elevation = Elevation::Sudo;
+    /// The same with the rights that a plan was made with; `None` where it was made with fewer than are asked for.
+    pub(crate) fn elevated(mut self, of_plan: Elevation) -> Option<Self> {
+        match (self.elevation, of_plan) {
+            (Elevation::None, _) => self.elevation = of_plan,
+            (_, Elevation::None) => return None,
+            _ => {}
         }
-        self
+        Some(self)
     }
 }
 
@@ -71,7 +74,8 @@ pub(crate) const AT_ONCE: NonZeroUsize = match NonZeroUsize::new(25) {
 };
 
 /// How the account there gets the rights of root.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Elevation {
     /// It does not.
     None,

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value as Json;
 
-use super::{World, root, site};
+use super::{Answer, World, root, site};
 
 #[test]
 fn what_was_planned_is_done_on_each_machine_or_nothing_there() {
@@ -48,7 +48,7 @@ fn a_plan_of_some_machines_names_those_that_it_has_none_of() {
     let world = site(true);
     world.write("hosts.yaml", "machines: {web1: null, gone: null, web2: {labels: {role: web}}}");
     let planned = world.stead("plan site.yaml --hosts hosts.yaml --out all.plan");
-    let warning = "warning: the saved plan is without 1 machine, which made none\n";
+    let warning = "warning: the saved plan is without 1 machine, which made none: gone\n";
     assert_eq!((planned.code, planned.errors.as_str()), (1, warning), "{}", planned.out);
     let missing = world.stead("apply all.plan --hosts hosts.yaml");
     assert!(
@@ -112,9 +112,102 @@ resources: [{name: secret, type: Stead/File, properties: {path: secret, content:
     assert_eq!((number.code, world.read("web1/secret").as_str()), (0, "0123456789"), "{}{}", number.out, number.errors);
 }
 
+/// What a plan says that it needs is what its machine says.
 #[test]
-fn a_plan_of_root_is_done_as_root() {
+fn a_machine_gets_no_parameter_that_the_document_does_not_declare() {
+    let world = site(false);
+    let answer = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "stead VERSION"; exit; }
+head -n 1 >>"$TEST_ROOT/orders"
+echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"changed","action":"change","changes":[]}]}'
+echo '{"plan":"{\"plan\":{\"secrets\":[\"other\",\"token\"]}}"}'
+exit 2
+"#;
+    world.write("there/stead", &answer.replace("VERSION", env!("CARGO_PKG_VERSION")));
+    fs::set_permissions(world.path("there/stead"), PermissionsExt::from_mode(0o755)).unwrap();
+    world.write("site.yaml", "parameters: {token: {type: secureString}}\nresources: []\n");
+    world.write(
+        "hosts.yaml",
+        "parameters: {other: of-another-document, token: of-this-document}\nmachines: {web1: null}",
+    );
+    assert_eq!(world.stead("plan site.yaml --hosts hosts.yaml --out all.plan").code, 2);
+    world.stead("apply all.plan --hosts hosts.yaml");
+    let orders = world.read("orders");
+    let given: Vec<Json> = orders.lines().map(|order| serde_json::from_str(order).unwrap()).collect();
+    let expected = serde_json::json!({ "token": "\"of-this-document\"" });
+    assert_eq!(given[1]["work"]["plan"]["secrets"], expected, "{orders}");
+    assert!(!orders.contains("of-another-document"));
+}
+
+#[test]
+fn machines_of_a_plan_are_reached_where_they_were() {
+    let world = site(true);
+    let hosts = "machines: {one: {address: web1, user: deploy, port: 2222}, two: {address: web2}}";
+    world.write("hosts.yaml", hosts);
+    assert_eq!(world.stead("plan site.yaml --hosts hosts.yaml --out all.plan").code, 2);
+    world.write("log", "");
+    let applied = world.stead("apply all.plan --host one --deadline 77");
+    assert_eq!((applied.code, world.read("web1/motd").as_str()), (0, "hello"), "{}{}", applied.out, applied.errors);
+    assert!(!world.path("one").exists() && !world.path("web2/motd").exists());
+    assert!(world.read("log").contains(" -l deploy -p 2222 -- web1 "), "{}", world.read("log"));
+    world.stead("apply all.plan --host eve@one --host two --user ada");
+    let log = world.read("log");
+    assert!(log.contains(" -l eve -p 2222 -- web1 ") && log.contains(" -l ada -- web2 "), "{log}");
+    let missing = world.stead("apply all.plan --host three");
+    let expected = "error: the plan has no machine 'three'\n";
+    assert!(missing.code == 3 && missing.errors.starts_with(expected), "{}", missing.errors);
+    world.write("log", "");
+    world.stead("apply all.plan --deadline 77");
+    assert!(world.read("log").lines().all(|line| line.contains(" --deadline 77")), "{}", world.read("log"));
+}
+
+#[test]
+fn what_is_no_secret_of_a_plan_is_refused_and_what_is_one_can_be_a_variable() {
+    let world = site(true);
+    let document = "parameters: {text: {type: string, defaultValue: x}, token: {type: secureString}}
+resources: [{name: secret, type: Stead/File, properties: {path: secret, content: \"[parameters('token')]\"}}]
+";
+    world.write("site.yaml", document);
+    assert_eq!(world.stead("plan site.yaml --host web1 --set token=hunter2-of-plan --out all.plan").code, 2);
+    for name in ["text", "other"] {
+        let refused = world.stead(&format!("apply all.plan --set token=hunter2 --set {name}=y"));
+        let expected = format!("error: '{name}' is not a secret parameter of the saved plan\n");
+        assert!(refused.code == 3 && refused.errors.starts_with(&expected), "{}", refused.errors);
+    }
+    let apply = &mut world.command("apply all.plan");
+    let applied = Answer::of(apply.env("STEAD_PARAM_token", "hunter2-of-variable").output().unwrap());
+    assert_eq!((applied.code, world.read("web1/secret").as_str()), (0, "hunter2-of-variable"), "{}", applied.out);
+    let plan = world.stead("plan all.plan");
+    assert!(plan.code == 3 && plan.errors.contains("this is a saved plan, not a document"), "{}", plan.errors);
+}
+
+#[test]
+fn a_machine_that_sends_no_plan_failed() {
+    let world = site(true);
+    let planned = world.stead("plan site.yaml --host web1 --host two --out all.plan");
+    assert!(
+        planned.code == 1 && planned.out.contains("two:\n  failed: it sent no plan that can be read\n"),
+        "{}",
+        planned.out
+    );
+    assert_eq!(planned.errors, "warning: the saved plan is without 1 machine, which made none: two\n");
+}
+
+#[test]
+fn a_plan_of_root_is_done_as_root_and_no_other_is() {
+    let world = site(true);
+    assert_eq!(world.stead("plan site.yaml --host web2 --out all.plan").code, 2);
+    let refused = world.stead("apply all.plan --host web2 --sudo");
+    let expected = "error: the plan was made without '--sudo', and is not done with it\n";
+    assert!(refused.code == 3 && refused.errors.starts_with(expected), "{}", refused.errors);
     let world: World = root::world();
+    world.write("password", "correct-horse\n");
+    let input = "correct-horse\n";
+    let planned = root::with_input(&world, "plan site.yaml --host web2 --ask-sudo-password --out all.plan", input);
+    assert_eq!(planned.code, 2, "{}{}", planned.out, planned.errors);
+    let asked = root::with_input(&world, "apply all.plan", input);
+    assert_eq!((asked.code, world.read("root-of-web2/motd").as_str()), (0, "hello"), "{}{}", asked.out, asked.errors);
+    fs::remove_file(world.path("password")).unwrap();
     assert_eq!(world.stead("plan site.yaml --host web1 --sudo --out all.plan").code, 2);
     let applied = world.stead("apply all.plan");
     assert_eq!(

@@ -40,7 +40,7 @@ pub(super) fn world() -> World {
     world
 }
 
-fn with_input(world: &World, words: &str, input: &str) -> Answer {
+pub(super) fn with_input(world: &World, words: &str, input: &str) -> Answer {
     let mut command = world.command(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

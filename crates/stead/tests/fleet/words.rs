@@ -33,6 +33,8 @@ fn machines_are_asked_and_equal_answers_are_shown_once() {
     assert_eq!(groups["totals"], serde_json::json!({ "answered": 1, "unreachable": 1 }));
     assert!(groups["machines"][0]["report"]["resources"].as_array().unwrap().len() > 1, "{groups}");
     assert_eq!(world.stead("get Nothing --host web1").code, 3);
+    // Nothing that is read ends so.
+    assert_eq!(world.stead("get File x --host two").code, 1);
 }
 
 /// Relative paths start at the home of the account, wherever the program lies.
