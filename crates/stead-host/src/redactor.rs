@@ -137,6 +137,11 @@ impl Redactor {
         self.whole.iter().any(|secret| secret.expose() == text)
     }
 
+    /// Returns whether a text has one of the secrets in it, however short that is.
+    pub fn occurs_in(&self, text: &str) -> bool {
+        self.whole.iter().any(|secret| text.contains(secret.expose())) || !self.places(text).is_empty()
+    }
+
     /// The text with every secret in it covered.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.has(text) {

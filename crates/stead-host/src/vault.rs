@@ -69,6 +69,15 @@ impl MemoryVault {
         *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Redactor::of_session();
     }
 
+    /// Returns a redactor of the secrets that it holds now. Unlike that of the session it looks for short ones as well, so that it
+    /// may cover what is none.
+    pub fn thorough(&self) -> Redactor {
+        let mut redactor = Redactor::default();
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        kept.plaintexts.values().for_each(|plaintext| redactor.add(plaintext.expose()));
+        redactor
+    }
+
     fn name(&self, number: u64) -> SecretName {
         SecretName(format!("{}/{number}", self.id).into())
     }

@@ -41,7 +41,7 @@ pub(super) struct TestFile {
     /// Where it is.
     pub(super) path: PathBuf,
     pub(super) tests: Vec<Test>,
-    /// Its text alone.
+    /// Its text alone, of which messages show places alone where tests have parameters.
     pub(super) sources: Sources,
 }
 
@@ -98,6 +98,14 @@ pub(super) struct Expected {
     /// The instances that fail, and a part of the message of each.
     pub(super) failures: Vec<(Spanned<String>, Spanned<String>)>,
     pub(super) outputs: Vec<(Spanned<String>, Value)>,
+}
+
+impl Expected {
+    /// Returns whether something is expected of a run, and not of the document alone.
+    pub(super) fn needs_a_run(&self) -> bool {
+        let is_without = self.files.is_empty() && self.failures.is_empty() && self.outputs.is_empty();
+        !is_without || self.plan.is_some() || self.resources.is_some()
+    }
 }
 
 /// What a plan shows.
@@ -172,14 +180,24 @@ pub(super) fn read(path: &Path, text: String) -> Result<TestFile, (Vec<Diagnosti
     let mut sources = Sources::default();
     let source = sources.add(Source::new(path.display().to_string(), text));
     let (root, findings) = tree(source, &sources);
-    let mut reader = Reader { folder: stead_engine::folder_of(path), findings };
+    let mut reader = Reader { folder: stead_engine::folder_of(path), has_parameters: false, findings };
     let beside = document_beside(path).unwrap_or_else(|| path.to_owned());
     let tests = root.map(|root| reader.file(&root, &beside)).unwrap_or_default();
+    let sources = if reader.has_parameters { private(&sources) } else { sources };
     if any_error(&reader.findings) {
         Err((reader.findings, sources))
     } else {
         Ok(TestFile { path: path.to_owned(), tests, sources })
     }
+}
+
+/// The texts, of which messages show places alone: parameters may be secrets.
+fn private(sources: &Sources) -> Sources {
+    let mut private = Sources::default();
+    for (_, source) in sources.iter() {
+        private.add(source.clone().private());
+    }
+    private
 }
 
 fn tree(source: SourceId, sources: &Sources) -> (Option<Node>, Vec<Diagnostic>) {
@@ -189,6 +207,8 @@ fn tree(source: SourceId, sources: &Sources) -> (Option<Node>, Vec<Diagnostic>) 
 struct Reader {
     /// The folder that paths of the file start in.
     folder: PathBuf,
+    /// True if a test has some, which may be secrets.
+    has_parameters: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -200,6 +220,7 @@ impl Reader {
             self.wrong(root.span, "a file of tests must have 'tests'", "write each test behind a '-', with a 'name'");
             return Vec::new();
         };
+        self.check_is_not_empty(tests, "'tests'");
         let tests: Vec<Test> =
             self.items(tests, "'tests'").iter().filter_map(|test| self.test(test, &document)).collect();
         let mut seen = BTreeSet::new();
@@ -233,6 +254,7 @@ impl Reader {
     fn given(&mut self, node: &Node) -> Given {
         self.check_members(node, OF_GIVEN, "'given'");
         let parameters = self.entries(node.get("parameters"), "'parameters'");
+        self.has_parameters |= !parameters.is_empty();
         let values = parameters.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect();
         let places = parameters.iter().map(|entry| (entry.key.to_string(), entry.value.span)).collect();
         let labels = node.get("labels").map(|labels| {
@@ -301,6 +323,9 @@ impl Reader {
         let outputs = self.entries(node.get("outputs"), "'outputs'").iter();
         let outputs = outputs.map(|entry| (name_of(entry), entry.value.literal())).collect();
         let resources = node.get("resources").filter(|resources| !self.items(resources, "'resources'").is_empty());
+        if let Some(stated) = node.get("resources") {
+            self.check_is_not_empty(stated, "'resources'");
+        }
         let plan = node.get("plan").map(|plan| self.plan(plan));
         Expected { plan, files, resources: resources.cloned(), findings, failures, outputs }
     }
@@ -354,6 +379,7 @@ impl Reader {
             return Some(ExpectedFile { content: Some(self.text(node, "a file")?), ..there });
         }
         self.check_members(node, OF_EXPECTED_FILE, "a file");
+        self.check_nothing_more(node);
         let mut text = |name: &str| node.get(name).and_then(|node| self.text(node, &format!("'{name}'")));
         let (content, target, kind) = (text("content"), text("target"), text("kind"));
         if let Some(kind) = kind.as_ref().filter(|kind| !KINDS.contains(&kind.value.as_str())) {
@@ -372,6 +398,16 @@ impl Reader {
         let mode = node.get("mode").and_then(|mode| self.mode(mode));
         let exists = exists.and_then(|(_, exists)| exists).unwrap_or(true);
         Some(ExpectedFile { exists, content, contains, lacks, mode, target, kind })
+    }
+
+    /// Nothing can be expected of a file that is not to be there.
+    fn check_nothing_more(&mut self, node: &Node) {
+        let is_absent = node.get("exists").is_some_and(|exists| exists.literal().as_bool() == Some(false));
+        let mut others = node.entries().unwrap_or_default().iter().filter(|entry| &*entry.key != "exists");
+        if let Some(other) = others.next().filter(|_| is_absent) {
+            let message = format!("'{}' says something of a file that is not to be there", other.key.escape_debug());
+            self.wrong(other.key_span, message, "take out this, or 'exists: false'");
+        }
     }
 
     fn mode(&mut self, node: &Node) -> Option<Spanned<u32>> {
@@ -410,6 +446,12 @@ impl Reader {
             );
         }
         node.items().unwrap_or_default()
+    }
+
+    fn check_is_not_empty(&mut self, node: &Node, what: &str) {
+        if node.items().is_some_and(<[Node]>::is_empty) {
+            self.wrong(node.span, format!("{what} is empty"), "write each item behind a '-', or take this out");
+        }
     }
 
     /// The members of what must be an object; none where it is not stated.

@@ -1,21 +1,21 @@
 //! What a test expects, compared with what came.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::PoisonError;
 
 use stead_core::destruction::Effect;
 use stead_core::diag::{Diagnostic, did_you_mean, nearest, snippet};
 use stead_core::event::{SkipReason, Status};
-use stead_core::graph::{Graph, Role};
+use stead_core::graph::{Graph, Node, Role};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::text::{Sources, Span, Spanned};
+use stead_core::value::REDACTED;
 use stead_core::visible::visible;
 use stead_core::wire::results::reason;
 use stead_engine::Session;
-use stead_host::vault::Vault;
+use stead_host::redactor::Redactor;
 use stead_system::fs::{Kind, SystemRoot, format_mode};
 
 use super::super::values;
@@ -33,6 +33,33 @@ pub(super) struct Miss {
 impl Miss {
     fn at(span: Span, text: impl Into<String>) -> Self {
         Self { span, text: text.into() }
+    }
+}
+
+/// Covers the secrets of a test in what is said of it, short ones as well.
+#[derive(Default)]
+pub(super) struct Cover(Redactor);
+
+impl Cover {
+    /// For the secrets that a session holds now.
+    pub(super) fn of(session: &Session) -> Self {
+        Self(session.vault().thorough())
+    }
+
+    /// Returns whether a text has a secret in it.
+    pub(super) fn is_needed(&self, text: &str) -> bool {
+        self.0.occurs_in(text)
+    }
+
+    /// A message without secrets; those of up to three letters are covered only where they are all of it.
+    pub(super) fn message(&self, text: &str) -> String {
+        self.0.scrub(text).into_owned()
+    }
+
+    /// The content of a file without secrets; nothing of it where one is too short to be told from the rest.
+    fn content(&self, text: &str) -> String {
+        let covered = self.message(text);
+        if self.is_needed(&covered) { REDACTED.to_owned() } else { covered }
     }
 }
 
@@ -125,11 +152,21 @@ impl Became {
     fn is_change(self) -> bool {
         matches!(self, Self::Planned(Planned::Create | Planned::Change | Planned::Replace | Planned::Remove))
     }
+
+    fn may_be_change(self) -> bool {
+        self.is_change() || self == Self::Planned(Planned::Unknown)
+    }
 }
 
 /// The instances that do something themselves: what is nested in a container is looked at by itself.
 fn instances(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
     graph.iter().filter(|(_, node)| node.role == Role::Instance).map(|(id, _)| id)
+}
+
+/// Returns whether an instance failed, and not because of one that is nested in it: that is looked at by itself.
+fn fails(run: &Run, id: NodeId) -> bool {
+    let has_failed = |id: NodeId| Became::of(run, id) == Became::Failed;
+    has_failed(id) && !run.graph().members(id).iter().any(|nested| has_failed(*nested))
 }
 
 /// Compares a plan with what is expected of it.
@@ -139,7 +176,7 @@ pub(super) fn plan(expected: Option<&ExpectedPlan>, plan: &Run, left_out: &BTree
         None => Vec::new(),
         Some(ExpectedPlan::Unchanged(span)) => {
             let changes =
-                instances(graph).map(|id| (id, Became::of(plan, id))).filter(|(_, became)| became.is_change());
+                instances(graph).map(|id| (id, Became::of(plan, id))).filter(|(_, became)| became.may_be_change());
             changes
                 .map(|(id, became)| {
                     Miss::at(*span, format!("the plan shows '{}' of {}", became.word(), label(graph, id)))
@@ -177,16 +214,16 @@ pub(super) fn shown(plan: &Run) -> Vec<(String, Planned)> {
 }
 
 /// The instances that nobody could carry out, since they depend on the state of what is not run.
-pub(super) fn undecided(apply: &Run) -> Vec<String> {
+pub(super) fn undecided(apply: &Run) -> BTreeMap<NodeId, String> {
     let graph = apply.graph();
     let undecided = instances(graph).filter(|id| Became::of(apply, *id) == Became::Planned(Planned::Unknown));
-    undecided.map(|id| format!("{}, which refers to what is not run", label(graph, id))).collect()
+    undecided.map(|id| (id, format!("{}, which refers to what is not run", label(graph, id)))).collect()
 }
 
 /// Returns what failed in a run, with its message.
 pub(super) fn failed(run: &Run) -> Vec<(String, String)> {
     let graph = run.graph();
-    let failed = instances(graph).filter(|id| Became::of(run, *id) == Became::Failed);
+    let failed = graph.iter().map(|(id, _)| id).filter(|id| fails(run, *id));
     failed.map(|id| (names_of(graph, id)[1].clone(), reason(graph, run.report(), id).unwrap_or_default())).collect()
 }
 
@@ -198,37 +235,37 @@ pub(super) fn came_true(
 ) -> Vec<Miss> {
     let graph = apply.graph();
     let mut misses = Vec::new();
-    for id in instances(graph).filter(|id| !left_out.contains(id)) {
+    for (id, node) in graph.iter() {
+        let names = names_of(graph, id);
+        let stated: Vec<_> = expected.failures.iter().filter(|(name, _)| names.contains(&name.value)).collect();
         let (planned, became) = (Became::of(plan, id), Became::of(apply, id));
+        misses.extend(stated.iter().filter_map(|(name, message)| {
+            if left_out.contains(&id) {
+                let text = format!("{} is not run, since it reaches beyond the root", label(graph, id));
+                return Some(Miss::at(name.span, text));
+            }
+            if became != Became::Failed {
+                return Some(Miss::at(name.span, format!("{} did not fail: {}", label(graph, id), became.word())));
+            }
+            let why = reason(graph, apply.report(), id).unwrap_or_default().replace(&root.display().to_string(), "");
+            let text = || format!("{} failed with another message: {}", label(graph, id), lines(&why));
+            (!why.contains(&message.value)).then(|| Miss::at(message.span, text()))
+        }));
+        if !stated.is_empty() || left_out.contains(&id) {
+            continue;
+        }
         let at = graph.declaration(id).name.span;
-        let stated = expected.failures.iter().find(|(name, _)| names_of(graph, id).contains(&name.value));
-        match (became, stated) {
-            (Became::Failed, None) => {
-                let why = reason(graph, apply.report(), id).unwrap_or_default();
-                misses.push(Miss::at(at, format!("{} failed: {}", label(graph, id), lines(&why))));
-            }
-            (Became::Failed, Some((_, message))) => {
-                let why =
-                    reason(graph, apply.report(), id).unwrap_or_default().replace(&root.display().to_string(), "");
-                if !why.contains(&message.value) {
-                    misses.push(Miss::at(
-                        message.span,
-                        format!("{} failed with another message: {}", label(graph, id), lines(&why)),
-                    ));
-                }
-            }
-            (_, Some((name, _))) => {
-                misses.push(Miss::at(name.span, format!("{} did not fail: {}", label(graph, id), became.word())));
-            }
-            _ if planned == Became::Planned(Planned::Unknown) || planned == became => {}
-            _ if is_held_up(apply, id) => {}
-            _ => {
-                let (planned, became) = (planned.word(), became.word());
-                misses.push(Miss::at(
-                    at,
-                    format!("the plan showed '{planned}' of {}, and it became '{became}'", label(graph, id)),
-                ));
-            }
+        if fails(apply, id) {
+            let why = reason(graph, apply.report(), id).unwrap_or_default();
+            misses.push(Miss::at(at, format!("{} failed: {}", label(graph, id), lines(&why))));
+        } else if node.role == Role::Instance
+            && planned != Became::Planned(Planned::Unknown)
+            && planned != became
+            && !is_held_up(apply, id)
+        {
+            let (planned, became) = (planned.word(), became.word());
+            let text = format!("the plan showed '{planned}' of {}, and it became '{became}'", label(graph, id));
+            misses.push(Miss::at(at, text));
         }
     }
     misses
@@ -242,49 +279,52 @@ fn is_held_up(run: &Run, id: NodeId) -> bool {
 /// What changed again when everything was applied once more.
 pub(super) fn second((first, again): (&Run, &Run)) -> Vec<Miss> {
     let graph = again.graph();
-    let has_failed = |id: NodeId| Became::of(first, id) == Became::Failed;
-    let of = |id: NodeId| {
+    let of = |(id, node): (NodeId, &Node)| {
         let became = Became::of(again, id);
-        let text = match became {
-            Became::Failed if !has_failed(id) => {
-                let why = reason(graph, again.report(), id).unwrap_or_default();
-                format!("{} failed when it was applied again: {}", label(graph, id), lines(&why))
-            }
-            _ if became.is_change() => {
-                format!("{} changed again when nothing was to change: {}", label(graph, id), became.word())
-            }
-            _ => return None,
+        let text = if fails(again, id) && Became::of(first, id) != Became::Failed {
+            let why = reason(graph, again.report(), id).unwrap_or_default();
+            format!("{} failed when it was applied again: {}", label(graph, id), lines(&why))
+        } else if node.role == Role::Instance && became.is_change() && !graph.is_asserted(id) {
+            format!("{} changed again when nothing was to change: {}", label(graph, id), became.word())
+        } else {
+            return None;
         };
         Some(Miss::at(graph.declaration(id).name.span, text))
     };
-    instances(graph).filter_map(of).collect()
+    graph.iter().filter_map(of).collect()
 }
 
 /// Instances that are not in their desired state afterwards.
-pub(super) fn in_state(check: &Run) -> Vec<Miss> {
+pub(super) fn in_state(check: &Run, left_out: &BTreeSet<NodeId>) -> Vec<Miss> {
     let graph = check.graph();
-    let of = |id: NodeId| {
-        let why = match check.report().status(id)? {
-            Status::Drifted => {
+    let of = |(id, node): (NodeId, &Node)| {
+        let why = match check.report().status(id) {
+            Some(Status::InState | Status::Read) => return None,
+            _ if node.role != Role::Instance && !fails(check, id) => return None,
+            Some(Status::Drifted) => {
                 let tested = check.report().record(id).tested.as_ref();
                 let differing = tested.map(|tested| tested.differing.join(", ")).unwrap_or_default();
                 format!("is not so afterwards: {} differs", visible(&differing))
             }
-            Status::Failed | Status::Pending => {
+            Some(Status::Failed | Status::Pending) => {
                 format!("cannot be compared: {}", lines(&reason(graph, check.report(), id).unwrap_or_default()))
             }
-            _ => return None,
+            _ if left_out.contains(&id) => "cannot be compared, since it reaches beyond the root".to_owned(),
+            _ => "was not compared".to_owned(),
         };
         Some(Miss::at(graph.declaration(id).name.span, format!("{} {why}", label(graph, id))))
     };
-    instances(graph).filter_map(of).collect()
+    graph.iter().filter_map(of).collect()
 }
 
 /// Compares outputs.
 pub(super) fn outputs(expected: &Expected, apply: &Run) -> Vec<Miss> {
     let found = if expected.outputs.is_empty() { Vec::new() } else { apply.outputs() };
+    let declared = apply.graph().scopes.first().map(|scope| &*scope.document.outputs).unwrap_or_default();
+    let is_secure = |name: &str| declared.iter().any(|each| each.name.value == name && each.data_type.value.is_secure());
     let of = |(name, wanted): &(Spanned<String>, stead_core::value::Value)| {
         let text = match found.iter().find(|(known, _)| *known == name.value) {
+            None if is_secure(&name.value) => format!("the output '{}' is a secret, of which nothing is shown", visible(&name.value)),
             None => format!("the document has no output '{}'", visible(&name.value)),
             Some((_, Err(finding))) => {
                 format!("the output '{}' cannot be computed: {}", visible(&name.value), visible(&finding.message))
@@ -300,17 +340,12 @@ pub(super) fn outputs(expected: &Expected, apply: &Run) -> Vec<Miss> {
 }
 
 /// Compares files with what is expected at their paths.
-pub(super) fn files(expected: &[(Spanned<String>, ExpectedFile)], root: &Path, session: &Session) -> Vec<Miss> {
+pub(super) fn files(expected: &[(Spanned<String>, ExpectedFile)], root: &Path, cover: &Cover) -> Vec<Miss> {
     let root = SystemRoot::below(root);
-    let cover = |text: &str| {
-        let secrets = session.vault().redactor();
-        let secrets = secrets.read().unwrap_or_else(PoisonError::into_inner);
-        secrets.scrub(text).into_owned()
-    };
-    expected.iter().flat_map(|(path, wanted)| file(path, wanted, &root, &cover)).collect()
+    expected.iter().flat_map(|(path, wanted)| file(path, wanted, &root, cover)).collect()
 }
 
-fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover: &dyn Fn(&str) -> String) -> Vec<Miss> {
+fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover: &Cover) -> Vec<Miss> {
     let shown = format!("/{}", visible(&path.value));
     let Some(status) = root.at(&path.value).status() else {
         let miss = Miss::at(path.span, format!("{shown} is not there"));
@@ -330,6 +365,9 @@ fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover:
         misses.push(Miss::at(stated.span, format!("{shown} is a {kind}")));
     }
     let is_link = status.kind == Kind::Symlink;
+    if let Some(mode) = wanted.mode.as_ref().filter(|_| is_link) {
+        misses.push(Miss::at(mode.span, format!("{shown} is a link, which has no mode")));
+    }
     if let Some(mode) = wanted.mode.as_ref().filter(|mode| !is_link && mode.value != status.mode & 0o7777) {
         misses.push(Miss::at(mode.span, format!("{shown} has the mode {}", format_mode(status.mode & 0o7777))));
     }
@@ -348,7 +386,7 @@ fn content(
     (path, shown): (&Spanned<String>, &str),
     wanted: &ExpectedFile,
     root: &SystemRoot,
-    cover: &dyn Fn(&str) -> String,
+    cover: &Cover,
 ) -> Vec<Miss> {
     if wanted.content.is_none() && wanted.contains.is_empty() && wanted.lacks.is_empty() {
         return Vec::new();
@@ -361,7 +399,7 @@ fn content(
     let text: Cow<'_, str> = String::from_utf8_lossy(&bytes);
     let mut misses = Vec::new();
     if let Some(content) = wanted.content.as_ref().filter(|content| content.value.as_bytes() != bytes) {
-        let difference = values::shown(&values::text(&cover(&content.value), &cover(&text)));
+        let difference = values::shown(&values::text(&cover.content(&content.value), &cover.content(&text)));
         misses.push(Miss::at(
             content.span,
             format!("{shown} has another content (- expected, + there):\n{}", difference.trim_end()),
@@ -377,8 +415,8 @@ fn content(
 }
 
 /// A part of a text, in one line.
-fn quoted(text: &str, cover: &dyn Fn(&str) -> String) -> String {
-    format!("'{}'", visible(cover(text).trim_end()).replace('\n', "\\n"))
+fn quoted(text: &str, cover: &Cover) -> String {
+    format!("'{}'", visible(cover.content(text).trim_end()).replace('\n', "\\n"))
 }
 
 fn label(graph: &Graph, id: NodeId) -> String {

@@ -1,5 +1,6 @@
 //! What tests came to, for users and for pipelines.
 
+use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 use stead_core::diag::counted;
@@ -64,6 +65,11 @@ fn said(failure: &Shortcoming) -> String {
     place.unwrap_or_default() + &failure.text
 }
 
+/// The same for other programs.
+fn uncoloured(failure: &Shortcoming) -> String {
+    strip_str(&said(failure)).to_string()
+}
+
 fn not_run(outcome: &Outcome) -> String {
     outcome.not_run.iter().map(|each| visible(each)).collect::<Vec<_>>().join("; ")
 }
@@ -75,7 +81,7 @@ fn data(results: &Results<'_>) -> Json {
             "source": place.map(|place| &place.name),
             "line": place.map(|place| place.line),
             "column": place.map(|place| place.column),
-            "message": failure.text,
+            "message": strip_str(&failure.text).to_string(),
         })
     };
     let tests = results.tests.iter().map(|(file, test, outcome)| {
@@ -105,7 +111,7 @@ fn points(number: usize, (file, test, outcome): &(&TestFile, &Test, Outcome)) ->
     let name = name.replace('\\', "\\\\").replace('#', "\\#");
     let sign = if outcome.failures.is_empty() { "ok" } else { "not ok" };
     let skip = if word(outcome) == "not run" { " # SKIP nothing of it can run in the root of a test" } else { "" };
-    let notes = outcome.failures.iter().map(said);
+    let notes = outcome.failures.iter().map(uncoloured);
     let not_run = (!outcome.not_run.is_empty()).then(|| format!("not run: {}", not_run(outcome)));
     let notes: Vec<String> = notes.chain(not_run).collect();
     let comments = notes.iter().flat_map(|note| note.lines()).map(|line| format!("# {line}\n"));
@@ -119,7 +125,7 @@ fn suites(results: &Results<'_>) -> Vec<Suite> {
         let case = Case {
             name: Text::from(test.name.value.clone()),
             elapsed: outcome.elapsed,
-            failures: outcome.failures.iter().map(|failure| said(failure).lines().map(Text::from).collect()).collect(),
+            failures: outcome.failures.iter().map(|failure| uncoloured(failure).lines().map(Text::from).collect()).collect(),
             not_run: outcome.not_run.iter().map(|each| Text::from(each.clone())).collect(),
             is_skipped: word(outcome) == "not run",
         };

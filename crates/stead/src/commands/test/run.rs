@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::event::{Mode, SkipReason};
-use stead_core::graph::{Graph, Role};
+use stead_core::graph::{self, Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::parameters::Supplied;
 use stead_core::run::{Exceptions, Run};
 use stead_core::source::SourcePosition;
 use stead_core::text::{Entry, Kind, Node, Sources};
 use stead_core::value::Object;
+use stead_core::visible::visible;
 use stead_engine::{Prepared, RunOptions, Session, error_chain};
 use stead_resources::{Reach, builtin_of, reach};
 use stead_system::scratch::Scratch;
 
 use super::super::ready::distinct;
 use super::file::{Test, TestFile};
-use super::judge::{self, Miss};
+use super::judge::{self, Cover, Miss};
 use super::root;
 use crate::input::{self, BadParameters, ParameterSources};
 
@@ -34,6 +35,8 @@ pub(super) struct Outcome {
     /// True if nothing of it could happen.
     pub(super) is_skipped: bool,
     pub(super) elapsed: Duration,
+    /// What nobody is to read in it.
+    cover: Cover,
 }
 
 /// Something that is not as a test expects, and where that is said.
@@ -48,7 +51,7 @@ impl Outcome {
         let root = root.display().to_string();
         self.failures.extend(misses.into_iter().map(|miss| Shortcoming {
             place: sources.get(miss.span.source).map(|_| sources.place(miss.span)),
-            text: miss.text.replace(&root, ""),
+            text: self.cover.message(&miss.text.replace(&root, "")),
         }));
     }
 }
@@ -118,7 +121,7 @@ impl Trial<'_> {
         let again = again.map_err(|_| self.miss("the document is refused once it was applied".to_owned()))?;
         let second = self.execute(&again, Mode::APPLY)?;
         outcome.note(judge::second((&apply, &second)), sources, self.root);
-        outcome.note(judge::files(&expected.files, self.root, &loaded.session), sources, self.root);
+        outcome.note(judge::files(&expected.files, self.root, &outcome.cover), sources, self.root);
         self.check_resources(outcome)
     }
 
@@ -127,18 +130,22 @@ impl Trial<'_> {
         let expected = self.test.expected.findings.as_ref();
         let text = input::document(self.session, &self.test.document).map_err(|error| self.miss(error.to_string()))?;
         let (found, loaded) = self.load(&text);
-        let sources = loaded.as_ref().map_or_else(|sources| sources, |loaded| &loaded.session.sources);
+        let session = loaded.as_ref().map_or_else(|session| &**session, |loaded| &loaded.session);
+        let sources = &session.sources;
+        outcome.cover = Cover::of(session);
         outcome.note(judge::findings(expected, &found, sources), sources, self.root);
         let loaded = match loaded {
             Ok(loaded) => loaded,
-            Err(_) if expected.is_some() => return Ok(None),
+            Err(_) if expected.is_some() && !self.test.expected.needs_a_run() => return Ok(None),
             Err(_) => return Err(self.miss("the document was refused, and nothing was run".to_owned())),
         };
         outcome.not_run = not_run(&loaded);
-        outcome.is_skipped = loaded.is_left_out();
         let plan = self.execute(&loaded, Mode::PLAN)?;
         let apply = self.execute(&loaded, Mode::APPLY)?;
-        outcome.not_run.extend(judge::undecided(&apply));
+        outcome.cover = Cover::of(&loaded.session);
+        let undecided = judge::undecided(&apply);
+        outcome.is_skipped = loaded.is_not_run(&|id| undecided.contains_key(&id));
+        outcome.not_run.extend(undecided.into_values());
         Ok(Some(Runs { loaded, plan, apply, text }))
     }
 
@@ -155,14 +162,14 @@ impl Trial<'_> {
         })
     }
 
-    /// The document, and what was found about it; of one that is refused, the texts of that.
-    fn load(&self, text: &input::Text) -> (Vec<Diagnostic>, Result<Loaded, Sources>) {
+    /// The document, and what was found about it; of one that is refused, the session that found it.
+    fn load(&self, text: &input::Text) -> (Vec<Diagnostic>, Result<Loaded, Box<Session>>) {
         let mut session = self.session();
         // The first text, so that places of the test are places of it.
         session.sources = self.file.sources.clone();
         let supplied = match self.parameters(&mut session) {
             Ok(supplied) => supplied,
-            Err(findings) => return (findings, Err(session.sources.clone())),
+            Err(findings) => return (findings, Err(Box::new(session))),
         };
         let prepared = session.prepare(&text.name, text.text.clone(), supplied);
         let (findings, prepared) = match prepared {
@@ -176,7 +183,7 @@ impl Trial<'_> {
         let findings = distinct(&findings);
         let loaded = match prepared.filter(|_| !any_error(&findings)) {
             Some(prepared) => Ok(Loaded { left_out: self.left_out(&prepared.graph), session, prepared }),
-            None => Err(session.sources.clone()),
+            None => Err(Box::new(session)),
         };
         (findings, loaded)
     }
@@ -204,10 +211,7 @@ impl Trial<'_> {
         for (id, node) in graph.iter() {
             let name = graph.declaration(id).type_name.value.as_str();
             let may_run = self.test.given.run.iter().any(|stated| stated.value.eq_ignore_ascii_case(name));
-            let reaches = match builtin_of(&node.manifest) {
-                Some(own) => reach(&own.manifest.type_name) == Reach::Beyond,
-                None => true,
-            };
+            let reaches = is_beyond(node);
             let is_within = graph.container(id).is_some_and(|container| left_out.contains(&container));
             if is_within || (reaches && !may_run) {
                 left_out.insert(id);
@@ -225,14 +229,21 @@ impl Trial<'_> {
 
     /// What the test names and the document does not have.
     fn unknown_names(&self, loaded: &Loaded) -> Vec<Miss> {
-        let used = |name: &str| {
-            let graph = &loaded.prepared.graph;
-            graph.iter().any(|(id, _)| graph.declaration(id).type_name.value.as_str().eq_ignore_ascii_case(name))
-        };
-        let run = self.test.given.run.iter().filter(|stated| !used(&stated.value));
-        let types = run.map(|stated| Miss {
-            span: stated.span,
-            text: format!("the document has no instance of '{}'", stated.value),
+        let graph = &loaded.prepared.graph;
+        let types = self.test.given.run.iter().filter_map(|stated| {
+            let is_of = |id: NodeId| graph.declaration(id).type_name.value.as_str().eq_ignore_ascii_case(&stated.value);
+            let of_type: Vec<_> = graph.iter().filter(|(id, _)| is_of(*id)).collect();
+            let what = visible(&stated.value);
+            let text = if of_type.is_empty() {
+                format!("the document has no instance of '{what}'")
+            } else if !of_type.iter().any(|(_, node)| is_beyond(node)) {
+                format!("'{what}' does not reach beyond the root: 'run' changes nothing")
+            } else if of_type.iter().all(|(id, _)| loaded.left_out.contains(id)) {
+                format!("'{what}' is not run, since what it is nested in is not")
+            } else {
+                return None;
+            };
+            Some(Miss { span: stated.span, text })
         });
         types.chain(judge::unknown_names(&self.test.expected, &loaded.prepared.graph)).collect()
     }
@@ -253,17 +264,17 @@ impl Trial<'_> {
         let loaded = Loaded { session, prepared, left_out };
         outcome.not_run.extend(not_run(&loaded));
         let run = self.execute(&loaded, Mode::TEST)?;
-        outcome.note(judge::in_state(&run), &loaded.session.sources, self.root);
+        outcome.note(judge::in_state(&run, &loaded.left_out), &loaded.session.sources, self.root);
         Ok(())
     }
 }
 
 impl Loaded {
-    /// Returns whether nothing of it can happen.
-    fn is_left_out(&self) -> bool {
+    /// Returns whether nothing of it can happen, for all that depends on what is left out.
+    fn is_not_run(&self, is_undecided: &dyn Fn(NodeId) -> bool) -> bool {
         let graph = &self.prepared.graph;
         let mut instances = graph.iter().filter(|(_, node)| node.role == Role::Instance).peekable();
-        instances.peek().is_some() && instances.all(|(id, _)| self.left_out.contains(&id))
+        instances.peek().is_some() && instances.all(|(id, _)| self.left_out.contains(&id) || is_undecided(id))
     }
 }
 
@@ -271,6 +282,11 @@ impl Loaded {
 fn document_of(resources: &Node) -> Node {
     let entry = Entry { key: "resources".into(), key_span: resources.span, value: resources.clone() };
     Node { span: resources.span, kind: Kind::Object([entry].into()) }
+}
+
+/// Returns whether an instance may do something outside of the root. What programs do, nobody knows.
+fn is_beyond(node: &graph::Node) -> bool {
+    builtin_of(&node.manifest).is_none_or(|own| reach(&own.manifest.type_name) == Reach::Beyond)
 }
 
 /// The properties that give files away.

@@ -1,16 +1,16 @@
 //! `stead new test`: a file of tests, by what a run does.
 
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::parameters::Supplied;
 use stead_core::text::{Source, Sources, Span, Spanned};
+use stead_core::value::REDACTED;
 use stead_engine::{Session, SessionOptions};
-use stead_host::vault::Vault;
 use stead_system::fs::{SystemRoot, format_mode};
 
 use super::file::{Expected, Given, Test, TestFile, file_beside};
+use super::judge::Cover;
 use super::root::{self, came_with_it, is_of_machine};
 use super::run::{self, Runs};
 use super::{judge, scratch_for};
@@ -70,18 +70,22 @@ fn parameters(session: &mut Session, request: &NewTestRequest) -> Result<Supplie
 }
 
 fn text(request: &NewTestRequest, path: &Path, runs: &Runs, root: &Path) -> String {
+    let cover = Cover::of(&runs.loaded.session);
     let plan: Map<String, Json> =
         judge::shown(&runs.plan).into_iter().map(|(name, planned)| (name, planned.word().into())).collect();
     let failures: Map<String, Json> = judge::failed(&runs.apply)
         .into_iter()
         .map(|(name, message)| {
-            (name, message.lines().next().unwrap_or_default().replace(&root.display().to_string(), "").into())
+            let first = message.lines().next().unwrap_or_default().replace(&root.display().to_string(), "");
+            let is_secret = cover.is_needed(&first) || first.contains(REDACTED);
+            (name, Json::from(if is_secret { String::new() } else { first }))
         })
         .collect();
     let mut files = Vec::new();
     collect(root, Path::new("/"), &mut files);
-    let files: Map<String, Json> =
-        files.into_iter().filter_map(|path| Some((path.display().to_string(), file(root, &path, runs)?))).collect();
+    let named = files.into_iter().map(|path| (path.display().to_string(), path));
+    let named = named.filter(|(name, _)| !cover.is_needed(name));
+    let files: Map<String, Json> = named.filter_map(|(name, path)| Some((name, file(root, &path, &cover)?))).collect();
     let mut expected = Map::new();
     for (name, members) in [("plan", plan), ("failures", failures), ("files", files)] {
         if !members.is_empty() {
@@ -128,24 +132,22 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// What a test expects at a path; `None` of what was there before. Of what is long, binary, or holds a secret, it is the mode.
-fn file(root: &Path, path: &Path, runs: &Runs) -> Option<Json> {
+fn file(root: &Path, path: &Path, cover: &Cover) -> Option<Json> {
     let below = root.join(path.strip_prefix("/").unwrap_or(path));
     let status = SystemRoot::below(root).at(path).status()?;
     if let Ok(target) = std::fs::read_link(&below) {
-        return (!is_of_machine(path, &target)).then(|| json!({ "target": target.display().to_string() }));
+        let shown = target.display().to_string();
+        let is_secret = cover.is_needed(&shown);
+        let expected = || if is_secret { json!({ "kind": "link" }) } else { json!({ "target": shown }) };
+        return (!is_of_machine(path, &target)).then(expected);
     }
     let content = std::fs::read(&below).ok()?;
     if came_with_it(path, &content) {
         return None;
     }
     let mode = format_mode(status.mode & 0o7777);
-    let is_secret = |text: &str| {
-        let secrets = runs.loaded.session.vault().redactor();
-        let secrets = secrets.read().unwrap_or_else(PoisonError::into_inner);
-        secrets.scrub(text) != text
-    };
     match String::from_utf8(content) {
-        Ok(text) if text.len() <= LARGEST && !is_secret(&text) => Some(json!({ "content": text, "mode": mode })),
+        Ok(text) if text.len() <= LARGEST && !cover.is_needed(&text) => Some(json!({ "content": text, "mode": mode })),
         _ => Some(json!({ "mode": mode })),
     }
 }
