@@ -221,8 +221,14 @@ impl Reader<'_> {
             self.wrong(tree.span, "'layers' must be an array", "write each layer behind a '-'");
             return Layers::default();
         };
-        let layers = items.iter().map(|item| self.layer(item)).collect();
+        let layers: Vec<Layer> = items.iter().map(|item| self.layer(item)).collect();
         let merges = self.entries(tree.get("merge"), "'merge'").iter();
+        let names = || layers.iter().flat_map(|layer| &layer.parameters).map(|entry| &*entry.key);
+        for entry in merges.clone().filter(|entry| names().all(|name| name != &*entry.key)) {
+            let message = format!("no layer has '{}'", entry.key.escape_debug());
+            let near = nearest(&entry.key, names()).map(did_you_mean);
+            self.wrong(entry.key_span, message, &near.unwrap_or_else(|| "take it out of 'merge'".to_owned()));
+        }
         Layers {
             layers,
             merges: merges.filter_map(|entry| Some((entry.key.to_string(), self.merge(entry)?))).collect(),
