@@ -13,7 +13,7 @@ use std::sync::Arc;
 use stead_core::budget::Budget;
 use stead_core::call::{Failure, Operation};
 use stead_core::diag::{Diagnostic, Findings};
-use stead_core::document::{self, Instance};
+use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{self, Iteration, Role, ScopeId, StaticView, evaluate, evaluate_known, is_written_out};
@@ -131,11 +131,15 @@ impl Pass<'_> {
         graph.static_view((scope, iteration), facts, &*self.session.vault, &self.budget)
     }
 
-    /// Returns whether the condition of an instance is known to be false.
-    fn is_left_out(&self, instance: &Instance, node: &graph::Node) -> bool {
-        let view = self.view(node.scope, node.iteration.as_deref());
-        let condition = instance.condition.as_deref().map(|condition| evaluate(condition, &view));
-        matches!(condition, Some(Ok(Value::Bool(false))))
+    /// Returns whether the condition of an instance, or of one that it is nested in, is known to be false.
+    fn is_left_out(&self, id: NodeId) -> bool {
+        let graph = &self.prepared.graph;
+        let is_false = |id: NodeId| {
+            let Some(condition) = graph.declaration(id).condition.as_deref() else { return false };
+            let node = graph.node(id);
+            matches!(evaluate(condition, &self.view(node.scope, node.iteration.as_deref())), Ok(Value::Bool(false)))
+        };
+        std::iter::successors(Some(id), |id| graph.container(*id)).any(is_false)
     }
 
     /// A look at one instance; `cx` is given its name.
@@ -158,9 +162,7 @@ impl Pass<'_> {
         }
         let properties = match (&instance.properties, known) {
             // What would be computed of one that is left out may be what its condition is there for, such as an empty list.
-            (Some(properties), _) if is_written_out(properties) || self.is_left_out(instance, node) => {
-                Cow::Borrowed(properties)
-            }
+            (Some(properties), _) if is_written_out(properties) || self.is_left_out(id) => Cow::Borrowed(properties),
             (Some(properties), _) => {
                 Cow::Owned(evaluate_known(properties, &self.view(node.scope, node.iteration.as_deref())))
             }

@@ -38,12 +38,12 @@ impl Miss {
 
 /// Covers the secrets of a test in what is said of it, short ones as well.
 #[derive(Default)]
-pub(super) struct Cover(Redactor);
+pub(super) struct Cover(Box<Redactor>);
 
 impl Cover {
     /// For the secrets that a session holds now.
     pub(super) fn of(session: &Session) -> Self {
-        Self(session.vault().thorough())
+        Self(Box::new(session.vault().thorough()))
     }
 
     /// Returns whether a text has a secret in it.
@@ -56,7 +56,7 @@ impl Cover {
         self.0.scrub(text).into_owned()
     }
 
-    /// The content of a file without secrets; nothing of it where one is too short to be told from the rest.
+    /// The content of a file without secrets; nothing of it where one is too short to be found in it.
     fn content(&self, text: &str) -> String {
         let covered = self.message(text);
         if self.is_needed(&covered) { REDACTED.to_owned() } else { covered }
@@ -321,10 +321,13 @@ pub(super) fn in_state(check: &Run, left_out: &BTreeSet<NodeId>) -> Vec<Miss> {
 pub(super) fn outputs(expected: &Expected, apply: &Run) -> Vec<Miss> {
     let found = if expected.outputs.is_empty() { Vec::new() } else { apply.outputs() };
     let declared = apply.graph().scopes.first().map(|scope| &*scope.document.outputs).unwrap_or_default();
-    let is_secure = |name: &str| declared.iter().any(|each| each.name.value == name && each.data_type.value.is_secure());
+    let is_secure =
+        |name: &str| declared.iter().any(|each| each.name.value == name && each.data_type.value.is_secure());
     let of = |(name, wanted): &(Spanned<String>, stead_core::value::Value)| {
         let text = match found.iter().find(|(known, _)| *known == name.value) {
-            None if is_secure(&name.value) => format!("the output '{}' is a secret, of which nothing is shown", visible(&name.value)),
+            None if is_secure(&name.value) => {
+                format!("the output '{}' is a secret, of which nothing is shown", visible(&name.value))
+            }
             None => format!("the document has no output '{}'", visible(&name.value)),
             Some((_, Err(finding))) => {
                 format!("the output '{}' cannot be computed: {}", visible(&name.value), visible(&finding.message))

@@ -125,7 +125,11 @@ fn suites(results: &Results<'_>) -> Vec<Suite> {
         let case = Case {
             name: Text::from(test.name.value.clone()),
             elapsed: outcome.elapsed,
-            failures: outcome.failures.iter().map(|failure| uncoloured(failure).lines().map(Text::from).collect()).collect(),
+            failures: outcome
+                .failures
+                .iter()
+                .map(|failure| uncoloured(failure).lines().map(Text::from).collect())
+                .collect(),
             not_run: outcome.not_run.iter().map(|each| Text::from(each.clone())).collect(),
             is_skipped: word(outcome) == "not run",
         };
