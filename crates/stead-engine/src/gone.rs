@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use stead_core::budget::Budget;
 use stead_core::call::Operation;
+use stead_core::claims::Claims;
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::document::{Document, Instance, Removed};
 use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, ScopeId, codes};
-use stead_core::id::{NodeId, ResourceId};
+use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::text::{Span, Spanned};
 use stead_core::value::Value;
+use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Managed};
 use stead_resources::builtin_of;
 
@@ -49,6 +51,8 @@ enum Fate {
     Remove,
     /// It stays, and its record too, unless that is of no more use.
     Stay(Why),
+    /// An instance of its name may have it, which is not known before the run.
+    MayBeHad,
     /// It is gone, or the document has it under another key: the one that is returned, if it is the very same thing.
     Forget(Option<String>),
 }
@@ -68,21 +72,30 @@ impl Session {
     pub fn account_for_removed(&mut self, prepared: &mut Prepared, mode: Mode) {
         let compares = matches!(mode.operation, Operation::Test | Operation::Set);
         let Some(memory) = prepared.memory.as_ref().filter(|_| compares && prepared.selected.is_none()) else { return };
-        // A record that cannot be read is reported by the run.
-        let Some(kept) = memory.managed() else { return };
+        let stated = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.removed.clone());
+        let policy = stated.as_ref().map(|stated| stated.value).unwrap_or_default();
+        let kept = match memory.managed() {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return,
+            // A run that changes something reports it.
+            Err(error) => {
+                let is_silent = policy != Removed::Remove || crate::memory::changes(mode);
+                prepared.warnings.extend((!is_silent).then(|| unknown(&error)));
+                return;
+            }
+        };
         let things = self.things(&prepared.graph);
         let left = Leftover::of(self, prepared, &things, kept.managed);
         if left.managed.is_empty() {
             return;
         }
-        let stated = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.removed.clone());
-        let policy = stated.as_ref().map(|stated| stated.value).unwrap_or_default();
         let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
         let mut removing = BTreeMap::new();
         let fates = left.fates(self, prepared, &things, policy);
         for (key, managed, fate) in fates {
             match fate {
                 Fate::Remove => drop(removing.insert(key, self.as_written(managed))),
+                Fate::MayBeHad => {}
                 Fate::Forget(inherits) => {
                     prepared.removed.inherited.extend(inherits);
                     prepared.removed.forgotten.insert(key);
@@ -223,35 +236,38 @@ impl Leftover {
         things: &Things,
         policy: Removed,
     ) -> Vec<(String, Managed, Fate)> {
-        let mut held = Held::default();
+        let mut held = things.held();
         session.known(prepared, true).iter().for_each(|known| held.add_known(known));
         let open = self.open(session, prepared, things, &mut held);
         let elsewhere = prepared.memory.as_ref().map_or_else(|| Ok(Vec::new()), Memory::others);
         let elsewhere = elsewhere.map(|kept| held_by(things, &kept)).map_err(|error| error_chain(&error));
+        let open = Open::of(&open, &prepared.graph, self.managed.values());
         let fate = |(key, managed): (String, Managed)| {
             let fate = match self::claimed(session, prepared, things, &managed, &held) {
                 Some(fate) => fate,
-                None => free(things, &managed, (&elsewhere, open.as_ref()), policy),
+                None if open.may_have(&managed) => Fate::MayBeHad,
+                None => free(things, &managed, (&elsewhere, open.first.clone()), policy),
             };
             (key, managed, fate)
         };
         self.managed.into_iter().map(fate).collect()
     }
 
-    /// Adds the things of instances whose claims are wider, and returns one whose thing is not known before the run.
-    fn open(&self, session: &Session, prepared: &Prepared, things: &Things, held: &mut Held) -> Option<String> {
+    /// Adds the things of instances whose claims are wider, and returns those whose thing is not known before the run.
+    fn open(&self, session: &Session, prepared: &Prepared, things: &Things, held: &mut Held) -> Vec<NodeId> {
         let graph = &prepared.graph;
-        let mut open = None;
+        let mut open = Vec::new();
         for (id, node) in graph.iter() {
             let Some(built_in) = builtin_of(&node.manifest) else { continue };
             let desired = session.desired_so_far(prepared, id, &self.budget);
             let written = graph.declaration(id).properties.as_ref();
-            let is_open = built_in.identity.iter().any(|name| {
+            let is_written = |name: &str| written.is_some_and(|written| written.get(name).is_some());
+            let is_open = built_in.told_by(is_written).any(|name| {
                 let is_known =
                     desired.as_ref().and_then(|desired| desired.get(name)).is_some_and(|it| !it.has_sealed());
-                !is_known && written.is_some_and(|written| written.get(name).is_some())
+                !is_known && is_written(name)
             });
-            open = open.or_else(|| is_open.then(|| graph.label(id)));
+            open.extend(is_open.then_some(id));
             let thing = desired.and_then(|desired| things.of(graph, id, &desired));
             if let Some(claims) = thing.and_then(|thing| things.claims(&thing.managed)) {
                 held.add(Some(id), &claims);
@@ -261,9 +277,35 @@ impl Leftover {
     }
 }
 
+/// The instances whose things are not known before the run.
+struct Open {
+    /// The name of the first.
+    first: Option<String>,
+    /// The types and names of those that may still have what they had. Where a name had more than there are of it, some of that
+    /// is left behind.
+    unchanged: BTreeSet<(TypeName, Box<str>)>,
+}
+
+impl Open {
+    fn of<'m>(instances: &[NodeId], graph: &Graph, left: impl Iterator<Item = &'m Managed>) -> Self {
+        let mut had: BTreeMap<(TypeName, Box<str>), usize> = BTreeMap::new();
+        left.for_each(|managed| *had.entry((managed.type_name.clone(), managed.name.clone())).or_default() += 1);
+        let mut has: BTreeMap<(TypeName, Box<str>), usize> = BTreeMap::new();
+        for node in instances.iter().map(|id| graph.node(*id)) {
+            *has.entry((node.manifest.type_name.clone(), (&*node.name).into())).or_default() += 1;
+        }
+        has.retain(|name, has| had.get(name).is_some_and(|had| had <= has));
+        Self { first: instances.first().map(|id| graph.label(*id)), unchanged: has.into_keys().collect() }
+    }
+
+    fn may_have(&self, managed: &Managed) -> bool {
+        self.unchanged.contains(&(managed.type_name.clone(), managed.name.clone()))
+    }
+}
+
 /// What the runs of other documents manage.
 fn held_by(things: &Things, all: &[Kept]) -> Held {
-    let mut held = Held::default();
+    let mut held = things.held();
     for managed in all.iter().flat_map(|kept| kept.managed.values()) {
         things.claims(managed).iter().for_each(|claims| held.add(None, claims));
     }
@@ -280,10 +322,11 @@ fn claimed(session: &Session, prepared: &Prepared, things: &Things, managed: &Ma
                 let desired = session.desired_so_far(prepared, id, &Budget::new(Budget::DOCUMENT))?;
                 things.of(&prepared.graph, id, &desired)
             };
+            let is_same = |other: Claims| held.real(other) == held.real(claims.clone());
             let same = by.and_then(of).filter(|thing| {
                 managed.created
                     && thing.managed.type_name == managed.type_name
-                    && things.claims(&thing.managed).as_ref() == Some(&claims)
+                    && things.claims(&thing.managed).is_some_and(is_same)
             });
             Some(Fate::Forget(same.map(|thing| thing.key)))
         }
@@ -294,17 +337,17 @@ fn claimed(session: &Session, prepared: &Prepared, things: &Things, managed: &Ma
 fn free(
     things: &Things,
     managed: &Managed,
-    (elsewhere, open): (&Result<Held, String>, Option<&String>),
+    (elsewhere, open): (&Result<Held, String>, Option<String>),
     policy: Removed,
 ) -> Fate {
     let stay = |why| Fate::Stay(why);
-    if !managed.created {
-        return stay(Why::NotCreated);
-    }
-    let Some(claims) = things.claims(managed) else { return stay(Why::NotRemovable) };
-    if things.is_absent(managed) {
+    let claims = things.claims(managed);
+    if claims.is_some() && things.is_absent(managed) {
         return Fate::Forget(None);
     }
+    let Some(claims) = claims.filter(|_| managed.created) else {
+        return stay(if managed.created { Why::NotRemovable } else { Why::NotCreated });
+    };
     match elsewhere.as_ref().map(|held| held.hold(&claims)) {
         Ok(Some(Hold::Managed(_))) => return stay(Why::Elsewhere),
         Ok(Some(Hold::Used)) => return stay(Why::Used),
@@ -313,9 +356,16 @@ fn free(
     }
     match (policy, open) {
         (Removed::Remove, None) => Fate::Remove,
-        (Removed::Remove, Some(open)) => stay(Why::Open(open.clone())),
+        (Removed::Remove, Some(open)) => stay(Why::Open(open)),
         (Removed::Report | Removed::Keep, _) => stay(Why::NotStated),
     }
+}
+
+fn unknown(error: &StoreError) -> Diagnostic {
+    let why = error_chain(error);
+    let message =
+        format!("it is not known what earlier runs created and is no longer in the document, so that it stays: {why}");
+    Diagnostic { span: None, ..Diagnostic::warning(&codes::GONE, Span::default(), message) }
 }
 
 fn finding(why: &Why, things: &[String]) -> Diagnostic {
@@ -333,14 +383,22 @@ fn finding(why: &Why, things: &[String]) -> Diagnostic {
             format!("earlier runs created {gone}, and its resource does not say how to remove it alone"),
             Some("to remove it, state it with '_exist: false'"),
         ),
-        Why::Elsewhere => (format!("another document manages {gone}, so that it stays"), None),
-        Why::Used => (format!("{gone} is still used, so that it stays"), None),
-        Why::Open(instance) => {
-            (format!("{gone} stays, since it is not known before the run what {instance} manages"), None)
-        }
-        Why::Unreadable(error) => {
-            (format!("{gone} stays, since it is not known what other documents manage: {error}"), None)
-        }
+        Why::Elsewhere => (
+            format!("another document manages {gone}, so that it stays"),
+            Some("it is that document's from the next 'stead apply' on: nothing is to be done"),
+        ),
+        Why::Used => (
+            format!("{gone} is still used, so that it stays"),
+            Some("it is removed once nothing lies in it or uses it; to keep it, put it back into the document"),
+        ),
+        Why::Open(instance) => (
+            format!("{gone} stays, since it is not known before the run what {instance} manages"),
+            Some("write out there what tells the thing, such as its path; or state what is to go with '_exist: false'"),
+        ),
+        Why::Unreadable(error) => (
+            format!("{gone} stays, since it is not known what other documents manage: {error}"),
+            Some("to remove it nevertheless, state it with '_exist: false'"),
+        ),
     };
     Diagnostic {
         severity: Severity::Warning,

@@ -33,6 +33,10 @@ pub struct Memory {
     owes: bool,
 }
 
+/// The consequence of damage to a record for the things in it.
+const UNKNOWN: &str =
+    "it is not known any more what former runs created, which stays where the document does not have it";
+
 /// The record at the beginning of a run.
 pub(crate) struct Recalled<'m> {
     slot: &'m Slot,
@@ -74,12 +78,15 @@ impl Memory {
         !self.owes
     }
 
-    /// What its runs manage, where that is recorded and can be read.
-    pub(crate) fn managed(&self) -> Option<Kept> {
-        let slot = self.slot.as_ref().filter(|_| !self.document.is_shared())?;
-        match slot.read() {
-            Ok(Reading::Known(kept)) => Some(kept),
-            Ok(Reading::Damaged) | Err(_) => None,
+    /// What its runs manage, where that is recorded.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub(crate) fn managed(&self) -> Result<Option<Kept>, StoreError> {
+        let Some(slot) = self.slot.as_ref().filter(|_| !self.document.is_shared()) else { return Ok(None) };
+        match slot.read()? {
+            Reading::Known(kept) => Ok(Some(kept)),
+            Reading::Damaged => Err(StoreError::Damaged(slot.path())),
         }
     }
 
@@ -131,11 +138,14 @@ impl Memory {
         let (recorded, managed) = match reading {
             Reading::Known(kept) if !self.owes => (Owed::new(), kept.managed),
             Reading::Known(kept) => (kept.owed, kept.managed),
-            Reading::Damaged if !self.owes => (Owed::new(), BTreeMap::new()),
+            Reading::Damaged if !self.owes => {
+                tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
+                (Owed::new(), BTreeMap::new())
+            }
             Reading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
                 let path = slot.path();
-                tracing::warn!("'{}' is damaged: all that acts on changes is due once", path.display());
+                tracing::warn!("'{}' is damaged: all that acts on changes is due once, and {UNKNOWN}", path.display());
                 if changes(mode) {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
                 }

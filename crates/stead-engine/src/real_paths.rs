@@ -1,12 +1,12 @@
 //! Where paths lead.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use stead_system::fs::SystemRoot;
 
-/// Where paths lead through links of what is above them. Each folder is looked at once: a plan changes nothing.
+/// Where paths lead through links of what is above them, and through `..`. Each folder is looked at once: a plan changes nothing.
 pub(crate) struct RealPaths {
     /// The root of the system, which no link leads out of.
     root: PathBuf,
@@ -49,10 +49,15 @@ impl RealPaths {
         if let Some(real) = known.get(folder) {
             return real.clone();
         }
-        let (above, name) = (folder.parent()?, folder.file_name()?);
-        let here = self.folder(known, above).map(|above| above.join(name));
-        let path = here.as_deref().unwrap_or(folder);
-        let real = if path.is_symlink() { self.behind(path).or(here) } else { here };
+        let (above, last) = (folder.parent()?, folder.components().next_back()?);
+        let real_above = self.folder(known, above);
+        let real = if last == Component::ParentDir {
+            real_above.as_deref().unwrap_or(above).parent().map(Path::to_path_buf)
+        } else {
+            let here = real_above.map(|above| above.join(last));
+            let path = here.as_deref().unwrap_or(folder);
+            if path.is_symlink() { self.behind(path).or(here) } else { here }
+        };
         known.insert(folder.to_owned(), real.clone());
         real
     }

@@ -1,5 +1,6 @@
 //! The things that instances manage, as they are known between runs, and who else manages them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use stead_resources::{builtin, builtin_of};
 use crate::contexts::Contexts;
 use crate::implied::Known;
 use crate::providers::Providers;
+use crate::real_paths::RealPaths;
 
 /// Tells the things of the instances of a document.
 pub(crate) struct Things {
@@ -73,6 +75,11 @@ impl Things {
         Some(())
     }
 
+    /// Where what instances hold is collected.
+    pub(crate) fn held(&self) -> Held {
+        Held::below(self.root.as_deref().unwrap_or(Path::new("/")))
+    }
+
     /// The things that must be there for an instance, as their keys.
     pub(crate) fn needed<'k>(graph: &Graph, id: NodeId, key_of: impl Fn(NodeId) -> Option<&'k str>) -> Vec<String> {
         let needs = graph.node(id).needs.iter().filter(|need| need.kind.must_succeed());
@@ -126,9 +133,9 @@ fn is_own(Claim::Path { extent, .. }: &Claim) -> bool {
     !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_) | Extent::Presence | Extent::Absent)
 }
 
-/// Everything that instances manage and use, by path.
-#[derive(Default)]
+/// Everything that instances manage and use, by path: as it is stated, and where links lead to it.
 pub(crate) struct Held {
+    real_paths: RealPaths,
     by_path: BTreeMap<PathBuf, Vec<(Option<NodeId>, Extent)>>,
     used: BTreeSet<PathBuf>,
 }
@@ -143,9 +150,16 @@ pub(crate) enum Hold {
 }
 
 impl Held {
+    /// Nothing yet, of the system with this root.
+    fn below(root: &Path) -> Self {
+        Self { real_paths: RealPaths::below(root), by_path: BTreeMap::new(), used: BTreeSet::new() }
+    }
+
     pub(crate) fn add(&mut self, by: Option<NodeId>, claims: &Claims) {
         for Claim::Path { path, extent } in &claims.0 {
-            self.by_path.entry(path.to_path_buf()).or_default().push((by, extent.clone()));
+            for path in self.real_paths.of(path).into_iter().chain([path.to_path_buf()]) {
+                self.by_path.entry(path).or_default().push((by, extent.clone()));
+            }
         }
     }
 
@@ -155,18 +169,28 @@ impl Held {
             Provision::Path(path) => Some(path.to_path_buf()),
             _ => None,
         });
-        self.used.extend(paths);
+        let both = |path: PathBuf| self.real_paths.of(&path).into_iter().chain([path]);
+        self.used.extend(paths.flat_map(both));
+    }
+
+    /// The claims with the paths where links lead to.
+    pub(crate) fn real(&self, claims: Claims) -> Claims {
+        claims.resolved(|path| self.real_paths.of(path).map_or(Cow::Borrowed(path), Cow::Owned))
     }
 
     /// How a thing with these claims is held. The first of them is the thing itself.
     pub(crate) fn hold(&self, claims: &Claims) -> Option<Hold> {
         let mut own = claims.0.iter().filter(|claim| is_own(claim));
-        let first = self.hold_of(own.next()?);
-        first.or_else(|| own.find_map(|claim| self.hold_of(claim)).map(|_| Hold::Used))
+        let hold = |Claim::Path { path, extent }: &Claim| {
+            let real = || self.hold_of(&self.real_paths.of(path)?, extent);
+            self.hold_of(path, extent).or_else(real)
+        };
+        let first = hold(own.next()?);
+        first.or_else(|| own.find_map(hold).map(|_| Hold::Used))
     }
 
-    fn hold_of(&self, Claim::Path { path, extent }: &Claim) -> Option<Hold> {
-        let here = self.by_path.get(&**path).into_iter().flatten();
+    fn hold_of(&self, path: &Path, extent: &Extent) -> Option<Hold> {
+        let here = self.by_path.get(path).into_iter().flatten();
         let mut here: Vec<_> = here.filter(|(_, held)| overlap(held, extent)).collect();
         here.sort_by_key(|(_, held)| *held == Extent::Read);
         if let Some((by, held)) = here.first() {
@@ -176,8 +200,8 @@ impl Held {
             return None;
         }
         let mut below =
-            self.by_path.range(path.to_path_buf()..).map(|(below, _)| below).filter(|below| **below != **path);
-        if self.used.contains(&**path) || below.next().is_some_and(|below| below.starts_with(path)) {
+            self.by_path.range(path.to_path_buf()..).map(|(below, _)| below).filter(|below| **below != *path);
+        if self.used.contains(path) || below.next().is_some_and(|below| below.starts_with(path)) {
             return Some(Hold::Used);
         }
         path.ancestors().skip(1).find_map(|above| {
@@ -224,7 +248,7 @@ mod tests {
     }
 
     fn hold(held: &[(&str, Extent)], lost: &[(&str, Extent)]) -> Option<Hold> {
-        let mut all = Held::default();
+        let mut all = Held::below(Path::new("/"));
         all.add(None, &held.iter().cloned().collect());
         all.hold(&lost.iter().cloned().collect())
     }

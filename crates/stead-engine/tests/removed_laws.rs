@@ -53,7 +53,7 @@ struct Apply {
     system: usize,
     things: Set,
     policy: Policy,
-    /// What the instances are called by, or that the files are items of a loop.
+    /// What the instances are called by, or that the files are items of a loop, or are named through a link.
     naming: usize,
     killed: Option<usize>,
 }
@@ -85,9 +85,10 @@ impl Apply {
                     "- {{name: n{naming}-{name}, type: Stead/Line, properties: {{path: /lines, line: l{name}, create: true}}}}"
                 );
             } else if naming != 2 {
+                let folder = if naming == 3 { "/link/../link" } else { "" };
                 _ = writeln!(
                     text,
-                    "- {{name: n{naming}-{name}, type: Stead/File, properties: {{path: /f{name}, content: x}}}}"
+                    "- {{name: n{naming}-{name}, type: Stead/File, properties: {{path: {folder}/f{name}, content: x}}}}"
                 );
             }
         }
@@ -120,7 +121,9 @@ impl World {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         for system in 0..2 {
-            fs::create_dir(folder.path().join(system.to_string())).unwrap();
+            let root = folder.path().join(system.to_string());
+            fs::create_dir(&root).unwrap();
+            std::os::unix::fs::symlink(".", root.join("link")).unwrap();
         }
         let ghosts = (0..2).flat_map(|document| (0..2).map(move |system| ((document, system), Ghost::default())));
         let host = Host::new(HostOptions::default());
@@ -233,7 +236,7 @@ fn what_is_removed_was_made_by_the_document_and_is_nobody_elses() {
             let policy = [Policy::Remove, Policy::Remove, Policy::Report, Policy::Keep][random.below(4)];
             let killed = (random.below(5) == 0).then(|| random.below(12));
             let (document, things, naming) =
-                (random.below(4) / 3, (0..THINGS).filter(|_| random.below(2) == 0).collect(), random.below(3));
+                (random.below(4) / 3, (0..THINGS).filter(|_| random.below(2) == 0).collect(), random.below(4));
             let apply = Apply { document, system, things, policy, naming, killed };
             let before = std::panic::AssertUnwindSafe(|| world.apply(&apply));
             if let Err(panic) = std::panic::catch_unwind(before) {

@@ -52,6 +52,14 @@ impl BuiltIn {
         Some(Thing { key, removal })
     }
 
+    /// The properties without which it is not known where the thing of an instance is, given which are stated.
+    pub fn told_by(&self, is_stated: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
+        let (several, value) = SEVERAL;
+        let (line, [path, ..]) = LINE;
+        let besides = [is_stated(several).then_some(value), (self.manifest.type_name.as_str() == line).then_some(path)];
+        self.identity.iter().copied().chain(besides.into_iter().flatten())
+    }
+
     /// Returns whether properties tell the thing: every one that must be stated is there, and at least one is.
     fn tells(&self, key: &Object) -> bool {
         let required = self.schema()["required"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -217,7 +217,13 @@ fn what_is_no_longer_delivered_is_removed() {
     machine.ok(&["restore"]);
     machine.wait(0);
     assert_eq!(there(), [true, true, false, true]);
+    machine.deliver_with("one", &remove, &json!([file("first"), file("second")]));
+    machine.wait(0);
+    machine.ok(&["check"]);
     machine.stop();
+    let log = machine.read("agent.log").unwrap();
+    let warned = log.lines().filter(|line| line.contains("'mine' (Stead/File)") && line.contains("W0533"));
+    assert_eq!(warned.count(), 2, "once for each delivery that does not have it any more: {log}");
 }
 
 /// The directory and everything in it is for its owner alone, and secrets are in none of it.

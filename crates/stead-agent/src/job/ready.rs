@@ -42,11 +42,13 @@ pub(crate) struct JobHost {
     pub(crate) host: Host,
     pub(crate) documents: Arc<Documents>,
     ready: Mutex<Option<ReadyDocument>>,
+    /// The warnings of the last job about things that its document does not have any more, and its generation.
+    warned: Mutex<(u64, Vec<String>)>,
 }
 
 impl JobHost {
     pub(crate) fn new(host: Host, documents: Arc<Documents>) -> Self {
-        Self { host, documents, ready: Mutex::default() }
+        Self { host, documents, ready: Mutex::default(), warned: Mutex::default() }
     }
 
     /// The document of a job: for a job over all of it made ready anew, since what it asks of the machine may have changed.
@@ -70,9 +72,7 @@ impl JobHost {
             Ok(mut prepared) => {
                 if let Some(document) = &spec.document {
                     prepared.memory = Some(session.memory_of_things(self.documents.store(), document));
-                    let is_whole = spec.job.only.is_empty();
-                    let mode = if spec.job.work == Work::Test { Mode::TEST } else { Mode::APPLY };
-                    is_whole.then(|| session.account_for_removed(&mut prepared, mode));
+                    self.account_for_removed(&spec.job, &mut session, &mut prepared);
                 }
                 Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() })
             }
@@ -80,6 +80,22 @@ impl JobHost {
             Err(NotReady::Document(unusable)) => {
                 Err(unusable.findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
             }
+        }
+    }
+
+    /// Jobs over a whole document remove what it does not have any more, or say once why that stays.
+    fn account_for_removed(&self, job: &Job, session: &mut Session, prepared: &mut Prepared) {
+        if !job.only.is_empty() {
+            return;
+        }
+        let known = prepared.warnings.len();
+        session.account_for_removed(prepared, if job.work == Work::Test { Mode::TEST } else { Mode::APPLY });
+        let new = prepared.warnings.iter().skip(known).map(|finding| finding_line(finding, &session.sources));
+        let now = (job.generation, new.collect());
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if *warned != now {
+            now.1.iter().for_each(|warning| tracing::warn!("{warning}"));
+            *warned = now;
         }
     }
 

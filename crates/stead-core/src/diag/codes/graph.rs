@@ -74,9 +74,11 @@ crate::codes! {
     GONE = "W0533", "earlier runs managed what is no longer in the document",
         "stead keeps a record of what the runs of a document manage, and of what they created. When an instance is no longer\n\
          in the document, what it managed stays, unless the document says `directives: {removed: remove}`: then what earlier\n\
-         runs created is removed, in a plan that shows it, and only where no other instance and no other document of this\n\
-         machine manages it. What was there before is never removed. `removed: keep` leaves everything and says nothing. To\n\
-         remove something else, state it with `_exist: false`.";
+         runs created is removed, in a plan that shows it, and only where no other instance manages it, and no other document\n\
+         that the same user applied. What was there before is never removed. What a run created is removed also where somebody\n\
+         changed it since: the plan shows what is there now. `removed: keep` leaves everything and says nothing. To remove\n\
+         something else, or with what others put into it, state it with `_exist: false` and what that needs, such as `recurse`.\n\n\
+         Documents of one name are one document, wherever their files lie: give each its own name, or none.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\
          say. Nothing else is read of the folder of the document, so that what was delivered is what runs. Files whose\n\
