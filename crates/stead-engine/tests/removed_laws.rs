@@ -85,7 +85,7 @@ impl Apply {
                     "- {{name: n{naming}-{name}, type: Stead/Line, properties: {{path: /lines, line: l{name}, create: true}}}}"
                 );
             } else if naming != 2 {
-                let folder = if naming == 3 { "/link/../link" } else { "" };
+                let folder = if naming == 3 { "/link" } else { "" };
                 _ = writeln!(
                     text,
                     "- {{name: n{naming}-{name}, type: Stead/File, properties: {{path: {folder}/f{name}, content: x}}}}"
