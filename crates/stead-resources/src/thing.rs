@@ -53,7 +53,7 @@ impl BuiltIn {
     }
 
     /// The properties without which it is not known where the thing of an instance is, given which are stated.
-    pub fn told_by(&self, is_stated: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
+    pub fn known_by(&self, is_stated: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
         let (several, value) = SEVERAL;
         let (line, [path, ..]) = LINE;
         let besides = [is_stated(several).then_some(value), (self.manifest.type_name.as_str() == line).then_some(path)];
