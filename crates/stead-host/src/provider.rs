@@ -51,6 +51,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// The same resource by a program for each call, where it is one that stays and that others call so.
+    fn called_once(&self) -> Option<Box<dyn Provider>> {
+        None
+    }
+
     /// Reads the actual state. The input is null when the instance has no properties.
     fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
         Err(unsupported("get"))

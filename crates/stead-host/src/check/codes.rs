@@ -24,7 +24,8 @@ state, or said that it changed something. A document is applied again and again;
 
     DISAGREE = "E0906", "operations of the resource contradict each other", "\
 `get`, `test` and `set` report one state, and a `test` that judges by itself must judge that state. What differs
-between them looks like drift where there is none, or hides drift where there is some.";
+between them looks like drift where there is none, or hides drift where there is some. A program that stays answers
+as the one does that is called once.";
 
     SECRET = "E0907", "a secret comes back", "\
 What comes as `{\"secureString\": ..}` or `{\"secureObject\": ..}` must not be printed again, neither in a state nor in a

@@ -24,6 +24,7 @@ impl Checker<'_> {
         let Some(before) = self.get("get") else { return };
         self.only_reads(&before);
         self.test(&before);
+        self.alike(&before);
         let predicted = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
         if can.delete_what_if && self.deletes() {
             self.delete_what_if(&before);
@@ -63,6 +64,30 @@ impl Checker<'_> {
         if !names.is_empty() {
             let message = format!("a second get reports different values for {}", listed(&names));
             self.error(&codes::UNSTABLE, message, "get must not change anything");
+        }
+    }
+
+    /// Checks that a program that stays answers as the one does that others call once for each operation.
+    fn alike(&mut self, before: &State) {
+        let Some(once) = self.subject.provider.called_once() else { return };
+        let help = "the program that stays and the one that is called once must answer the same: dsc calls the latter";
+        match once.get(&self.cx, &self.desired).map(|state| unequal(&bare(before), &bare(&state))) {
+            Ok(names) if names.is_empty() => {}
+            Ok(names) => {
+                let message = format!("called once, get reports different values for {}", listed(&names));
+                self.error(&codes::DISAGREE, message, help);
+            }
+            Err(failure) => self.failed("get, called once,", &failure),
+        }
+        if !self.subject.manifest.capabilities.test {
+            return;
+        }
+        // What is wrong with the answer of the one that stays was reported before.
+        let Ok(stays) = self.subject.provider.test(&self.cx, &self.desired) else { return };
+        match once.test(&self.cx, &self.desired) {
+            Ok(reply) if reply.verdict() == stays.verdict() => {}
+            Ok(_) => self.error(&codes::DISAGREE, "called once, test has another verdict", help),
+            Err(failure) => self.failed("test, called once,", &failure),
         }
     }
 

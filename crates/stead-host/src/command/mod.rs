@@ -551,6 +551,15 @@ impl Provider for CommandProvider {
         self.compiled(cx, &self.export_schema, source)
     }
 
+    fn called_once(&self) -> Option<Box<dyn Provider>> {
+        let is_own = matches!(self.manifest.implementation, Implementation::Command(_));
+        self.methods.resident.as_ref().filter(|_| is_own)?;
+        let methods = Arc::new(CommandResource { resident: None, ..CommandResource::clone(&self.methods) });
+        let (subject, schema) = (self.subject.clone(), self.own_schema.clone());
+        let once = Self::assemble(&self.manifest, &methods, subject, schema, self.shape, self.settings.clone());
+        Some(Box::new(once))
+    }
+
     fn claims(&self, input: &Plain) -> Option<Claims> {
         // What an adapter claims says nothing of those that it carries out.
         let is_own = matches!(self.manifest.implementation, Implementation::Command(_));

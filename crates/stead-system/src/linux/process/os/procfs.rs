@@ -98,8 +98,21 @@ pub(in crate::linux::process) fn resident_memory(pid: i32) -> Option<u64> {
 
 /// The children of the first thread of this process, which is also who orphans are given to.
 ///
-/// The quick way to see whether there are any: one small file, whatever the number of processes.
+/// The quick way to see whether there are any: one small file, whatever the number of processes. The kernel may leave one out while
+/// another before it ends, so that the file is read until it says twice what it said.
 pub(in crate::linux::process) fn adopted() -> Vec<i32> {
+    let mut before = listed_children();
+    for _ in 0..8 {
+        let now = listed_children();
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    before
+}
+
+fn listed_children() -> Vec<i32> {
     let own = rustix::process::getpid().as_raw_nonzero();
     let mut text = String::new();
     let read = fs::File::open(format!("/proc/self/task/{own}/children")).and_then(|mut file| {
