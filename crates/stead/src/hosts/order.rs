@@ -29,7 +29,7 @@ pub(super) struct Order {
 }
 
 /// One command, as its command line would have it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum Work {
     /// The document is in the bundle.
@@ -60,7 +60,7 @@ pub(super) enum Work {
 }
 
 /// `plan`, `apply` or `check`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DocumentWork {
     pub(super) operation: Operation,
@@ -78,7 +78,7 @@ pub(super) struct DocumentWork {
 }
 
 /// `apply` of a saved plan.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PlanWork {
     pub(super) plan: String,
@@ -90,7 +90,7 @@ pub(super) struct PlanWork {
 }
 
 /// Where and how often a run is recorded.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     pub(super) keep: NonZeroUsize,

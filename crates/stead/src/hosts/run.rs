@@ -26,7 +26,7 @@ use super::screen::Screen;
 use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Until, Way};
 use crate::commands;
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, Delivered, ParameterSources, Text};
+use crate::input::{self, BadParameters, Delivered, ParameterSources, Text, Unreadable};
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::{DocumentRequest, Elevation, FleetRequest, RecordingRequest, View};
@@ -284,17 +284,22 @@ fn way(parcel: &Parcel<'_>, env: &ProcessEnv, machines: &[Machine], task: &Task,
 /// Whoever reads standard input first gets all of it.
 fn check_standard_input(task: &Task) -> Result<(), Exit> {
     let asks = task.fleet.elevation == Elevation::SudoWithPassword;
-    let document = match &task.errand {
-        Errand::Document(errand) => Some(errand.document.path()),
-        Errand::Plans(_) | Errand::Words(_) => None,
-    };
-    let others = [document, task.fleet.inventory.as_deref()];
-    if asks && others.into_iter().flatten().any(input::is_standard) {
+    let mut read: Vec<&Path> = task.fleet.inventory.as_deref().into_iter().collect();
+    if let Errand::Document(errand) = &task.errand {
+        read.push(errand.document.path());
+        read.extend(errand.document.supplied.files.iter().map(PathBuf::as_path));
+    }
+    let readers = read.into_iter().filter(|path| input::is_standard(path)).count();
+    if readers + usize::from(asks) <= 1 {
+        return Ok(());
+    }
+    if asks {
         complain("error: '--ask-sudo-password' reads standard input, which is read for '-' as well");
         complain("help: use files");
-        return Err(Exit::Unusable);
+    } else {
+        complain(&format!("error: {}", Unreadable::StandardInputTwice));
     }
-    Ok(())
+    Err(Exit::Unusable)
 }
 
 /// How accounts become root; asks for the password once.

@@ -97,8 +97,12 @@ fn the_password_of_sudo_is_asked_for_once_and_goes_through_the_pipe_when_sudo_as
     }
     let none = world.stead("check site.yaml --host web1 --ask-sudo-password");
     assert_eq!((none.code, none.errors.as_str()), (3, "error: no password was given\n"));
-    let both = world.stead("check - --host web1 --ask-sudo-password");
-    assert!(both.code == 3 && both.errors.contains("is read for '-' as well"), "{}", both.errors);
+    for read in ["-", "site.yaml --parameters-file -"] {
+        let both = world.stead(&format!("check {read} --host web1 --ask-sudo-password"));
+        assert!(both.code == 3 && both.errors.contains("is read for '-' as well"), "{}", both.errors);
+        let both = world.stead(&format!("check {read} --hosts -"));
+        assert!(both.code == 3 && both.errors.contains("standard input can be read only once"), "{}", both.errors);
+    }
 }
 
 #[test]
