@@ -264,6 +264,7 @@ impl Trial<'_> {
         let loaded = Loaded { session, prepared, left_out };
         outcome.not_run.extend(not_run(&loaded));
         let run = self.execute(&loaded, Mode::TEST)?;
+        outcome.note(of_what_runs(&loaded.prepared.graph), &loaded.session.sources, self.root);
         outcome.note(judge::in_state(&run, &loaded.left_out), &loaded.session.sources, self.root);
         Ok(())
     }
@@ -282,6 +283,23 @@ impl Loaded {
 fn document_of(resources: &Node) -> Node {
     let entry = Entry { key: "resources".into(), key_span: resources.span, value: resources.clone() };
     Node { span: resources.span, kind: Kind::Object([entry].into()) }
+}
+
+/// What is compared only where a system runs, by the type.
+const OF_WHAT_RUNS: [(&str, &str); 3] =
+    [("Stead/KernelModule", "loaded"), ("Stead/Mount", "state"), ("Stead/Service", "state")];
+
+/// What instances state that nobody compares in the root of a test.
+fn of_what_runs(graph: &Graph) -> Vec<Miss> {
+    let stated = graph.iter().filter_map(|(id, node)| {
+        let own = builtin_of(&node.manifest)?;
+        let (_, property) = OF_WHAT_RUNS.into_iter().find(|(name, _)| *name == own.manifest.type_name.as_str())?;
+        let declaration = graph.declaration(id);
+        declaration.properties.as_ref()?.get(property)?;
+        let text = format!("'{property}' of {} was not compared: nothing runs in the root of a test", graph.label(id));
+        Some(Miss { span: declaration.name.span, text })
+    });
+    stated.collect()
 }
 
 /// Returns whether an instance may do something outside of the root. What programs do, nobody knows.
