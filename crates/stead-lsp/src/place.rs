@@ -104,8 +104,12 @@ fn in_tree(text: &str, (start, end): (usize, usize)) -> CursorContext {
         let place = classified(&path_to(&root?, WORD)?);
         (place != CursorContext::Nothing).then_some((findings.len(), place))
     });
-    // What can be read best was probably meant.
-    found.min_by_key(|(faults, _)| *faults).map_or(CursorContext::Nothing, |(_, place)| place)
+    // What can be read best was probably meant; of a word that begins its line, the key that it will be.
+    let begins_line =
+        before.rsplit('\n').next().is_some_and(|line| line.chars().all(|letter| matches!(letter, ' ' | '-')));
+    let is_less_likely = |place: &CursorContext| begins_line && matches!(place, CursorContext::KeyValue { .. });
+    let best = found.min_by_key(|(faults, place)| (*faults, is_less_likely(place)));
+    best.map_or(CursorContext::Nothing, |(_, place)| place)
 }
 
 /// One step from the root of a tree to a part of it.
@@ -193,6 +197,8 @@ pub(crate) fn classified(path: &[TreeStep]) -> CursorContext {
 fn at_document(path: &[TreeStep]) -> CursorContext {
     let [TreeStep::Member { name, .. }, inner @ ..] = path else { return of_part(Part::Document, path) };
     match (&**name, inner) {
+        // What begins there will be a name of the user's choice.
+        ("parameters" | "outputs" | "variables", []) => CursorContext::Nothing,
         (_, []) => of_part(Part::Document, path),
         ("directives", inner) => of_part(Part::DocumentDirective, inner),
         ("metadata", inner) => of_part(Part::Metadata, inner),

@@ -60,7 +60,7 @@ impl Place {
         let filter = format!("trace={CALLS}");
         let mut arguments = vec!["-f", "-qq", "-o", "trace", "-e", &filter];
         arguments.extend(inject.iter().flat_map(|inject| ["-e", inject.as_str()]));
-        arguments.extend([env!("CARGO_BIN_EXE_stead"), "apply", "-w", "1", "main.yaml"]);
+        arguments.extend([env!("CARGO_BIN_EXE_stead"), "apply", "--width", "1", "main.yaml"]);
         self.command("strace", &arguments).status().unwrap().success()
     }
 

@@ -62,6 +62,7 @@ const COMMANDS: &[&str] = &[
     "history show -o json last",
     "history show -o yaml last",
     "history show noE",
+    "history diff last noE",
     "hosts noE",
     "hosts --where E -",
     "apply -y d.yaml",

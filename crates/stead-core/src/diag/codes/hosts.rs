@@ -18,8 +18,8 @@ crate::codes! {
     LAYERS = "E1205", "not the form of layers of parameters",
         "A file of parameters may have `layers`: a list of parameters, each perhaps with a filter `where` over labels and facts of\n\
          the machine. A later layer wins over an earlier one, unless `merge` says otherwise for a parameter: `last`, `unique`\n\
-         (arrays, each item once), `hash` (members of objects) or `deep` (objects and arrays, at any depth).\n\n\
-         `{layers: [{parameters: {port: 80}}, {where: role=web, parameters: {port: 8080}}], merge: {packages: unique}}`";
+         (arrays, each item once), `hash` (members of objects) or `deep` (objects and arrays, at any depth), as in\n\
+         `{layers: [{parameters: {port: 80}}, {where: role=web, parameters: {port: 8080}}], merge: {packages: unique}}`.";
     ANSIBLE = "W1204", "a part of an inventory of Ansible that is not understood",
         "Groups become labels, their variables parameters, and `ansible_host`, `ansible_user` and `ansible_port` say where\n\
          a machine is. Other variables that begin with `ansible_` are settings of Ansible, and templates are\n\
