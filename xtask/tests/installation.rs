@@ -15,6 +15,7 @@ const FILES: &[&str] = &[
     "usr/share/bash-completion/completions/stead",
     "usr/share/doc/stead/THIRD-PARTY.gz",
     "usr/share/doc/stead/changelog.gz",
+    "usr/share/doc/stead/stead.cdx.json.gz",
     "usr/share/fish/vendor_completions.d/stead.fish",
     "usr/share/licenses/stead/LICENSE-APACHE",
     "usr/share/licenses/stead/LICENSE-MIT",

@@ -19,9 +19,13 @@ fn layered(layers: &[Written], merge: &str, role: &str) -> Layered {
         }
         layer
     };
-    let layers: Vec<serde_json::Value> = layers.iter().map(layer).collect();
+    // A way to merge what no layer has is refused.
+    let is_stated = |name: &&&str| {
+        layers.iter().any(|(_, parameters)| parameters.iter().any(|(known, _)| known.as_str() == **name))
+    };
     let merges: serde_json::Map<String, serde_json::Value> =
-        NAMES.iter().map(|name| ((*name).to_owned(), merge.into())).collect();
+        NAMES.iter().filter(is_stated).map(|name| ((*name).to_owned(), merge.into())).collect();
+    let layers: Vec<serde_json::Value> = layers.iter().map(layer).collect();
     let text = serde_json::json!({ "layers": layers, "merge": merges }).to_string();
     let mut sources = Sources::default();
     let source = sources.add(Source::new("layers.json", &text));
