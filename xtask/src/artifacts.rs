@@ -1,4 +1,4 @@
-//! What a release consists of: an archive and packages for each processor, the list of what is in them, and checksums.
+//! The files of a release: an archive and packages for each processor, the list of what is in them, and checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};

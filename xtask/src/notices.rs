@@ -34,7 +34,7 @@ pub(crate) fn linked(repository: &Repository) -> Result<impl Iterator<Item = Pac
     Ok(repository.packages().filter(move |each| each.source().is_some() && names.contains(each.name())))
 }
 
-/// What is in the program, in the form of `CycloneDX`.
+/// The bill of materials of the program, in the form of `CycloneDX`.
 pub(crate) fn bill_of_materials(repository: &Repository) -> Result<Value, String> {
     let component = |name: &str, version: &str, licence: &str| {
         json!({

@@ -66,7 +66,7 @@ impl Package {
     }
 }
 
-/// What a program prints of itself, which is the same on every processor.
+/// The texts that a program prints of itself, which are the same on every processor.
 #[derive(Clone)]
 pub(crate) struct Printed {
     /// The shell, and its script.

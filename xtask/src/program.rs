@@ -33,7 +33,7 @@ impl Processor {
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) processor: Processor,
-    /// Whether it needs no libraries of the machine.
+    /// True if it needs no libraries of the machine.
     pub(crate) is_static: bool,
 }
 
@@ -60,7 +60,7 @@ impl Program {
         Ok(Self { path, processor, is_static })
     }
 
-    /// Whether this machine can run it.
+    /// True if this machine can run it.
     pub(crate) fn runs_here(&self) -> bool {
         self.processor.name() == std::env::consts::ARCH
     }

@@ -1,6 +1,7 @@
 //! The keys of documents, for `stead explain`, for editors and for `docs/reference`: their types and defaults are those of the schemas.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value as Json};
 use stead_core::document::{Part, TOPICS, Topic};
@@ -50,31 +51,34 @@ pub struct DocumentKey {
 
 impl DocumentKey {
     /// Every key, part by part, each followed by those within it.
-    pub fn all() -> Vec<Self> {
-        let definitions = parsed(DEFINITIONS);
-        let mut all = Vec::new();
-        for (part, text, definition, below) in OBJECTS {
-            let schema = parsed(text);
-            let schema = if definition.is_empty() { &schema } else { &schema["$defs"][definition] };
-            collect(&mut all, (part, below), &inlined(schema, &definitions), "");
-        }
-        all
+    pub fn all() -> &'static [Self] {
+        static ALL: LazyLock<Vec<DocumentKey>> = LazyLock::new(|| {
+            let definitions = parsed(DEFINITIONS);
+            let mut all = Vec::new();
+            for (part, text, definition, below) in OBJECTS {
+                let schema = parsed(text);
+                let schema = if definition.is_empty() { &schema } else { &schema["$defs"][definition] };
+                collect(&mut all, (part, below), &inlined(schema, &definitions), "");
+            }
+            all
+        });
+        &ALL
     }
 
     /// The keys of a part, without those within others.
-    pub fn of(part: Part) -> impl Iterator<Item = Self> {
-        Self::all().into_iter().filter(move |key| key.part == part && !key.name.contains('.'))
+    pub fn of(part: Part) -> impl Iterator<Item = &'static Self> {
+        Self::all().iter().filter(move |key| key.part == part && !key.name.contains('.'))
     }
 
     /// The keys that a name or a path means: `dependsOn`, `directives.onChanges`, `resources.copy.each`.
-    pub fn named(path: &str) -> Vec<Self> {
+    pub fn named(path: &str) -> Vec<&'static Self> {
         let path = path.strip_prefix("resources.").unwrap_or(path);
-        let all = || Self::all().into_iter();
-        let by_path: Vec<Self> = all().filter(|key| key.path().eq_ignore_ascii_case(path)).collect();
+        let all = || Self::all().iter();
+        let by_path: Vec<&Self> = all().filter(|key| key.path().eq_ignore_ascii_case(path)).collect();
         if !by_path.is_empty() {
             return by_path;
         }
-        let is_last = |key: &Self| key.path().rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case(path));
+        let is_last = |key: &&Self| key.path().rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case(path));
         all().filter(is_last).collect()
     }
 

@@ -39,13 +39,13 @@ enum Why {
     Elsewhere,
     /// Something of a document lies in it, or uses it.
     Used,
-    /// What an instance of the document manages is not known before the run.
+    /// An instance of the document manages something that only the run knows.
     Open(String),
-    /// What other documents manage cannot be read.
+    /// The record of another document cannot be read.
     Unreadable(String),
 }
 
-/// What is to become of one thing.
+/// The fate of one thing.
 enum Fate {
     /// It is removed.
     Remove,
@@ -303,7 +303,7 @@ impl Open {
     }
 }
 
-/// What the runs of other documents manage.
+/// The things that the runs of other documents manage.
 fn held_by(things: &Things, all: &[Kept]) -> Held {
     let mut held = things.held();
     for managed in all.iter().flat_map(|kept| kept.managed.values()) {

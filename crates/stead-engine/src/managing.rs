@@ -15,7 +15,7 @@ use stead_host::store::kept::{Kept, Managed};
 
 use crate::things::{Keyed, Things};
 
-/// What becomes of the things that a document does not have any more.
+/// The fates of the things that a document does not have any more.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Gone {
     /// The instances that remove one, and the keys of those things.
@@ -32,12 +32,12 @@ const MARKED_AT_ONCE: usize = 64;
 /// How many things are recorded at most that no run created.
 const MOST_FOUND: usize = 100_000;
 
-/// What a run comes to know of the things of its document.
+/// The things of a document, as a run comes to know them.
 pub(crate) struct Managing {
     things: Things,
     graph: Arc<Graph>,
     gone: Gone,
-    /// What the record has, as far as this run knows.
+    /// The record, as far as this run knows it.
     recorded: BTreeMap<String, Managed>,
     /// The instances that a set of this run made.
     created: BTreeSet<NodeId>,
@@ -45,7 +45,7 @@ pub(crate) struct Managing {
     begun: BTreeSet<String>,
 }
 
-/// What a run is to write into the record.
+/// The changes of the record that a run is to write.
 #[derive(Default)]
 pub(crate) struct News {
     managed: BTreeMap<String, Managed>,
@@ -112,7 +112,7 @@ impl Managing {
         found
     }
 
-    /// What is to be recorded by now, as far as that is not recorded.
+    /// The changes that are due and not recorded yet.
     pub(crate) fn news(&mut self, run: &Run) -> News {
         let report = run.report();
         let mut keys: BTreeMap<NodeId, String> = BTreeMap::new();

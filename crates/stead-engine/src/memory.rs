@@ -78,7 +78,7 @@ impl Memory {
         !self.owes
     }
 
-    /// What its runs manage, where that is recorded.
+    /// The things that its runs manage, where they are recorded.
     ///
     /// # Errors
     /// When the record cannot be read.
@@ -90,7 +90,7 @@ impl Memory {
         }
     }
 
-    /// What is kept of the other documents on the root.
+    /// The records of the other documents on the root.
     pub(crate) fn others(&self) -> Result<Vec<Kept>, StoreError> {
         self.slot.as_ref().map_or_else(|| Ok(Vec::new()), Slot::others)
     }

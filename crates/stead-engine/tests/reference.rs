@@ -230,7 +230,7 @@ fn documents() -> String {
     for (part, title) in Part::ALL {
         let _ = write!(text, "\n## {title}\n");
         let (mut known, mut example, mut described) = (Vec::new(), "", (String::new(), String::new()));
-        for key in DocumentKey::all().into_iter().filter(|key| key.part == part) {
+        for key in DocumentKey::all().iter().filter(|key| key.part == part) {
             if key.name.contains('.') {
                 let _ = writeln!(text, "\n- `{}` ({})\n  : {}", key.name, key.summary(), key.description);
                 continue;
@@ -243,8 +243,8 @@ fn documents() -> String {
             } else {
                 text += &key.to_markdown();
             }
-            (example, described) = (key.example, (key.name.clone(), key.description));
-            known.push(key.name);
+            (example, described) = (key.example, (key.name.clone(), key.description.clone()));
+            known.push(key.name.clone());
         }
         let is_more = |topic: &&Topic| topic.part == part && !known.iter().any(|name| name == topic.name);
         for topic in TOPICS.iter().filter(is_more) {
@@ -281,7 +281,7 @@ fn every_key_of_the_schema_is_in_the_reference() {
         (Part::Directive, of_definition("instanceDirectives")),
         (Part::DocumentDirective, of_definition("documentDirectives")),
     ] {
-        let found: BTreeSet<String> = DocumentKey::of(part).map(|key| key.name).collect();
+        let found: BTreeSet<String> = DocumentKey::of(part).map(|key| key.name.clone()).collect();
         assert_eq!(found, wanted, "{part:?}");
         assert!(found.len() > 1, "{part:?}");
     }
@@ -293,15 +293,13 @@ fn every_key_of_the_schema_is_in_the_reference() {
         assert!(DocumentKey::named(&key.path()).contains(&key), "{}", key.path());
     }
     let within: Vec<String> =
-        DocumentKey::named("directives.reconcile.maxPendingReruns").iter().map(DocumentKey::summary).collect();
+        DocumentKey::named("directives.reconcile.maxPendingReruns").iter().map(|key| key.summary()).collect();
     assert_eq!(within, ["integer, default 600, since 0.1.0"]);
 }
 
 #[test]
 fn what_dsc_does_not_have_is_marked() {
-    for key in
-        DocumentKey::all().into_iter().filter(|key| matches!(key.part, Part::Directive | Part::DocumentDirective))
-    {
+    for key in DocumentKey::all().iter().filter(|key| matches!(key.part, Part::Directive | Part::DocumentDirective)) {
         let written = format!("{}:", key.name);
         if key.name.contains('.') || !key.example.contains(&written) {
             continue;

@@ -1,4 +1,4 @@
-//! What a document does not have any more is removed if its runs made it, and nobody else has it: random documents of two
+//! Things that a document does not have any more are removed if its runs made it, and nobody else has it: random documents of two
 //! identities on two systems, with others at work between the runs, and kills in them.
 //!
 //! `STEAD_REMOVED_CASES` is how many sequences of runs are tried.
@@ -53,7 +53,7 @@ struct Apply {
     system: usize,
     things: Set,
     policy: Policy,
-    /// What the instances are called by, or that the files are items of a loop, or are named through a link.
+    /// How the instances are named, or that the files are items of a loop, or are named through a link.
     naming: usize,
     killed: Option<usize>,
 }
@@ -96,7 +96,7 @@ impl Apply {
     }
 }
 
-/// What must be so, as far as it follows from what was done.
+/// Conditions that follow from the acts so far.
 #[derive(Default)]
 struct Ghost {
     /// Made by runs of the document, and by nobody else since they removed it.
@@ -113,7 +113,7 @@ struct World {
     folder: TempDir,
     host: Host,
     ghosts: BTreeMap<(usize, usize), Ghost>,
-    /// What stead removed last, by system.
+    /// The files that stead removed last, by system.
     removed: [Set; 2],
 }
 

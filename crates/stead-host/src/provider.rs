@@ -51,7 +51,7 @@ pub trait Provider: Send + Sync {
         None
     }
 
-    /// The same resource by a program for each call, where it is one that stays and that others call so.
+    /// Returns this resource with a program for each call, where it is one that stays and that others call so.
     fn called_once(&self) -> Option<Box<dyn Provider>> {
         None
     }
@@ -345,7 +345,7 @@ pub enum Binding {
     Plan(Option<Arc<Changed>>),
 }
 
-/// What of an operating system is asked for.
+/// The side of an operating system that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SystemSide {
     /// All of it.

@@ -39,7 +39,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     Ok(vec![("answers", answers)])
 }
 
-/// What a resource with this manifest answers, and then what is in these files.
+/// The answers of a resource with this manifest, and then the contents of these files.
 fn run_with(case: &Case, stated: &str, left: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     std::fs::write(folder.path().join("script"), case.section("script")).map_err(|error| error.to_string())?;

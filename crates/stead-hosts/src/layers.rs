@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use stead_core::diag::{Diagnostic, did_you_mean, nearest};
-use stead_core::text::{Entry, Kind, Node, Sources, Span, locate};
+use stead_core::text::{Entry, Form, Node, Sources, Span, locate};
 use stead_core::value::{Object, Value};
 
 use crate::codes;
 use crate::filter::Filter;
+use crate::finding::stated;
 
 /// The key by which a file of parameters is one of layers.
 const LAYERS: &str = "layers";
@@ -46,7 +47,7 @@ struct Layer {
     parameters: Vec<Entry>,
 }
 
-/// What becomes of a parameter that several layers have.
+/// How the values of several layers become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merge {
     /// The last one counts.
@@ -84,6 +85,14 @@ impl Merge {
             (Self::Deep, one @ Value::Object(_), other @ Value::Object(_))
             | (Self::Deep, one @ Value::Array(_), other @ Value::Array(_)) => Some(deeply(one, other)),
             _ => None,
+        }
+    }
+
+    /// The value that one comes to alone.
+    fn alone(self, value: Value) -> Value {
+        match (self, value) {
+            (Self::Unique, Value::Array(items)) => Value::Array(united(Vec::new(), items)),
+            (_, value) => value,
         }
     }
 
@@ -147,7 +156,7 @@ pub struct LayerValue {
     pub condition: Option<String>,
     /// The value there.
     pub value: Value,
-    /// What becomes of it beside those of other layers.
+    /// How it is merged with those of other layers.
     pub merge: Merge,
 }
 
@@ -162,9 +171,9 @@ impl Layers {
     /// # Errors
     /// All that is wrong with their form, with places.
     pub fn read(tree: &Node, sources: &Sources) -> Result<Self, Vec<Diagnostic>> {
-        let mut reader = Reader { sources, findings: Vec::new() };
+        let mut reader = Reader { sources, form: Form::new(&codes::LAYERS) };
         let layers = reader.file(tree);
-        if reader.findings.is_empty() { Ok(layers) } else { Err(reader.findings) }
+        if reader.form.findings.is_empty() { Ok(layers) } else { Err(reader.form.findings) }
     }
 
     /// The names of the labels and facts that their filters are about.
@@ -193,7 +202,7 @@ impl Layers {
                 layered.layers.push(found);
                 let merged = match layered.values.remove(&name) {
                     Some(former) => merge.merged(former, value).ok_or_else(|| not_merged(entry, merge))?,
-                    None => value,
+                    None => merge.alone(value),
                 };
                 layered.values.insert(name.clone(), merged);
                 layered.places.insert(name, entry.key_span);
@@ -211,23 +220,23 @@ fn not_merged(entry: &Entry, merge: Merge) -> Box<Diagnostic> {
 
 struct Reader<'a> {
     sources: &'a Sources,
-    findings: Vec<Diagnostic>,
+    form: Form,
 }
 
 impl Reader<'_> {
     fn file(&mut self, tree: &Node) -> Layers {
-        self.check_members(tree, OF_FILE, "a file of layers");
+        self.form.check_members(tree, OF_FILE, "a file of layers");
         let Some(items) = tree.get(LAYERS).and_then(Node::items) else {
-            self.wrong(tree.span, "'layers' must be an array", "write each layer behind a '-'");
+            self.form.wrong(tree.span, "'layers' must be an array", "write each layer behind a '-'");
             return Layers::default();
         };
         let layers: Vec<Layer> = items.iter().map(|item| self.layer(item)).collect();
-        let merges = self.entries(tree.get("merge"), "'merge'").iter();
+        let merges = self.form.members(stated(tree.get("merge")), "'merge'").iter();
         let names = || layers.iter().flat_map(|layer| &layer.parameters).map(|entry| &*entry.key);
         for entry in merges.clone().filter(|entry| names().all(|name| name != &*entry.key)) {
             let message = format!("no layer has '{}'", entry.key.escape_debug());
             let near = nearest(&entry.key, names()).map(did_you_mean);
-            self.wrong(entry.key_span, message, &near.unwrap_or_else(|| "take it out of 'merge'".to_owned()));
+            self.form.wrong(entry.key_span, message, &near.unwrap_or_else(|| "take it out of 'merge'".to_owned()));
         }
         Layers {
             layers,
@@ -236,20 +245,20 @@ impl Reader<'_> {
     }
 
     fn layer(&mut self, node: &Node) -> Layer {
-        self.check_members(node, OF_LAYER, "a layer");
-        let parameters = self.entries(node.get("parameters"), "'parameters'").to_vec();
+        self.form.check_members(node, OF_LAYER, "a layer");
+        let parameters = self.form.members(stated(node.get("parameters")), "'parameters'").to_vec();
         Layer { condition: node.get("where").and_then(|node| self.filter(node)), parameters }
     }
 
     fn filter(&mut self, node: &Node) -> Option<(Filter, String)> {
         let Some(text) = node.as_str() else {
             let message = format!("'where' must be a string, found {}", node.kind_name());
-            self.wrong(node.span, message, "write a comparison such as role=web");
+            self.form.wrong(node.span, message, "write a comparison such as role=web");
             return None;
         };
         let parsed = Filter::parse(text).map_err(|error| {
             let span = locate(self.sources, node.span, error.range);
-            self.findings.push(Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help));
+            self.form.findings.push(Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help));
         });
         Some((parsed.ok()?, text.to_owned()))
     }
@@ -261,35 +270,8 @@ impl Reader<'_> {
             let words = Merge::ALL.map(Merge::word);
             let near = nearest(word, words).map(did_you_mean);
             let help = near.unwrap_or_else(|| format!("values are merged by {}", words.join(", ")));
-            self.wrong(entry.value.span, "this is not a way to merge values", &help);
+            self.form.wrong(entry.value.span, "this is not a way to merge values", &help);
         }
         found
-    }
-
-    /// The members of what must be an object; none where it is not stated.
-    fn entries<'n>(&mut self, node: Option<&'n Node>, what: &str) -> &'n [Entry] {
-        match node.map(|node| (&node.kind, node.entries(), node)) {
-            None | Some((Kind::Null, ..)) => &[],
-            Some((_, Some(entries), _)) => entries,
-            Some((_, None, node)) => {
-                let message = format!("{what} must be an object, found {}", node.kind_name());
-                self.wrong(node.span, message, "write members as 'NAME: VALUE'");
-                &[]
-            }
-        }
-    }
-
-    fn check_members(&mut self, node: &Node, known: &[&str], what: &str) {
-        for entry in self.entries(Some(node), what) {
-            if !known.contains(&&*entry.key) {
-                let near = nearest(&entry.key, known.iter().copied()).map(did_you_mean);
-                let help = near.unwrap_or_else(|| format!("{what} has {}", known.join(", ")));
-                self.wrong(entry.key_span, format!("{what} has no '{}'", entry.key.escape_debug()), &help);
-            }
-        }
-    }
-
-    fn wrong(&mut self, span: Span, message: impl Into<String>, help: &str) {
-        self.findings.push(Diagnostic::error(&codes::LAYERS, span, message).with_help(help));
     }
 }

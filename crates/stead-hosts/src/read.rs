@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
+use stead_core::diag::{Diagnostic, any_error};
 use stead_core::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, locate};
 use stead_core::value::Object;
 
 use crate::ansible;
 use crate::codes;
 use crate::filter::{Filter, is_label};
-use crate::finding::Findings;
+use crate::finding::{Findings, stated};
 use crate::inventory::{Destination, Inventory, MOST_MACHINES, Machine, NAME, port_of};
 use crate::name::{Address, MachineName, UserName};
 
@@ -21,8 +21,8 @@ pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diag
         ansible::of_ini(source, &found.text, &mut findings)
     } else {
         let (root, faults) = text::read(source, &found.text, &Limits::default());
-        findings.list = faults;
-        root.filter(|_| !any_error(&findings.list))
+        findings.form.findings = faults;
+        root.filter(|_| !any_error(&findings.form.findings))
             .map(|root| of_tree(&root, sources, &mut findings))
             .unwrap_or_default()
     };
@@ -33,7 +33,7 @@ pub fn read(source: SourceId, sources: &Sources) -> (Option<Inventory>, Vec<Diag
             "use several inventories",
         );
     }
-    (Some(inventory).filter(|_| !any_error(&findings.list)), findings.list)
+    (Some(inventory).filter(|_| !any_error(&findings.form.findings)), findings.form.findings)
 }
 
 fn of_tree(root: &Node, sources: &Sources, findings: &mut Findings) -> Inventory {
@@ -72,11 +72,11 @@ struct Layer {
 
 impl Reader<'_> {
     fn inventory(mut self, root: &Node) -> Inventory {
-        self.check_members(root, OF_INVENTORY, "an inventory");
+        self.findings.form.check_members(root, OF_INVENTORY, "an inventory");
         let usual = (self.user(root), self.port(root));
         let shared = self.parameters(root);
         self.read_layers(root);
-        let entries = root.get(MACHINES).map(|machines| self.entries(machines, "'machines'")).unwrap_or_default();
+        let entries = self.findings.form.members(stated(root.get(MACHINES)), "'machines'");
         let machines = entries.iter().filter_map(|entry| self.machine(entry, &usual, &shared));
         Inventory { machines: machines.collect() }
     }
@@ -87,7 +87,7 @@ impl Reader<'_> {
             return self.findings.wrong(node.span, "'layers' must be an array", "write each layer behind a '-'");
         };
         for item in items {
-            self.check_members(item, OF_LAYER, "a layer");
+            self.findings.form.check_members(item, OF_LAYER, "a layer");
             let parameters = self.parameters(item);
             let filter = item.get("where").and_then(|node| self.filter(node));
             if let Some(filter) = filter {
@@ -105,7 +105,10 @@ impl Reader<'_> {
         };
         let parsed = Filter::parse(text).map_err(|error| {
             let span = locate(self.sources, node.span, error.range);
-            self.findings.list.push(Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help));
+            self.findings
+                .form
+                .findings
+                .push(Diagnostic::error(&codes::FILTER, span, error.message).with_help(error.help));
         });
         parsed.ok()
     }
@@ -114,7 +117,7 @@ impl Reader<'_> {
         let (node, span) = (&entry.value, entry.key_span);
         let name = self.findings.named(span, ("a machine", &entry.key), MachineName::parse(&entry.key));
         if !matches!(node.kind, Kind::Null) {
-            self.check_members(node, OF_MACHINE, "a machine");
+            self.findings.form.check_members(node, OF_MACHINE, "a machine");
         }
         let stated = node.get("address").and_then(|node| self.text(node, "address"));
         let stated = stated.map(|(text, span)| self.findings.named(span, ("an address", &text), Address::parse(&text)));
@@ -148,7 +151,7 @@ impl Reader<'_> {
 
     fn labels(&mut self, node: &Node) -> BTreeMap<String, String> {
         let Some(labels) = node.get("labels") else { return BTreeMap::new() };
-        let entries = self.entries(labels, "'labels'");
+        let entries = self.findings.form.members(stated(Some(labels)), "'labels'");
         entries.iter().filter_map(|entry| self.label(entry)).collect()
     }
 
@@ -188,31 +191,8 @@ impl Reader<'_> {
 
     fn parameters(&mut self, node: &Node) -> Object {
         let Some(parameters) = node.get("parameters") else { return Object::new() };
-        let entries = self.entries(parameters, "'parameters'");
+        let entries = self.findings.form.members(stated(Some(parameters)), "'parameters'");
         entries.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect()
-    }
-
-    /// The members of what must be an object.
-    fn entries<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Entry] {
-        match (&node.kind, node.entries()) {
-            (Kind::Null, _) => &[],
-            (_, Some(entries)) => entries,
-            (_, None) => {
-                let message = format!("{what} must be an object, found {}", node.kind_name());
-                self.findings.wrong(node.span, message, "write members as 'NAME: VALUE'");
-                &[]
-            }
-        }
-    }
-
-    fn check_members(&mut self, node: &Node, known: &[&str], what: &str) {
-        for entry in self.entries(node, what) {
-            if !known.contains(&&*entry.key) {
-                let near = nearest(&entry.key, known.iter().copied()).map(did_you_mean);
-                let help = near.unwrap_or_else(|| format!("{what} has {}", known.join(", ")));
-                self.findings.wrong(entry.key_span, format!("{what} has no '{}'", entry.key.escape_debug()), &help);
-            }
-        }
     }
 }
 

@@ -74,12 +74,12 @@ fn about(text: impl Into<String>) -> Option<Documentation> {
 /// The keys of a part of a document, or of an object in it.
 fn keys(part: Part, within: &[String]) -> Vec<CompletionItem> {
     let prefix: String = within.iter().flat_map(|name| [name.as_str(), "."]).collect();
-    let all = DocumentKey::all().into_iter().filter(|key| key.part == part && key.kind != "null");
+    let all = DocumentKey::all().iter().filter(|key| key.part == part && key.kind != "null");
     let direct = all.filter_map(|key| {
         let name = key.name.strip_prefix(&prefix).filter(|name| !name.contains('.'))?.to_owned();
         Some((name, key))
     });
-    let shown = |(name, key): (String, DocumentKey)| CompletionItem {
+    let shown = |(name, key): (String, &DocumentKey)| CompletionItem {
         detail: Some(key.summary()),
         documentation: about(&*key.description),
         insert_text: Some(format!("{name}: ")),
@@ -89,8 +89,8 @@ fn keys(part: Part, within: &[String]) -> Vec<CompletionItem> {
 }
 
 fn key_values(part: Part, name: &str) -> Vec<CompletionItem> {
-    let key = DocumentKey::all().into_iter().find(|key| key.part == part && key.name == name);
-    key.map(|key| key.values.into_iter().map(|value| item(value, CompletionItemKind::VALUE)).collect())
+    let key = DocumentKey::all().iter().find(|key| key.part == part && key.name == name);
+    key.map(|key| key.values.iter().map(|value| item(value.clone(), CompletionItemKind::VALUE)).collect())
         .unwrap_or_default()
 }
 

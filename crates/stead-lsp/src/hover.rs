@@ -22,7 +22,7 @@ pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize
     Some((page, word))
 }
 
-/// What is known of a key or a type.
+/// The reference of a key or a type.
 fn in_tree(file: &File, mut path: Vec<TreeStep>, word: &str) -> Option<String> {
     // A key is looked for in what it is in.
     let key = match path.as_slice() {
@@ -45,7 +45,7 @@ fn in_tree(file: &File, mut path: Vec<TreeStep>, word: &str) -> Option<String> {
         }
         CursorContext::Key { part, path } if key.is_some() => {
             let name = named(path);
-            let found = DocumentKey::all().into_iter().find(|each| each.part == part && each.name == name)?;
+            let found = DocumentKey::all().iter().find(|each| each.part == part && each.name == name)?;
             Some(format!("**{}** ({})\n\n{}", found.path(), found.part.title().to_lowercase(), found.to_markdown()))
         }
         _ => None,

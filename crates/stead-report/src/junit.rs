@@ -9,7 +9,7 @@ use crate::page::Text;
 /// Tests that belong together.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// What it is called.
+    /// Its name.
     pub name: Text,
     /// Its tests.
     pub cases: Vec<Case>,
@@ -18,13 +18,13 @@ pub struct Suite {
 /// One test.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called.
+    /// Its name.
     pub name: Text,
     /// How long it took.
     pub elapsed: Duration,
     /// Why it failed, in lines each; empty where it did not.
     pub failures: Vec<Vec<Text>>,
-    /// What of it was not run.
+    /// The parts of it that were not run.
     pub not_run: Vec<Text>,
     /// True if nothing of it was run.
     pub is_skipped: bool,

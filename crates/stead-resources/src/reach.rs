@@ -2,12 +2,12 @@
 
 use stead_core::id::TypeName;
 
-/// What of a built-in resource happens below the root of a system that does not run.
+/// The part of a built-in resource that happens below the root of a system that does not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// All of it.
     Within,
-    /// What it keeps in files; what the system would make of them, such as a service that runs, is left out by the resource itself.
+    /// Its files; the resource itself leaves out what a running system makes of them, such as a service that runs.
     Files,
     /// It runs programs of the system that runs, or asks others over a network.
     Beyond,

@@ -7,7 +7,7 @@ use crate::terminal::print_now;
 /// How a line begins that a program elsewhere says to the one here.
 pub(crate) const MARK: &str = "stead-hosts ";
 
-/// What a run says that goes on without its caller, and behind it its name.
+/// The words with which a run says that it goes on without its caller; its name is behind them.
 pub(crate) const DETACHED: &str = "detached";
 
 /// Lets go of whoever asked for a run, once it has a name.

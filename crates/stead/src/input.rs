@@ -1,6 +1,7 @@
 //! Reading what the command line names: documents, parameters, standard input.
 
-use std::collections::BTreeMap;
+mod parameters;
+
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -8,18 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::bundle::{self, Bundle, BundleError, Reach};
-use stead_core::diag::{Diagnostic, any_error, nearest};
+use stead_core::diag::{Diagnostic, any_error};
 use stead_core::identity::DocumentIdentity;
-use stead_core::parameters::Supplied;
-use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
-use stead_core::value::{Object, Sensitive, Value};
+use stead_core::text::{self, Limits, Node, Source};
+use stead_core::value::{Sensitive, Value};
 use stead_system::Cancel;
 use stead_system::fs::{is_endless, open_followed};
 use stead_system::terminal::{Hidden, Input, wait_for_input};
 
-use crate::request::{self, Given, Origin};
+use crate::request::{Given, Origin};
 use crate::terminal::complain_text;
-use stead_hosts::{LayerValue, Layers};
+pub(crate) use parameters::{
+    BadParameters, Contribution, ParameterSources, Recipient, contributions, of_environment, parameters, single,
+};
 
 use stead_engine::{Memory, NotOpened, Prepared, Session, error_chain, folder_of};
 
@@ -286,7 +288,7 @@ pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
     read.then_some(line)
 }
 
-/// What somebody types without being shown it, or else the first line of standard input; `None` where there is nothing.
+/// Reads a line that is typed without being shown, or else the first line of standard input; `None` where there is nothing.
 pub(crate) fn password(question: &str, cancel: &Cancel) -> Option<Sensitive<String>> {
     if !is_terminal() {
         let mut line = String::new();
@@ -357,206 +359,6 @@ fn not_empty(text: Text) -> Result<Text, Unreadable> {
     } else {
         Ok(text)
     }
-}
-
-/// Why parameters cannot be used.
-pub(crate) enum BadParameters {
-    Unreadable(Unreadable),
-    Findings(Vec<Diagnostic>),
-}
-
-/// Where parameters come from, later ones winning over earlier ones name by name.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ParameterSources<'a> {
-    /// Whether the environment is one, for what the document declares.
-    pub(crate) environment: bool,
-    pub(crate) files: &'a [PathBuf],
-    pub(crate) inline: Option<&'a str>,
-    pub(crate) single: &'a [(String, String)],
-    /// The document, which declares what is text.
-    pub(crate) document: Option<&'a Text>,
-    /// True if they are for other machines than this one, of which nothing is known here.
-    pub(crate) is_for_others: bool,
-    /// True if the document was read from standard input.
-    pub(crate) takes_input: bool,
-}
-
-impl<'a> ParameterSources<'a> {
-    /// Those of a command for users.
-    pub(crate) fn of(supplied: &'a request::Supplied, document: &'a Text) -> Self {
-        Self {
-            environment: true,
-            files: &supplied.files,
-            inline: supplied.parameters.as_deref(),
-            single: &supplied.single,
-            document: Some(document),
-            is_for_others: false,
-            takes_input: document.name == STANDARD_INPUT,
-        }
-    }
-}
-
-/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
-pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Supplied, BadParameters> {
-    let mut all = Supplied::default();
-    let environment = if from.environment { of_environment() } else { Vec::new() };
-    // A large document is read twice only where that is needed.
-    let is_needed = !environment.is_empty() || !from.single.is_empty();
-    let declared = if is_needed { declared(from.document) } else { BTreeMap::new() };
-    for (name, value) in environment {
-        if let Some(is_text) = declared.get(&name) {
-            let place = format!("<environment variable {VARIABLE}{name}>");
-            all.extend(one_parameter(session, place, &name, (&value, *is_text)));
-        }
-    }
-    let readers = from.files.iter().filter(|path| path.as_os_str() == "-").count();
-    if readers + usize::from(from.takes_input) > 1 {
-        return Err(BadParameters::Unreadable(Unreadable::StandardInputTwice));
-    }
-    for path in from.files {
-        let mut supplied = of_file(session, path, from)?.supplied;
-        if from.environment {
-            leave_out_others(path, &mut supplied, from.document);
-        }
-        all.extend(supplied);
-    }
-    if let Some(text) = from.inline {
-        all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
-    }
-    for (name, value) in from.single {
-        let is_text = declared.get(name).copied().unwrap_or_default();
-        all.extend(one_parameter(session, format!("<--set {name}>"), name, (value, is_text)));
-    }
-    Ok(all)
-}
-
-/// Leaves out what the document does not declare: a file of parameters may be for several documents. What looks like an error
-/// of typing stays, and is refused.
-fn leave_out_others(path: &Path, supplied: &mut Supplied, document: Option<&Text>) {
-    let declared = declared(document);
-    let is_other = |name: &str| !declared.is_empty() && nearest(name, declared.keys().map(String::as_str)).is_none();
-    supplied.values.retain(|name, _| {
-        let is_other = is_other(name);
-        if is_other {
-            tracing::warn!("{}: the document has no parameter '{name}'; its value is not used", path.display());
-        }
-        !is_other
-    });
-}
-
-/// A parameter that stands alone, and what messages call its place. It may be a secret: the place holds nothing of it.
-fn one_parameter(session: &mut Session, place: String, name: &str, (text, is_text): (&str, bool)) -> Supplied {
-    let source = session.sources.add(Source::new(place, "").private());
-    let places = BTreeMap::from([(name.to_owned(), Span { source, ..Span::default() })]);
-    Supplied { values: Object::from_iter([(name.to_owned(), single(text, is_text))]), places }
-}
-
-/// What the names of variables begin with that hold parameters.
-const VARIABLE: &str = "STEAD_PARAM_";
-
-/// The variables `STEAD_PARAM_NAME` by name. Others may be for other documents.
-pub(crate) fn of_environment() -> Vec<(String, String)> {
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.to_str()?.strip_prefix(VARIABLE)?.to_owned();
-        let value = value.into_string();
-        if value.is_err() {
-            tracing::warn!("The environment variable '{VARIABLE}{name}' is not UTF-8 text; ignored");
-        }
-        Some((name, value.ok()?))
-    });
-    variables.collect()
-}
-
-/// The parameters that a document declares, and which of them are text. A document that cannot be read declares none: it
-/// is refused later.
-fn declared(document: Option<&Text>) -> BTreeMap<String, bool> {
-    let Some(document) = document else { return BTreeMap::new() };
-    let (node, _) = text::read(SourceId::default(), &document.text, &Limits::default());
-    let declared = node.as_ref().and_then(|node| node.get("parameters")?.entries()).unwrap_or_default();
-    let is_text = |kind: &str| kind.eq_ignore_ascii_case("string") || kind.eq_ignore_ascii_case("secureString");
-    let is_declared_text = |entry: &Node| entry.get("type").and_then(Node::as_str).is_some_and(is_text);
-    declared.iter().map(|entry| (entry.key.to_string(), is_declared_text(&entry.value))).collect()
-}
-
-/// A value of the command line: JSON, or text. For what is declared as text only JSON in quotes is JSON.
-pub(crate) fn single(text: &str, is_text: bool) -> Value {
-    match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(json) if !is_text || json.is_string() => Value::from(json),
-        _ => Value::from(text),
-    }
-}
-
-/// What a file of parameters supplies, and for commands for users the values in its layers.
-pub(crate) struct FileOfParameters {
-    pub(crate) supplied: Supplied,
-    pub(crate) layers: Vec<LayerValue>,
-}
-
-/// Reads a file of parameters. For a command for users it may be in layers, of which those of this machine count.
-pub(crate) fn of_file(
-    session: &mut Session,
-    path: &Path,
-    from: &ParameterSources<'_>,
-) -> Result<FileOfParameters, BadParameters> {
-    let text = read(path).map_err(BadParameters::Unreadable)?;
-    let node = tree(session, &text).map_err(BadParameters::Findings)?;
-    if !from.environment || !Layers::are_in(&node) {
-        return Ok(FileOfParameters { supplied: of_tree(&node)?, layers: Vec::new() });
-    }
-    if from.is_for_others {
-        let message = "layers of a file are for the machine that the command runs on";
-        let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, message);
-        return Err(BadParameters::Findings(vec![finding.with_help("write them as 'layers' of the inventory")]));
-    }
-    let all = Layers::read(&node, &session.sources).map_err(BadParameters::Findings)?;
-    let facts = session.machine().facts().map_err(|error| {
-        let finding = Diagnostic::error(&stead_hosts::codes::LAYERS, node.span, error.to_string());
-        BadParameters::Findings(vec![finding])
-    })?;
-    let known = flat(facts);
-    let label = |name: &str| known.get(name).map(String::as_str);
-    for name in all.labels().into_iter().filter(|name| label(name).is_none()) {
-        tracing::debug!("{}: this machine has no label and no fact '{name}'", path.display());
-    }
-    let layered = all.resolve(&label).map_err(|finding| BadParameters::Findings(vec![*finding]))?;
-    let supplied = Supplied { values: layered.values, places: layered.places };
-    Ok(FileOfParameters { supplied, layers: layered.layers })
-}
-
-/// The facts of a machine by their paths, as text, and its labels and its name by those alone.
-fn flat(facts: &Value) -> BTreeMap<String, String> {
-    fn walk(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
-        let text = match value {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    walk(&below, value, found);
-                }
-                return;
-            }
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Bool(_) => value.to_redacted_json().to_string(),
-            _ => return,
-        };
-        found.insert(path.to_owned(), text);
-    }
-    let mut found = BTreeMap::new();
-    walk("", facts, &mut found);
-    let name = found.get("machine.name").map(|name| ("name".to_owned(), name.clone()));
-    let short = found.iter().filter_map(|(path, text)| Some((path.strip_prefix("labels.")?.to_owned(), text.clone())));
-    let short: Vec<_> = short.chain(name).collect();
-    found.extend(short);
-    found
-}
-
-fn read_parameters(session: &mut Session, from: &Text) -> Result<Supplied, BadParameters> {
-    let node = tree(session, from).map_err(BadParameters::Findings)?;
-    of_tree(&node)
-}
-
-fn of_tree(node: &Node) -> Result<Supplied, BadParameters> {
-    let supplied = Supplied::of_tree_or_members(node);
-    supplied.map_err(|finding| BadParameters::Findings(vec![finding.placed(Some(node.span), &Supplied::default())]))
 }
 
 /// Reads JSON or YAML that is not a document.

@@ -161,6 +161,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::New { command } => commands::new(&command.into_inner().into(), &env),
         Command::Explain(explain) => match explain.into_inner().into() {
             ExplainRequest::Subject(subject) => commands::explain(subject.as_deref(), &env),
+            ExplainRequest::Unusable { has_name } => commands::not_explained(has_name),
             ExplainRequest::Parameter(request) => commands::parameter(&request, &env),
         },
         Command::Eval(eval) => commands::eval(&eval.into_inner().into(), &env),

@@ -213,7 +213,7 @@ pub struct Directives {
     pub removed: Option<Spanned<Removed>>,
 }
 
-/// What becomes of what former runs of a document created, and it does not have any more.
+/// The fate of the things that former runs of a document created, and it does not have any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Removed {
     /// It is named, and stays.

@@ -155,14 +155,14 @@ resources:
     key(
         Document,
         "directives",
-        "How stead carries out the document, or one instance; what follows lists both kinds.",
+        "How stead runs the document or an instance.",
         "\
 directives: {implicitOrder: false}",
     ),
     key(
         Document,
         "executionInformation",
-        "How a result came about, where a document is made of one. It is read by nobody.",
+        "Information about the run that produced this document. Ignored by stead.",
         "executionInformation: {}",
     ),
     key(Document, "contentVersion", "The version of the document, for its readers.", "contentVersion: 1.0.0"),

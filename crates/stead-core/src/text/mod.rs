@@ -5,6 +5,7 @@ mod block;
 mod build;
 pub use crate::diag::codes::text as codes;
 mod flow;
+mod form;
 mod format;
 mod limits;
 mod locate;
@@ -16,6 +17,7 @@ mod unquoted;
 
 pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
 pub(crate) use build::shown;
+pub use form::Form;
 pub use format::{FormatError, Formatted, format};
 pub use limits::{Limits, json_values};
 pub use locate::locate;

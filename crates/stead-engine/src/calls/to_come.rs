@@ -1,4 +1,4 @@
-//! What is still to be called in a run.
+//! The calls that are still to come in a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -103,7 +103,7 @@ pub(super) struct Invocation<'a> {
 /// Where an answer says that the resource is still working.
 pub(super) const PENDING: &str = "/_metadata/stead/pending";
 
-/// What a program answered.
+/// The answer of a program.
 pub(super) enum Output {
     /// Its standard output.
     Printed(Vec<u8>),
@@ -136,7 +136,7 @@ impl Printed {
         }
     }
 
-    /// What its first value says of being still working: it stands for all that is expected, and counts whatever the manifest has.
+    /// Its first value where that says "still working": it stands for all that is expected, and counts whatever the manifest has.
     pub(super) fn pending(&self) -> Option<serde_json::Value> {
         let stated = |value: &serde_json::Value| value.pointer(PENDING).cloned();
         match &self.output {
@@ -149,7 +149,7 @@ impl Printed {
         }
     }
 
-    /// What is to be read of it where the manifest does not say: all that one which stays answered.
+    /// The part of it that is read where the manifest does not say: all that one which stays answered.
     pub(super) fn holds(&self, stated: Option<Expected>) -> Option<Expected> {
         match &self.output {
             Output::Answered(values) if stated != Some(Expected::Lines) => {
@@ -188,7 +188,7 @@ impl Printed {
 }
 
 impl Invocation<'_> {
-    /// What a program that stays answered.
+    /// The answer of a program that stays.
     pub(super) fn answered(&self, values: Result<Vec<serde_json::Value>, &'static str>) -> Printed {
         Printed {
             program: self.executable.to_owned(),

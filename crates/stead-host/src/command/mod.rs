@@ -7,21 +7,20 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
-use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending};
+use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::document::SecurityContext;
 use stead_core::manifest::{
     AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method,
-    OperationSecurity, Returns, SchemaSource,
+    OperationSecurity, SchemaSource,
 };
 use stead_core::schema::Schema;
-use stead_core::value::Value;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
+use answer::{Answer, Request, pending, what_if_words};
 use input::{Subject, prepare};
 use invoke::{Invocation, Origin, PENDING, Printed};
 use output::Expected;
@@ -32,6 +31,7 @@ use shape::Shape;
 pub use invoke::Settings;
 pub use resident::Residents;
 
+mod answer;
 pub mod extension;
 mod input;
 mod invoke;
@@ -143,7 +143,7 @@ impl CommandProvider {
         }
     }
 
-    /// The same with the programs that stay of others, so that it shares theirs.
+    /// Shares the programs that stay with others.
     #[must_use]
     pub fn with_residents(self, residents: &Residents) -> Self {
         Self { residents: residents.clone(), ..self }
@@ -388,130 +388,6 @@ impl CommandProvider {
 
 fn has_what_if(method: &Method) -> bool {
     method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_)))
-}
-
-/// One operation.
-struct Request<'a> {
-    operation: &'static str,
-    method: &'a Method,
-    execution: Execution,
-    /// `None` when the output means nothing.
-    expected: Option<Expected>,
-}
-
-/// The answer of a program.
-#[derive(Default)]
-struct Answer {
-    state: Option<Json>,
-    /// `_inDesiredState`, which an adapter that takes documents may state beside the instances.
-    verdict: Option<Json>,
-    differing: Option<Vec<String>>,
-    exported: Vec<Exported>,
-}
-
-impl<'a> Request<'a> {
-    fn new(operation: &'static str, method: &'a Method, execution: Execution) -> Self {
-        let returns = match execution {
-            Execution::WhatIf => method.what_if_returns.or(method.returns),
-            Execution::Actual => method.returns,
-        };
-        let expected = returns.map(|returns| match returns {
-            Returns::State => Expected::Values(1),
-            Returns::StateAndDiff => Expected::Values(2),
-        });
-        Self { operation, method, execution, expected }
-    }
-
-    fn expecting(self, expected: Expected) -> Self {
-        Self { expected: Some(expected), ..self }
-    }
-
-    fn understand(&self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
-        let Some(expected) = printed.holds(self.expected) else { return Ok(Answer::default()) };
-        let values = printed.read(expected)?;
-        if expected == Expected::Lines {
-            let whole = provider.manifest.kind == Kind::Exporter;
-            let exported = shape::exported(provider.shape, whole, values);
-            let exported = exported.map_err(|what| printed.unexpected(what))?;
-            return Ok(Answer { exported, ..Answer::default() });
-        }
-        let mut values = values.into_iter();
-        let Some(state) = values.next() else { return Ok(Answer::default()) };
-        let beside = verdict(&state);
-        let state = provider.shape.unwrap(state).map_err(|what| printed.unexpected(what))?;
-        let nested = provider.manifest.kind != Kind::Resource && state.is_array();
-        if !state.is_object() && !nested {
-            return Err(printed.unexpected("the state must be an object"));
-        }
-        let differing = values.next().map(|names| strings(&names));
-        if differing == Some(None) {
-            return Err(printed.unexpected("the second line must be an array of names"));
-        }
-        let verdict = beside.or_else(|| verdict(&state));
-        Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), ..Answer::default() })
-    }
-
-    /// Reads the answer of a program to a test.
-    ///
-    /// Without `return` the output is what the documentation of DSC says is the default, `state`, where it has a
-    /// verdict; anything else that it prints means nothing. Its exit code counts in any case.
-    fn understand_test(self, provider: &CommandProvider, printed: &Printed) -> Result<Answer, Failure> {
-        let reports = printed.holds(self.expected).is_some();
-        let request = if reports { self } else { self.expecting(Expected::Values(1)) };
-        let answer = match request.understand(provider, printed) {
-            Err(_) if !reports => Answer::default(),
-            answer => answer?,
-        };
-        match &answer {
-            Answer { verdict: Some(verdict), .. } if !verdict.is_boolean() => {
-                Err(printed.unexpected("'_inDesiredState' must be true or false"))
-            }
-            Answer { verdict: None, state: Some(state), .. } => match misspelt_verdict(state) {
-                Some(name) => Err(printed.unexpected(&format!("'{name}' must be named '_inDesiredState'"))),
-                // The results of a group contain their own verdicts.
-                None if reports || state.is_array() => Ok(answer),
-                None => Ok(Answer::default()),
-            },
-            _ => Ok(answer),
-        }
-    }
-}
-
-/// The name of a property that is evidently meant as the verdict of a test.
-fn misspelt_verdict(state: &Json) -> Option<&str> {
-    let is_verdict = |name: &str| name.replace('_', "").eq_ignore_ascii_case("inDesiredState");
-    let (name, _) = state.as_object()?.iter().find(|(name, value)| value.is_boolean() && is_verdict(name))?;
-    Some(name)
-}
-
-fn verdict(state: &Json) -> Option<Json> {
-    state.get("_inDesiredState").cloned()
-}
-
-fn strings(json: &Json) -> Option<Vec<String>> {
-    json.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-}
-
-/// `_metadata.whatIf` of an answer: what would be done, in words.
-fn what_if_words(state: Option<&Json>) -> Vec<String> {
-    let words = state.and_then(|state| state.pointer("/_metadata/whatIf"));
-    match words {
-        Some(Json::String(word)) => vec![word.clone()],
-        Some(words) => strings(words).unwrap_or_default(),
-        None => Vec::new(),
-    }
-}
-
-/// What `_metadata.stead.pending` of an answer says: it is still working.
-fn pending(stated: &Json) -> Result<Pending, &'static str> {
-    let message = stated.get("message").and_then(Json::as_str).ok_or("'pending' requires 'message', a text")?;
-    let after = stated.get("after").filter(|after| !after.is_null());
-    let seconds = after.and_then(Json::as_f64).filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
-    if after.is_some() && seconds.is_none() {
-        return Err("'after' of 'pending' must be a time in seconds");
-    }
-    let data = stated.get("data").filter(|data| !data.is_null()).cloned().map(Value::from);
-    Ok(Pending { message: message.to_owned(), data, after: seconds })
 }
 
 /// The properties with what the resource handed back when it was still working, in the place where it did.

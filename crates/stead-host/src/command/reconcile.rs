@@ -345,7 +345,7 @@ struct Question {
     states: States,
 }
 
-/// What is known of the state of an instance, without secrets.
+/// The known states of an instance, without secrets.
 #[derive(Default, Serialize)]
 struct States {
     #[serde(skip_serializing_if = "Option::is_none")]

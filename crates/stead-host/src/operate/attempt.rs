@@ -120,7 +120,7 @@ impl Attempt<'_> {
         Ok(Reply::Set(SetReply { after, unread, changed, what_if, presumed, effects }.into()))
     }
 
-    /// What a resource says that is still working. Secrets are sealed in what it hands back: those that are known, and what it marks
+    /// The answer of a resource that is still working. Secrets are sealed in what it hands back: those that are known, and what it marks
     /// as such.
     fn pending(&self, Pending { message, data, after }: Pending) -> Reply {
         let data = data.map(|data| sealing_marked(self.resealer.state(data), self.resealer.seal));

@@ -132,7 +132,7 @@ impl Slot {
         }
     }
 
-    /// What is kept of the other documents on this root.
+    /// Returns the records of the other documents on this root.
     ///
     /// # Errors
     /// When the system fails, or a record of the folder is damaged or newer, so that nobody knows whose it is.

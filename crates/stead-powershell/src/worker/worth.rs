@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How many calls the cost of the last ones is the mean of, about: code that runs for the first time is slow, and becomes quick.
 const RECENT: u32 = 8;
 
-/// What calls take is known once they have waited as long as so many starts.
+/// The time of a call is known once calls have waited as long as so many starts.
 const KNOWN: f64 = 2.0;
 
 /// A worker beside the others must save half as much again as it costs, since it occupies a processor that they could use.

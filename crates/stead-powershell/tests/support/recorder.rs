@@ -54,11 +54,13 @@ pub(crate) fn main() {
 /// The lines that PowerShell answers a call of the `resource` with, without their ids and with `/m` as the folder of the module;
 /// `None` where it is not at hand.
 pub(crate) fn lines(case: &Case, method: Method) -> Result<Option<String>, String> {
+    // A section is known to the harness also where there is no PowerShell.
+    let text = case.section("resource");
+    let stated = if case.has("properties") { case.section("properties") } else { "{}" };
     let Some(program) = stead_testkit::powershell(&case.name) else { return Ok(None) };
-    let (folder, text) = (tempfile::tempdir().unwrap(), case.section("resource"));
+    let folder = tempfile::tempdir().unwrap();
     let [module, file] = ["R.psm1", "lines"].map(|name| folder.path().join(name));
     std::fs::write(&module, text).unwrap();
-    let stated = if case.has("properties") { case.section("properties") } else { "{}" };
     let stated: serde_json::Map<String, Json> = serde_json::from_str(stated).map_err(|error| error.to_string())?;
     let wire = |value: &Json| Wire::String(value.as_str().unwrap_or_default().to_owned());
     let properties: Vec<_> = stated.iter().map(|(name, value)| (name.clone(), wire(value))).collect();

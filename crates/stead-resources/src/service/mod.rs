@@ -270,7 +270,7 @@ pub(crate) fn is_live(cx: &Context) -> bool {
     cx.manages_running_system() && Systemd::is_running()
 }
 
-/// What is stated of a unit, but for what only a running system has where that is left out.
+/// Reads the stated properties of a unit, without those that only a running system has where these are left out.
 fn stated<'i>(cx: &Context, input: &'i Plain) -> Result<Properties<'i>, Failure> {
     let stated: Properties<'i> = read(input)?;
     let state = stated.state.filter(|_| !cx.files_alone() || is_live(cx));

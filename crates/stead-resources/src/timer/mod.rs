@@ -290,7 +290,7 @@ impl Properties<'_> {
         kept.unwrap_or_else(|| render(&wanted, &self.stem(), name))
     }
 
-    /// What is not there yet of what the timer would start, and of what its command would run as.
+    /// The units and accounts that the timer needs and that are not there yet.
     fn missing(&self, cx: &Context, names: &Names) -> Result<Option<Presumed>, Failure> {
         if !self.exist {
             return Ok(None);

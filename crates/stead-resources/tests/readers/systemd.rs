@@ -57,7 +57,7 @@ fn unit_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(line, 0..5).prop_map(|lines| lines.join("\n"))
 }
 
-/// What systemd says of a service with its drop-ins that it ignores a part of, but for keys that it does not know.
+/// The words of systemd about a service with its drop-ins that it ignores a part of, but for keys that it does not know.
 fn ignored_of(service: &str) -> Vec<String> {
     let output = run("systemd-analyze", &["verify", "--man=no", "--recursive-errors=no", service]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -87,7 +87,7 @@ fn systemd_reads_units() {
     accepted("Stead/Service", read, count, 15);
 }
 
-/// What follows a key that systemd does not know, and a section of others, is still read.
+/// Lines behind a key that systemd does not know, and a section of others, is still read.
 #[test]
 fn systemd_reads_on_behind_unknown_keys() {
     if !has("unknown keys", "systemd-analyze") {

@@ -51,7 +51,7 @@ pub(crate) fn subjects() -> Vec<PossibleValue> {
     let functions = stead_core::expr::functions().iter();
     let functions = functions.map(|function| PossibleValue::new(function.name).help(function.description));
     let codes = codes::all().into_iter().map(|code| PossibleValue::new(code.id).help(code.title));
-    let keys = stead_engine::DocumentKey::all().into_iter();
+    let keys = stead_engine::DocumentKey::all().iter();
     let keys = keys.map(|key| PossibleValue::new(key.path()).help(key.summary()));
     let mut all: Vec<PossibleValue> = codes.chain(functions).chain(types()).chain(keys).collect();
     let mut seen = std::collections::HashSet::new();

@@ -40,7 +40,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<New>,
     },
-    /// Explain a code, a function, or a resource and its properties
+    /// Explain a resource, a property, a document key, a function or a code, or the value of a parameter
     Explain(Deferred<Explain>),
     /// Evaluate an expression
     Eval(Deferred<Eval>),

@@ -79,7 +79,7 @@ pub(crate) struct Test {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// How many tests run at once [default: the number of cores]
-    #[arg(short, long, value_parser = at_least_one)]
+    #[arg(long, value_parser = at_least_one)]
     width: Option<NonZeroUsize>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -93,7 +93,7 @@ pub(crate) struct Test {
 enum TestFormat {
     /// The Test Anything Protocol, version 14
     Tap,
-    /// The XML of `JUnit`
+    /// `JUnit` XML
     Junit,
 }
 

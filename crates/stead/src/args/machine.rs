@@ -13,10 +13,10 @@ use crate::terminal::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// A code, a function, a type, its name behind the slash, or TYPE.PROPERTY; without it all codes are listed
-    #[arg(value_name = "CODE|FUNCTION|TYPE", value_parser = SUBJECTS, hide_possible_values = true)]
+    /// A code, function, resource type, TYPE.PROPERTY or document key such as directives.onChanges; lists all codes if omitted
+    #[arg(value_name = "SUBJECT", value_parser = SUBJECTS, hide_possible_values = true)]
     subject: Option<String>,
-    /// Behind 'parameter', the name of a parameter of DOCUMENT: its value, and where it comes from
+    /// With 'parameter': the parameter of DOCUMENT whose value and origin to show
     #[arg(value_name = "NAME", requires = "file")]
     name: Option<String>,
     /// The document of a parameter
@@ -37,6 +37,8 @@ impl From<Explain> for ExplainRequest {
                     DocumentRequest { supplied: supplied.into(), system_root, ..DocumentRequest::of_file(file) };
                 Self::Parameter(Box::new(ParameterRequest { document, name }))
             }
+            (Some(_), _) => Self::Unusable { has_name: true },
+            _ if subject.as_deref() == Some("parameter") => Self::Unusable { has_name: false },
             _ => Self::Subject(subject),
         }
     }

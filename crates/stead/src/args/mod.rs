@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What `stead` prints that is called alone.
+/// The page that `stead` prints without a command.
 pub(crate) const OVERVIEW: &str = "\
 stead brings a machine into the state that a document describes
 
@@ -151,14 +151,14 @@ impl Arguments {
             && apply.what_if
             && let Some(number) = apply.document.number()
         {
-            let message = format!("a number behind '-w': '{number}'\n\n  tip: {}", hints::no_number(number));
-            return Err(Self::command().error(ErrorKind::UnknownArgument, message));
+            let message = format!("unexpected argument '{number}' found\n\n  tip: {}", hints::no_number(number));
+            return Err(subcommand("apply").error(ErrorKind::UnknownArgument, message));
         }
         if let Command::Graph(graph) = &self.command
             && graph.lacks_colours()
         {
-            let message = "'--plan' and '--run' colour an SVG\n\n  tip: add '--format svg'";
-            return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+            let message = "'--plan' and '--run' require '--format svg'";
+            return Err(subcommand("graph").error(ErrorKind::ArgumentConflict, message));
         }
         let Some((document, file)) = self.command.document().and_then(Document::ambiguous) else {
             return Ok(self);
@@ -201,6 +201,13 @@ enum TraceFormat {
     /// As JSON, as it comes from resources
     #[value(hide = true)]
     PassThrough,
+}
+
+/// A command with its usage line.
+fn subcommand(name: &str) -> clap::Command {
+    let mut whole = Arguments::command();
+    whole.build();
+    whole.find_subcommand(name).cloned().unwrap_or(whole)
 }
 
 #[cfg(test)]

@@ -47,6 +47,17 @@ pub(crate) fn explain(subject: Option<&str>, env: &ProcessEnv) -> Exit {
     }
 }
 
+/// Refuses a name without `parameter` in front of it, or `parameter` without a name.
+pub(crate) fn not_explained(has_name: bool) -> Exit {
+    complain(if has_name {
+        "error: only 'parameter' takes a name"
+    } else {
+        "error: 'parameter' requires a name and a document"
+    });
+    complain("help: stead explain parameter NAME --file DOCUMENT");
+    Exit::Unusable
+}
+
 /// Why nothing is explained.
 struct Unknown {
     message: String,
@@ -83,9 +94,9 @@ fn code(subject: &str) -> Option<String> {
 /// way to the resource.
 fn word(subject: &str) -> Option<String> {
     let topic = document::topic(subject).map(|topic| {
-        let is_meant = |key: &DocumentKey| key.part == topic.part && topic.names().any(|name| name == key.name);
+        let is_meant = |key: &&DocumentKey| key.part == topic.part && topic.names().any(|name| name == key.name);
         let keys = DocumentKey::named(subject).into_iter().filter(is_meant);
-        let keys: Vec<String> = keys.map(|key| key.to_text()).collect();
+        let keys: Vec<String> = keys.map(DocumentKey::to_text).collect();
         if keys.is_empty() { of_topic(topic) } else { keys.join("\n") }
     });
     let resource = || built_in(subject).map(|name| format!("'{name}' is a resource: stead explain {name}\n"));
@@ -103,7 +114,7 @@ fn of_topic(topic: &document::Topic) -> String {
 
 /// Keys of documents by their path, such as `directives.onChanges`, or by the end of it where no resource is called so.
 fn keys(subject: &str) -> Option<String> {
-    let texts: Vec<String> = DocumentKey::named(subject).iter().map(DocumentKey::to_text).collect();
+    let texts: Vec<String> = DocumentKey::named(subject).iter().map(|key| key.to_text()).collect();
     (!texts.is_empty() && built_in(subject).is_none()).then(|| texts.join("\n"))
 }
 

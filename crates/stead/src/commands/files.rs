@@ -31,6 +31,41 @@ pub(super) fn may_become(file: &Path, begin: &str) -> bool {
     !file.is_file() || input::begins_with(file, begin) || is_empty()
 }
 
+/// A file about a run, which is written once that has ended.
+pub(super) struct RunFile {
+    path: PathBuf,
+    /// What messages call it.
+    what: &'static str,
+}
+
+impl RunFile {
+    /// Refuses what could not be written in the end, before anything is done: of a file that is there, one that begins otherwise.
+    pub(super) fn begin(path: &Path, what: &'static str, begin: &str) -> Result<Self, Exit> {
+        let path = std::path::absolute(path).map_err(|error| not_written(what, &fs::reason(&error)))?;
+        if !may_become(&path, begin) {
+            complain(&format!("error: {what} cannot be written: '{}' exists and holds something else", path.display()));
+            complain("help: choose another file name, or remove the file first");
+            return Err(Exit::Unusable);
+        }
+        place(&path, &Writes::default()).map_err(|error| {
+            not_written(what, &error_chain(&error));
+            Exit::Unusable
+        })?;
+        Ok(Self { path, what })
+    }
+
+    /// Replaces the file at once: whoever reads it sees what is about one run.
+    pub(super) fn write(&self, content: &str, mode: u32) -> Result<(), Exit> {
+        let written = write(&self.path, content.as_bytes(), mode, &Writes::default());
+        written.map_err(|error| not_written(self.what, &error_chain(&error)))
+    }
+}
+
+fn not_written(what: &str, reason: &str) -> Exit {
+    complain(&format!("error: {what} cannot be written: {}", plain(reason)));
+    Exit::Failed
+}
+
 /// Writes a file where nothing is, at once and whole. Returns whether: what is there stays.
 pub(super) fn create(file: &Path, content: &[u8], mode: u32) -> Result<bool, FsError> {
     let place = place(file, &Writes::default())?;

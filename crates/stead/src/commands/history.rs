@@ -153,7 +153,7 @@ fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
     data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
 }
 
-/// What a recorded run did.
+/// The outcome of a recorded run.
 pub(super) fn recorded(runs: Option<&Path>, run: &str) -> Result<History, Exit> {
     let directory = directory(runs)?;
     let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;

@@ -1,54 +1,36 @@
 //! `--metrics`: figures about a run, in the text format of Prometheus.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stead_core::event::Mode;
 use stead_core::run::Run;
 use stead_core::wire::results::operation_name;
-use stead_engine::{Summary, error_chain};
-use stead_system::fs::Writes;
+use stead_engine::Summary;
 
-use super::files;
+use super::files::RunFile;
 use crate::exit::Exit;
-use crate::terminal::complain;
 
 /// The beginning of every file of figures.
 const BEGIN: &str = "# HELP stead_run_";
 
 /// A file that figures about a run are written to.
 pub(super) struct Metrics {
-    path: PathBuf,
+    file: RunFile,
     mode: u32,
 }
 
 impl Metrics {
-    /// Refuses what could not be written in the end, before anything is done.
+    /// Refuses what could not be written in the end; see [`RunFile::begin`].
     pub(super) fn begin(path: &Path, is_for_all: bool) -> Result<Self, Exit> {
-        let path = std::path::absolute(path).map_err(|error| not_written(&stead_system::fs::reason(&error)))?;
-        if !files::may_become(&path, BEGIN) {
-            complain(&format!("error: the metrics cannot be written: '{}' exists and has none", path.display()));
-            complain("help: choose another file name, or remove the file first");
-            return Err(Exit::Unusable);
-        }
-        files::place(&path, &Writes::default()).map_err(|error| {
-            not_written(&error_chain(&error));
-            Exit::Unusable
-        })?;
-        Ok(Self { path, mode: if is_for_all { 0o644 } else { 0o600 } })
+        let file = RunFile::begin(path, "the metrics", BEGIN)?;
+        Ok(Self { file, mode: if is_for_all { 0o644 } else { 0o600 } })
     }
 
-    /// Replaces the file at once: whoever reads it sees the figures of one run.
+    /// Writes the figures of a run.
     pub(super) fn write(self, run: &Run, summary: &Summary, document: &str) -> Result<(), Exit> {
-        let text = text(run, summary, document);
-        let written = files::write(&self.path, text.as_bytes(), self.mode, &Writes::default());
-        written.map_err(|error| not_written(&error_chain(&error)))
+        self.file.write(&text(run, summary, document), self.mode)
     }
-}
-
-fn not_written(reason: &str) -> Exit {
-    complain(&format!("error: the metrics were not written: {reason}"));
-    Exit::Failed
 }
 
 fn text(run: &Run, summary: &Summary, document: &str) -> String {

@@ -44,7 +44,7 @@ pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
-pub(crate) use explain::explain;
+pub(crate) use explain::{explain, not_explained};
 pub(crate) use facts::facts;
 pub(crate) use fmt::fmt;
 use history::Recorder;

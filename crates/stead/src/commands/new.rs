@@ -220,7 +220,7 @@ struct Template {
     more: &'static [(&'static str, &'static str, u32)],
 }
 
-/// What a resource in Python has besides: the library, and its tests.
+/// The files that a resource in Python has besides: the library and its tests.
 const OF_PYTHON: &[(&str, &str, u32)] = &[
     ("stead_resource.py", include_str!("../../../../examples/resources/python/stead_resource.py"), 0o644),
     ("test_NAME.py", include_str!("../../../../examples/resources/python/test_note.py"), 0o755),

@@ -1,7 +1,7 @@
 //! Pages about runs: what is known of one, for `stead_report`, and the file that it is written to.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,37 +19,27 @@ use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::Value;
 use stead_core::wire::results::operation_name;
-use stead_engine::{Difference, Prepared, Session, error_chain};
+use stead_engine::{Difference, Prepared, Session};
 use stead_report::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text};
 use stead_resources::builtin;
-use stead_system::fs::Writes;
 
-use super::files;
+use super::files::RunFile;
 use super::ready::Ready;
 use super::report::{changes, described, path_of, wording};
 use crate::exit::Exit;
-use crate::terminal::{complain, json};
+use crate::terminal::json;
 
 /// Gathers what a page is about, while the run goes on.
 pub(super) struct Writer {
-    path: PathBuf,
+    file: RunFile,
     history: History,
 }
 
 impl Writer {
-    /// Refuses what could not be written in the end, before anything is done.
+    /// Refuses what could not be written in the end; see [`RunFile::begin`].
     pub(super) fn begin(path: &Path) -> Result<Self, Exit> {
-        let path = std::path::absolute(path).map_err(|error| not_written(&stead_system::fs::reason(&error)))?;
-        if !files::may_become(&path, stead_report::BEGIN) {
-            complain(&format!("error: the report cannot be written: '{}' exists and is not a report", path.display()));
-            complain("help: choose another file name, or remove the file first");
-            return Err(Exit::Unusable);
-        }
-        files::place(&path, &Writes::default()).map_err(|error| {
-            not_written(&error_chain(&error));
-            Exit::Unusable
-        })?;
-        Ok(Self { path, history: History::default() })
+        let file = RunFile::begin(path, "the report", stead_report::BEGIN)?;
+        Ok(Self { file, history: History::default() })
     }
 
     pub(super) fn event(&mut self, event: &Event) {
@@ -58,16 +48,8 @@ impl Writer {
 
     /// Writes the page, for this user alone.
     pub(super) fn write(self, run: &Run, ready: &Ready) -> Result<(), Exit> {
-        let page = of_run(run, &self.history, ready);
-        let file = stead_report::html(&page);
-        let written = files::write(&self.path, file.as_bytes(), 0o600, &Writes::default());
-        written.map_err(|error| not_written(&error_chain(&error)))
+        self.file.write(&stead_report::html(&of_run(run, &self.history, ready)), 0o600)
     }
-}
-
-fn not_written(reason: &str) -> Exit {
-    complain(&format!("error: the report was not written: {reason}"));
-    Exit::Failed
 }
 
 /// The graph of a document as a drawing, in the colours of a run of it if there is one.

@@ -1,7 +1,6 @@
 //! `stead explain parameter NAME`: the value of a parameter, and where it comes from.
 
 use stead_core::diag::{did_you_mean, nearest};
-use stead_core::event::Mode;
 use stead_core::graph::Values;
 use stead_core::parameters::Supplied;
 use stead_core::value::{REDACTED, Value};
@@ -9,30 +8,42 @@ use stead_core::visible::visible;
 use stead_engine::Session;
 use stead_hosts::{LayerValue, Merge};
 
-use super::ready::{prepare, session_for};
+use super::ready::{refuse, session_for};
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, ParameterSources};
+use crate::input::{self, BadParameters, Contribution, ParameterSources};
 use crate::process_env::ProcessEnv;
-use crate::request::{DocumentRequest, ParameterRequest};
+use crate::request::{Origin, ParameterRequest};
 use crate::terminal::{Output, complain, json, print, show_findings};
 
 /// A place that has a value for the parameter.
 struct Stated {
     place: String,
     value: Value,
-    /// Of a layer: its filter, and what becomes of its value beside others.
-    layer: Option<(Option<String>, Merge)>,
+    /// Of a layer: its file, its filter, and what becomes of its value beside others.
+    layer: Option<(usize, Option<String>, Merge)>,
 }
 
-/// Prints the value that a parameter of a document has here, and every place that has one, the one that counts first.
+/// Prints the value that a parameter of a document has here, and every place that supplies one, the one that counts first.
 pub(crate) fn parameter(request: &ParameterRequest, env: &ProcessEnv) -> Exit {
     explained(request, env).unwrap_or_else(|exit| exit)
 }
 
 fn explained(request: &ParameterRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let document = &request.document;
-    let (mut session, prepared) =
-        prepare(document, Output::Text, session_for(document, env), Values::Open, Mode::PLAN)?;
+    let mut session = session_for(document, env).with(|options| {
+        (options.values, options.system_root) = (Values::Open, document.system_root.clone());
+    });
+    let text = input::requested(&mut session, &document.origin).map_err(|error| unreadable(&error))?;
+    let takes_input = matches!(&document.origin, Origin::Path(path) if input::is_standard(path));
+    let from = ParameterSources { takes_input, ..ParameterSources::of(&document.supplied, &text) };
+    let contributions = input::contributions(&mut session, &from).map_err(|error| refused(error, &session))?;
+    let mut stated = stated(&session, &contributions, &request.name);
+    let mut supplied = Supplied::default();
+    for contribution in contributions {
+        supplied.extend(contribution.supplied);
+    }
+    let prepared = session.prepare_values(&text.name, text.text, supplied);
+    let prepared = prepared.map_err(|unusable| refuse(&unusable.findings, &session, Output::Text))?;
     let scope = prepared.graph.scopes.first().ok_or(Exit::Unusable)?;
     let declared = &scope.document.parameters;
     let Some(parameter) = declared.iter().find(|parameter| parameter.name.value == request.name) else {
@@ -45,15 +56,14 @@ fn explained(request: &ParameterRequest, env: &ProcessEnv) -> Result<Exit, Exit>
     };
     let is_secret = parameter.data_type.value.is_secure();
     let shown = |value: &Value| if is_secret { REDACTED.to_owned() } else { json(&value.to_redacted_json()) };
-    let mut stated = all_stated(&mut session, document, &request.name)?;
     let counts = stated.pop();
-    let is_merged =
-        counts.as_ref().and_then(|counts| counts.layer.as_ref()).is_some_and(|(_, merge)| *merge != Merge::Last);
+    let merged = counts.as_ref().and_then(|counts| counts.layer.as_ref());
+    let merged = merged.filter(|(_, _, merge)| *merge != Merge::Last).map(|(file, ..)| *file);
     let value = scope.parameters.get(&request.name).map(shown);
     let head = format!("{} = {}\n", visible(&request.name), value.as_deref().unwrap_or("(no value)"));
     let first = counts.iter().map(|counts| line("from", counts, &shown));
     let others = stated.iter().rev().map(|other| {
-        let takes_part = is_merged && other.layer.is_some();
+        let takes_part = merged.is_some() && other.layer.as_ref().map(|(file, ..)| *file) == merged;
         line(if takes_part { "and" } else { "over" }, other, &shown)
     });
     let default = parameter.default.as_ref().map(|default| {
@@ -67,8 +77,8 @@ fn explained(request: &ParameterRequest, env: &ProcessEnv) -> Result<Exit, Exit>
 fn line(word: &str, stated: &Stated, shown: &dyn Fn(&Value) -> String) -> String {
     let layer = match &stated.layer {
         None => String::new(),
-        Some((None, merge)) => format!(", the layer of all{}", merged(*merge)),
-        Some((Some(filter), merge)) => format!(", the layer where {}{}", visible(filter), merged(*merge)),
+        Some((_, None, merge)) => format!(", the layer for all machines{}", merged(*merge)),
+        Some((_, Some(filter), merge)) => format!(", the layer where {}{}", visible(filter), merged(*merge)),
     };
     format!("  {word:<5} {}{layer}: {}\n", visible(&stated.place), shown(&stated.value))
 }
@@ -78,42 +88,27 @@ fn merged(merge: Merge) -> String {
 }
 
 /// Every place besides the document that has a value for a parameter, the one that counts last.
-fn all_stated(session: &mut Session, document: &DocumentRequest, name: &str) -> Result<Vec<Stated>, Exit> {
-    let text = input::requested(session, &document.origin).map_err(|error| unreadable(&error))?;
-    let usual = ParameterSources::of(&document.supplied, &text);
-    let none = ParameterSources { environment: false, files: &[], inline: None, single: &[], ..usual };
-    let mut all = Vec::new();
-    all.extend(of_part(session, ParameterSources { environment: true, ..none }, name)?);
-    for path in usual.files {
-        let file = input::of_file(session, path, &usual).map_err(|error| refused(error, session))?;
-        let layers = file.layers.into_iter().filter(|value| value.name == name);
-        let layers: Vec<Stated> = layers.map(|value| of_layer(session, value)).collect();
-        if layers.is_empty() {
-            all.extend(stated(session, &file.supplied, name));
-        }
-        all.extend(layers);
-    }
-    all.extend(of_part(session, ParameterSources { inline: usual.inline, ..none }, name)?);
-    all.extend(of_part(session, ParameterSources { single: usual.single, ..none }, name)?);
-    Ok(all)
+fn stated(session: &Session, contributions: &[Contribution], name: &str) -> Vec<Stated> {
+    let of = |(file, contribution): (usize, &Contribution)| {
+        let layers = contribution.layers.iter().filter(|value| value.name == name);
+        let layers: Vec<Stated> = layers.map(|value| of_layer(session, file, value)).collect();
+        if layers.is_empty() { alone(session, &contribution.supplied, name).into_iter().collect() } else { layers }
+    };
+    contributions.iter().enumerate().flat_map(of).collect()
 }
 
-fn of_part(session: &mut Session, part: ParameterSources<'_>, name: &str) -> Result<Option<Stated>, Exit> {
-    let supplied = input::parameters(session, &part).map_err(|error| refused(error, session))?;
-    Ok(stated(session, &supplied, name))
-}
-
-fn stated(session: &Session, supplied: &Supplied, name: &str) -> Option<Stated> {
+fn alone(session: &Session, supplied: &Supplied, name: &str) -> Option<Stated> {
     let place = session.sources.place(*supplied.places.get(name)?);
-    // Of what is stated alone the place has a name that says it all.
-    let place =
-        if place.name.starts_with("<-") || place.name.starts_with("<env") { place.name } else { place.to_string() };
+    // Of what is not a text the name says it all.
+    let of_text = place.to_string();
+    let whole = place.name.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
+    let place = whole.filter(|name| name.contains(' ')).map_or(of_text, str::to_owned);
     Some(Stated { place, value: supplied.values.get(name)?.clone(), layer: None })
 }
 
-fn of_layer(session: &Session, value: LayerValue) -> Stated {
+fn of_layer(session: &Session, file: usize, value: &LayerValue) -> Stated {
     let place = session.sources.place(value.span).to_string();
-    Stated { place, value: value.value, layer: Some((value.condition, value.merge)) }
+    Stated { place, value: value.value.clone(), layer: Some((file, value.condition.clone(), value.merge)) }
 }
 
 fn unreadable(error: &input::Unreadable) -> Exit {

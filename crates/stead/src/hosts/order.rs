@@ -1,4 +1,4 @@
-//! What is asked of a machine: a line of JSON, and behind it the bundle of a document.
+//! The order to a machine: a line of JSON, and behind it the bundle of a document.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -144,7 +144,7 @@ impl From<Reconcile> for ReconcileOptions {
     }
 }
 
-/// What is done on many machines, as far as its result is concerned.
+/// The kinds of work on many machines, by their results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Operation {

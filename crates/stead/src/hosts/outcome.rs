@@ -66,7 +66,7 @@ impl Verdict {
     }
 }
 
-/// What a machine planned, and the text of that.
+/// The plan of a machine, and its text.
 pub(super) struct Saved {
     pub(super) report: Json,
     pub(super) plan: String,

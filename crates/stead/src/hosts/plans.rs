@@ -25,7 +25,7 @@ use crate::terminal::{Output, complain, data_as, plain};
 /// How such a file begins; neither a document nor the plan of one machine does.
 const BEGIN: &str = "{\"steadPlanOfAll\":1,\"sha256\":\"";
 
-/// What follows the digest.
+/// The part behind the digest.
 const PLAN: &str = "\",\"plan\":";
 
 /// The plans of many machines, made together.
@@ -35,7 +35,7 @@ pub(super) struct PlanOfAll {
     engine: String,
     /// How the account became root that made them.
     pub(super) elevation: Elevation,
-    /// What the document declares. A machine gets no other parameter, whatever its plan says that it needs.
+    /// The parameters that the document declares. A machine gets no other parameter, whatever its plan says that it needs.
     parameters: BTreeSet<String>,
     machines: Vec<Planned>,
 }
@@ -48,9 +48,9 @@ struct Planned {
     address: String,
     user: Option<String>,
     port: Option<u16>,
-    /// What was shown of it.
+    /// The plan as it was shown.
     report: Json,
-    /// What the machine reads again, and only it may be able to.
+    /// The plan as the machine saved it, which only it may be able to read.
     plan: String,
 }
 
@@ -155,7 +155,7 @@ impl PlanOfAll {
         Ok(variables.chain(single).collect())
     }
 
-    /// What one machine gets: its plan, and the secrets that this needs.
+    /// The part of one machine: its plan, and the secrets that this needs.
     pub(super) fn work(&self, machine: &Machine, errand: &PlansErrand) -> Option<PlanWork> {
         let planned = self.machines.iter().find(|planned| planned.name == machine.name.as_str())?;
         Some(PlanWork {

@@ -1,4 +1,4 @@
-//! What was read on a machine, for users.
+//! Answers that were read on machines, for users.
 
 use serde::Deserialize as _;
 use serde_json::Value as Json;

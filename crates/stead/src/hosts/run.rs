@@ -26,7 +26,7 @@ use super::screen::Screen;
 use super::ssh::{Answer, Own, Sign, Ssh, Sudo, Until, Way};
 use crate::commands;
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, Delivered, ParameterSources, Text, Unreadable};
+use crate::input::{self, BadParameters, Delivered, ParameterSources, Recipient, Text, Unreadable};
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::{DocumentRequest, Elevation, FleetRequest, RecordingRequest, View};
@@ -42,12 +42,12 @@ pub(super) struct Task {
     pub(super) out: Option<PathBuf>,
 }
 
-/// What is asked of each machine.
+/// The order for each machine.
 pub(super) enum Errand {
     Document(Box<DocumentErrand>),
     /// The plan that each made before.
     Plans(Box<PlansErrand>),
-    /// The same of all.
+    /// One order for all.
     Words(Work),
 }
 
@@ -122,7 +122,7 @@ fn save(
     Ok(())
 }
 
-/// What is sent to the machines.
+/// The delivery to the machines.
 enum Parcel<'a> {
     Document(&'a DocumentErrand, Delivery),
     Plans(&'a PlansErrand),
@@ -130,7 +130,7 @@ enum Parcel<'a> {
 }
 
 impl Parcel<'_> {
-    /// What one machine gets of it.
+    /// The part of one machine.
     fn work(&self, machine: &Machine, task: &Task) -> Option<Work> {
         match self {
             Self::Words(work) => Some((*work).clone()),
@@ -211,7 +211,10 @@ impl Delivery {
         let (name, text) = bundle.document();
         let name = if input::is_standard(path) { input::shown(path) } else { name.to_owned() };
         let document = Text { name, text: text.to_string() };
-        let from = ParameterSources { is_for_others: true, ..ParameterSources::of(&request.supplied, &document) };
+        let from = ParameterSources {
+            recipient: Recipient::OtherMachines,
+            ..ParameterSources::of(&request.supplied, &document)
+        };
         let stated = input::parameters(&mut session, &from).map_err(|error| match error {
             BadParameters::Unreadable(error) => unusable(&error),
             BadParameters::Findings(findings) => {

@@ -1,4 +1,4 @@
-//! What is shown while machines are worked on: at a terminal a line for each, for programs their events.
+//! The view of machines under way: at a terminal a line for each, for programs their events.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ struct UnderWay {
     since: Instant,
     done: u64,
     total: u64,
-    /// What it is doing, in the order in which it began that.
+    /// The instances under way, in the order in which they began.
     calls: Vec<(String, Instant)>,
 }
 

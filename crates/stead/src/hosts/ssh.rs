@@ -36,7 +36,7 @@ const BEGINNING: Duration = Duration::from_mins(1);
 /// How long the program may take to arrive.
 const ARRIVAL: Duration = Duration::from_mins(30);
 
-/// What sudo asks with. It is not shown.
+/// The prompt of sudo. It is not shown.
 const PROMPT: &str = "stead-hosts asks:";
 
 /// Where root looks for programs before there is a stead: in no folder of anybody else.
@@ -104,7 +104,7 @@ pub(super) enum Sudo {
     With(Sensitive<String>),
 }
 
-/// What a machine is known to be doing.
+/// The work that a machine is known to do.
 pub(super) enum Sign {
     /// It takes the program that is sent.
     Sends,
@@ -193,7 +193,7 @@ impl Way {
         Ok(heard.answer(ended))
     }
 
-    /// What the shell of the account runs, whichever that is: a shell that is known, where that is asked for as root.
+    /// The command for the shell of the account, whichever that is: a shell that is known, where that is asked for as root.
     fn command(&self) -> String {
         let script = self.script();
         match &self.sudo {
@@ -246,7 +246,7 @@ impl Way {
     }
 }
 
-/// What is found where sudo asks.
+/// The mark in place of the question of sudo.
 const ASKED: &str = "asked";
 
 /// The reason where something else than a shell answers.
@@ -411,7 +411,7 @@ impl<'a> Heard<'a> {
         None
     }
 
-    /// What sudo asks with does not end a line: it waits behind it.
+    /// The prompt of sudo does not end a line: it waits behind it.
     fn take_prompt(&mut self) -> Option<String> {
         let is_asked = self.rest.ends_with(PROMPT.as_bytes());
         is_asked.then(|| {

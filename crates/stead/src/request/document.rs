@@ -334,7 +334,7 @@ pub(crate) struct ParameterRequest {
 pub(crate) struct TestRequest {
     /// Files of tests, and folders with such.
     pub(crate) paths: Vec<PathBuf>,
-    /// What names of tests must have in them.
+    /// A part that the names of tests must have.
     pub(crate) filter: Option<String>,
     /// How many tests run at once.
     pub(crate) width: Width,
@@ -391,6 +391,6 @@ pub(crate) enum HistoryView {
     Run(String),
     /// A page about such a run.
     Page(String),
-    /// What differs between two such runs.
+    /// The differences between two such runs.
     Difference(String, String),
 }

@@ -65,6 +65,8 @@ pub(crate) struct FmtRequest {
 pub(crate) enum ExplainRequest {
     /// A code, a function, a type or the like; all codes without one.
     Subject(Option<String>),
+    /// Nothing: a name was given with something else than `parameter`, or `parameter` without one.
+    Unusable { has_name: bool },
     /// A parameter of a document.
     Parameter(Box<ParameterRequest>),
 }

@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 /// How many of those that run have a line.
 const LINES: usize = 4;
 
-/// What runs, in the order in which it began.
+/// The instances under way, in the order in which they began.
 type Running = Arc<Mutex<Vec<(usize, String, Instant)>>>;
 
 /// A bar on standard error; it appears with the first step.
@@ -26,9 +26,7 @@ impl Progress {
         let running = Running::default();
         // A line that does not fit is broken by the terminal, and would not be erased.
         let columns = super::width(&std::io::stderr()).unwrap_or(60);
-        let head = if columns < 60 { "{pos}/{len}" } else { "{bar:30} {pos}/{len}" };
-        let template = format!("{head} {{elapsed}} {{wide_msg}}{{running}}");
-        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = of_template(&format!("{} {{elapsed}} {{wide_msg}}{{running}}", head(columns)));
         let shown = Arc::clone(&running);
         let style = style.with_key("running", move |_: &ProgressState, to: &mut dyn std::fmt::Write| {
             // A screen that cannot be written to shows nothing.
@@ -40,12 +38,16 @@ impl Progress {
     /// Shows that one of so many begins, under a number of its own.
     pub(crate) fn starts(&self, total: usize, number: usize, name: String) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticks = self.bar.length().is_some();
         if !running.iter().any(|(other, ..)| *other == number) {
             running.push((number, name, Instant::now()));
         }
         drop(running);
         self.bar.set_length(total as u64);
-        self.bar.enable_steady_tick(Duration::from_millis(250));
+        // Each call would end the thread of the one before.
+        if !ticks {
+            self.bar.enable_steady_tick(Duration::from_millis(250));
+        }
     }
 
     /// Shows that it has ended.
@@ -93,10 +95,9 @@ fn lines(running: &Running, now: Instant, columns: usize) -> String {
     text
 }
 
-/// A line that does not fit is broken by the terminal, and would not be erased.
-fn style() -> ProgressStyle {
-    let is_narrow = super::width(&std::io::stderr()).is_some_and(|columns| columns < 60);
-    of_template(if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" })
+/// The beginning of a bar that fits so many columns.
+fn head(columns: usize) -> &'static str {
+    if columns < 60 { "{pos}/{len}" } else { "{bar:30} {pos}/{len}" }
 }
 
 fn of_template(template: &str) -> ProgressStyle {
@@ -113,8 +114,10 @@ pub(crate) struct Lines {
 impl Lines {
     /// For so many things, of which nothing is done.
     pub(crate) fn begin(total: usize) -> Self {
+        let columns = super::width(&std::io::stderr()).unwrap_or(60);
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let bar = all.add(ProgressBar::new(total as u64).with_style(style()));
+        let bar =
+            all.add(ProgressBar::new(total as u64).with_style(of_template(&format!("{} {{wide_msg}}", head(columns)))));
         Self { all, bar, under_way: BTreeMap::new() }
     }
 

@@ -232,7 +232,7 @@ impl Site {
         command
     }
 
-    /// What stead printed, what it complained of, and its exit code.
+    /// The output and the errors of stead, and its exit code.
     fn stead(&self, words: &str) -> (String, String, Option<i32>) {
         self.stead_with(words, "")
     }

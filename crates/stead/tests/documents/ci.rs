@@ -1,4 +1,4 @@
-//! What is shown for other services is run: their files are read, and their commands carried out.
+//! Examples for other services are run: their files are read, and their commands carried out.
 
 use std::fs;
 use std::path::Path;

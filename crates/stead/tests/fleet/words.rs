@@ -1,4 +1,4 @@
-//! What needs no document: `get`, `set`, `export`, `facts` and `history` of many machines; and runs that go on without their caller.
+//! Commands without a document: `get`, `set`, `export`, `facts` and `history` of many machines; and runs that go on without their caller.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -41,9 +41,9 @@ pub(super) struct Process {
     /// The program, for messages.
     program: String,
     state: Mutex<State>,
-    /// What those wait for that have a call.
+    /// Wakes those that have a call.
     changed: Condvar,
-    /// What one waits for that has no call yet.
+    /// Wakes one that has no call yet.
     room: Condvar,
 }
 

@@ -28,7 +28,7 @@ pub(in crate::command) struct Asked<'a> {
     /// Of an adapted resource: where it is, and what its manifest holds for its adapter.
     pub(in crate::command) path: Option<String>,
     pub(in crate::command) content: Option<&'a Json>,
-    /// What it handed back when it was still working.
+    /// The data that it handed back when it was still working.
     pub(in crate::command) pending: Option<Json>,
 }
 
@@ -39,7 +39,7 @@ impl Asked<'_> {
     }
 }
 
-/// What a resident says.
+/// A message of a resident.
 pub(super) enum Message {
     /// The answer to a request.
     Answer(u64, Result<Json, Failure>),
@@ -156,7 +156,7 @@ fn failure(error: &Json) -> Failure {
     Failure { property, error_id: text("/data/id").map(Into::into), ..Failure::new(kind, message) }
 }
 
-/// What a program that is called once for each operation would have printed: a value a line.
+/// The values that a program called once for each operation would have printed, a line each.
 pub(super) fn printed(method: &str, result: Json) -> Result<Vec<Json>, &'static str> {
     if let Some(pending) = result.get("pending").filter(|_| matches!(method, "test" | "set")) {
         return Ok(vec![json!({"_metadata": {"stead": {"pending": pending}}})]);

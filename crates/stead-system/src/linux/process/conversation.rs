@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
-use super::leader::Leader;
+use super::leader::{Leader, Pipes};
 use super::os::{self, Awaited, Moved};
 use super::running::TICK;
 use super::{Exit, ProcessError, Program};
@@ -54,13 +54,7 @@ pub enum ConversationError {
 impl Conversation {
     /// Starts the program.
     pub fn start(program: &Program<'_>) -> Result<Self, ConversationError> {
-        // With a pipe as its standard input.
-        let mut leader = Leader::start(&Program { input: Some(&[]), ..*program })?;
-        let child = &mut leader.child;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let nonblocking = stdin.iter().try_for_each(os::set_nonblocking);
-        let nonblocking = nonblocking.and_then(|()| stdout.iter().try_for_each(os::set_nonblocking));
-        nonblocking.and_then(|()| stderr.iter().try_for_each(os::set_nonblocking)).map_err(failed)?;
+        let (leader, Pipes { stdin, stdout, stderr }) = Leader::start_with_pipes(program)?;
         Ok(Self { leader, stdin, stdout, stderr, unread: Vec::new() })
     }
 

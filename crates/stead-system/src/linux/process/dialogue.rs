@@ -6,20 +6,20 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::leader::Leader;
+use super::leader::{Leader, Pipes};
 use super::os::{self, Awaited, Moved};
 use super::running::TICK;
 use super::{ConversationError, Exit, ProcessError, Processes, Program};
 
 const CHUNK: usize = 64 << 10;
 
-/// What is said to a program. Nothing here waits.
+/// The half of a dialogue that speaks to a program. Nothing here waits.
 pub struct Speaker {
     stdin: Arc<ChildStdin>,
     unsent: Vec<u8>,
 }
 
-/// What a program says, and the program itself.
+/// The half that hears a program, and the program itself.
 ///
 /// Guarantees: as for [`super::Conversation`].
 pub struct Hearer {
@@ -37,24 +37,18 @@ pub struct Hearer {
     is_searched: bool,
 }
 
-/// What was heard at once.
+/// The messages that came together.
 #[derive(Default)]
 pub struct Heard {
     /// The lines of its standard output, without their ends.
     pub lines: Vec<Vec<u8>>,
-    /// What it wrote to its standard error.
+    /// The bytes on its standard error.
     pub errors: Vec<u8>,
 }
 
 /// Starts a program. Lines that are longer than `limit` bytes are an error.
 pub fn start(program: &Program<'_>, limit: usize) -> Result<(Speaker, Hearer), ProcessError> {
-    // With a pipe as its standard input.
-    let mut leader = Leader::start(&Program { input: Some(&[]), ..*program })?;
-    let child = &mut leader.child;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let nonblocking = stdin.iter().try_for_each(os::set_nonblocking);
-    let nonblocking = nonblocking.and_then(|()| stdout.iter().try_for_each(os::set_nonblocking));
-    nonblocking.and_then(|()| stderr.iter().try_for_each(os::set_nonblocking)).map_err(failed)?;
+    let (leader, Pipes { stdin, stdout, stderr }) = Leader::start_with_pipes(program)?;
     let stdin = Arc::new(stdin.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?);
     let own = Some(Arc::clone(&stdin));
     let unread = Vec::new();

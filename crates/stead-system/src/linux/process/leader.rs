@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::Child;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::os::procfs::Stat;
 use super::os::{self, Awaited, End};
@@ -18,6 +18,13 @@ pub(super) struct Leader {
     ends: OwnedFd,
     exit: Option<Exit>,
     _supervised: Supervised,
+}
+
+/// The other ends of what a program reads and writes.
+pub(super) struct Pipes {
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
 }
 
 impl Leader {
@@ -37,6 +44,20 @@ impl Leader {
                 drop(child.wait());
                 Err(ProcessError::System { doing: "watch the program", source })
             }
+        }
+    }
+
+    /// Starts a program with pipes to and from it, none of which is ever waited for.
+    pub(super) fn start_with_pipes(program: &Program<'_>) -> Result<(Self, Pipes), ProcessError> {
+        let mut leader = Self::start(&Program { input: Some(&[]), ..*program })?;
+        let child = &mut leader.child;
+        let pipes = Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
+        let nonblocking = pipes.stdin.iter().try_for_each(os::set_nonblocking);
+        let nonblocking = nonblocking.and_then(|()| pipes.stdout.iter().try_for_each(os::set_nonblocking));
+        let nonblocking = nonblocking.and_then(|()| pipes.stderr.iter().try_for_each(os::set_nonblocking));
+        match nonblocking {
+            Ok(()) => Ok((leader, pipes)),
+            Err(source) => Err(ProcessError::System { doing: "talk to the program", source }),
         }
     }
 

@@ -1,7 +1,9 @@
-//! What differs between two recorded runs.
+//! The differences between two recorded runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use anstream::adapter::strip_str;
 
 use serde_json::{Value as Json, json};
 use stead_core::event::Mode;
@@ -28,7 +30,7 @@ pub(super) struct Difference {
 pub(super) struct Ended {
     pub(super) word: &'static str,
     pub(super) why: Option<String>,
-    /// What changed, as text for users.
+    /// The changes, as text for users.
     pub(super) changes: String,
 }
 
@@ -51,7 +53,12 @@ pub(super) fn differences(first: &History, second: &History) -> Vec<Difference> 
 
 /// For programs.
 pub(super) fn data(found: &[Difference]) -> Json {
-    let ended = |ended: &Option<Ended>| ended.as_ref().map(|ended| json!({ "status": ended.word, "why": ended.why }));
+    let ended = |ended: &Option<Ended>| {
+        ended.as_ref().map(|ended| {
+            let changes = strip_str(&ended.changes).to_string();
+            json!({ "status": ended.word, "why": ended.why, "changes": changes })
+        })
+    };
     let data = |each: &Difference| json!({ "instance": each.name, "first": ended(&each.ended[0]), "second": ended(&each.ended[1]) });
     found.iter().map(data).collect()
 }

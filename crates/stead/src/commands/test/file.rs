@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stead_core::diag::codes::test as codes;
 use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::parameters::Supplied;
-use stead_core::text::{self, Entry, Kind, Limits, Node, Source, SourceId, Sources, Span, Spanned};
+use stead_core::text::{self, Entry, Form, Kind, Limits, Node, Source, SourceId, Sources, Span, Spanned};
 use stead_core::value::Value;
 use stead_host::facts::Labels;
 use stead_system::fs::parse_mode;
@@ -53,7 +53,7 @@ pub(super) struct Test {
     pub(super) expected: Expected,
 }
 
-/// What a test starts from.
+/// The start of a test.
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) parameters: Supplied,
@@ -68,15 +68,15 @@ pub(super) struct Given {
     pub(super) run: Vec<Spanned<String>>,
 }
 
-/// What is there when a test begins.
+/// The root that a test begins with.
 #[derive(Default)]
 pub(super) enum Root {
-    /// What every machine has.
+    /// The usual folders and files of a machine.
     #[default]
     Machine,
     /// Nothing.
     Empty,
-    /// What is in a folder.
+    /// The content of a folder.
     Copy(PathBuf),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct GivenFile {
     pub(super) mode: Option<u32>,
 }
 
-/// What a test expects.
+/// The expectations of a test.
 #[derive(Default)]
 pub(super) struct Expected {
     pub(super) plan: Option<ExpectedPlan>,
@@ -108,7 +108,7 @@ impl Expected {
     }
 }
 
-/// What a plan shows.
+/// The expectations of a plan.
 pub(super) enum ExpectedPlan {
     /// No change at all.
     Unchanged(Span),
@@ -116,7 +116,7 @@ pub(super) enum ExpectedPlan {
     Instances(Vec<(Spanned<String>, Spanned<Planned>)>),
 }
 
-/// What a plan says of an instance.
+/// The change of an instance that a plan shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Planned {
     Create,
@@ -146,7 +146,7 @@ impl Planned {
     }
 }
 
-/// What is at a path afterwards.
+/// The expectations of a path.
 pub(super) struct ExpectedFile {
     /// False where nothing is to be there.
     pub(super) exists: bool,
@@ -159,7 +159,7 @@ pub(super) struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// What is there, whatever it is.
+    /// Anything at that path.
     fn there() -> Self {
         let (contains, lacks) = (Vec::new(), Vec::new());
         Self { exists: true, content: None, contains, lacks, mode: None, target: None, kind: None }
@@ -172,7 +172,7 @@ const OF_GIVEN: &[&str] = &["files", "folders", "labels", "parameters", "paramet
 const OF_EXPECTED: &[&str] = &["failures", "files", "findings", "outputs", "plan", "resources"];
 const OF_GIVEN_FILE: &[&str] = &["content", "mode"];
 const OF_EXPECTED_FILE: &[&str] = &["contains", "content", "exists", "kind", "lacks", "mode", "target"];
-/// What can be at a path.
+/// The kinds of files.
 pub(super) const KINDS: [&str; 3] = ["file", "directory", "link"];
 
 /// Reads a file of tests; `Err` where something is wrong with it.
@@ -180,12 +180,13 @@ pub(super) fn read(path: &Path, text: String) -> Result<TestFile, (Vec<Diagnosti
     let mut sources = Sources::default();
     let source = sources.add(Source::new(path.display().to_string(), text));
     let (root, findings) = tree(source, &sources);
-    let mut reader = Reader { folder: stead_engine::folder_of(path), has_parameters: false, findings };
+    let form = Form { findings, ..Form::new(&codes::FORM) };
+    let mut reader = Reader { folder: stead_engine::folder_of(path), has_parameters: false, form };
     let beside = document_beside(path).unwrap_or_else(|| path.to_owned());
     let tests = root.map(|root| reader.file(&root, &beside)).unwrap_or_default();
     let sources = if reader.has_parameters { private(&sources) } else { sources };
-    if any_error(&reader.findings) {
-        Err((reader.findings, sources))
+    if any_error(&reader.form.findings) {
+        Err((reader.form.findings, sources))
     } else {
         Ok(TestFile { path: path.to_owned(), tests, sources })
     }
@@ -209,23 +210,27 @@ struct Reader {
     folder: PathBuf,
     /// True if a test has some, which may be secrets.
     has_parameters: bool,
-    findings: Vec<Diagnostic>,
+    form: Form,
 }
 
 impl Reader {
     fn file(&mut self, root: &Node, beside: &Path) -> Vec<Test> {
-        self.check_members(root, OF_FILE, "a file of tests");
+        self.form.check_members(root, OF_FILE, "a file of tests");
         let document = self.document(root).unwrap_or_else(|| beside.to_owned());
         let Some(tests) = root.get("tests") else {
-            self.wrong(root.span, "a file of tests must have 'tests'", "write each test behind a '-', with a 'name'");
+            self.form.wrong(
+                root.span,
+                "a file of tests must have 'tests'",
+                "write each test behind a '-', with a 'name'",
+            );
             return Vec::new();
         };
         self.check_is_not_empty(tests, "'tests'");
         let tests: Vec<Test> =
-            self.items(tests, "'tests'").iter().filter_map(|test| self.test(test, &document)).collect();
+            self.form.items(tests, "'tests'").iter().filter_map(|test| self.test(test, &document)).collect();
         let mut seen = BTreeSet::new();
         for test in tests.iter().filter(|test| !seen.insert(test.name.value.clone())) {
-            self.wrong(
+            self.form.wrong(
                 test.name.span,
                 format!("two tests are named '{}'", test.name.value),
                 "give each a name of its own",
@@ -235,45 +240,45 @@ impl Reader {
     }
 
     fn document(&mut self, node: &Node) -> Option<PathBuf> {
-        let text = self.text(node.get("document")?, "'document'")?;
+        let text = self.form.text(node.get("document")?, "'document'")?;
         Some(self.folder.join(text.value))
     }
 
     fn test(&mut self, node: &Node, document: &Path) -> Option<Test> {
-        self.check_members(node, OF_TEST, "a test");
+        self.form.check_members(node, OF_TEST, "a test");
         let document = self.document(node).unwrap_or_else(|| document.to_owned());
         let given = node.get("given").map(|given| self.given(given)).unwrap_or_default();
         let expected = node.get("expect").map(|expected| self.expected(expected)).unwrap_or_default();
         let Some(name) = node.get("name") else {
-            self.wrong(node.span, "'name' is missing in a test", "say in a few words what it shows");
+            self.form.wrong(node.span, "'name' is missing in a test", "say in a few words what it shows");
             return None;
         };
-        Some(Test { name: self.text(name, "'name'")?, document, given, expected })
+        Some(Test { name: self.form.text(name, "'name'")?, document, given, expected })
     }
 
     fn given(&mut self, node: &Node) -> Given {
-        self.check_members(node, OF_GIVEN, "'given'");
-        let parameters = self.entries(node.get("parameters"), "'parameters'");
+        self.form.check_members(node, OF_GIVEN, "'given'");
+        let parameters = self.form.members(node.get("parameters"), "'parameters'");
         self.has_parameters |= !parameters.is_empty();
         let values = parameters.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect();
         let places = parameters.iter().map(|entry| (entry.key.to_string(), entry.value.span)).collect();
         let labels = node.get("labels").map(|labels| {
             let (labels, findings) = Labels::stated(labels);
-            self.findings.extend(findings);
+            self.form.findings.extend(findings);
             labels
         });
         let parameter_files =
             node.get("parametersFile").map(|files| self.texts(files, "'parametersFile'")).unwrap_or_default();
         let at = |file: Spanned<String>| Spanned { value: self.folder.join(file.value), span: file.span };
         let parameter_files = parameter_files.into_iter().map(at).collect();
-        let root = node.get("root").and_then(|root| self.text(root, "'root'"));
+        let root = node.get("root").and_then(|root| self.form.text(root, "'root'"));
         let root = root.map(|root| match root.value.as_str() {
             "empty" => Root::Empty,
             folder => Root::Copy(self.folder.join(folder)),
         });
         let folders = node.get("folders").map(|folders| self.texts(folders, "'folders'")).unwrap_or_default();
         let folders = folders.iter().filter_map(|folder| self.path(&folder.value, folder.span)).collect();
-        let files = self.entries(node.get("files"), "'files'").iter();
+        let files = self.form.members(node.get("files"), "'files'").iter();
         let files = files
             .filter_map(|entry| Some((self.path(&entry.key, entry.key_span)?, self.given_file(&entry.value)?)))
             .collect();
@@ -296,33 +301,33 @@ impl Reader {
             path.is_absolute() && path.components().all(|each| each.as_os_str() != "..") && path.parent().is_some();
         if !is_below {
             let message = format!("'{}' is not an absolute path", text.escape_debug());
-            self.wrong(span, message, "begin it with '/', which is the root of the test, without '..'");
+            self.form.wrong(span, message, "begin it with '/', which is the root of the test, without '..'");
         }
         is_below.then(|| path.strip_prefix("/").unwrap_or(path).to_owned())
     }
 
     fn given_file(&mut self, node: &Node) -> Option<GivenFile> {
         if node.entries().is_none() {
-            return Some(GivenFile { content: self.text(node, "a file")?.value, mode: None });
+            return Some(GivenFile { content: self.form.text(node, "a file")?.value, mode: None });
         }
-        self.check_members(node, OF_GIVEN_FILE, "a file");
-        let content = node.get("content").and_then(|content| self.text(content, "'content'"));
+        self.form.check_members(node, OF_GIVEN_FILE, "a file");
+        let content = node.get("content").and_then(|content| self.form.text(content, "'content'"));
         let mode = node.get("mode").and_then(|mode| self.mode(mode)).map(|mode| mode.value);
         Some(GivenFile { content: content.map(|content| content.value).unwrap_or_default(), mode })
     }
 
     fn expected(&mut self, node: &Node) -> Expected {
-        self.check_members(node, OF_EXPECTED, "'expect'");
-        let files = self.entries(node.get("files"), "'files'").iter();
+        self.form.check_members(node, OF_EXPECTED, "'expect'");
+        let files = self.form.members(node.get("files"), "'files'").iter();
         let files =
             files.filter_map(|entry| Some((self.named_path(entry)?, self.expected_file(&entry.value)?))).collect();
         let findings = node.get("findings").map(|codes| Spanned { value: self.codes(codes), span: codes.span });
-        let failures = self.entries(node.get("failures"), "'failures'").iter();
+        let failures = self.form.members(node.get("failures"), "'failures'").iter();
         let failures =
-            failures.filter_map(|entry| Some((name_of(entry), self.text(&entry.value, "a message")?))).collect();
-        let outputs = self.entries(node.get("outputs"), "'outputs'").iter();
+            failures.filter_map(|entry| Some((name_of(entry), self.form.text(&entry.value, "a message")?))).collect();
+        let outputs = self.form.members(node.get("outputs"), "'outputs'").iter();
         let outputs = outputs.map(|entry| (name_of(entry), entry.value.literal())).collect();
-        let resources = node.get("resources").filter(|resources| !self.items(resources, "'resources'").is_empty());
+        let resources = node.get("resources").filter(|resources| !self.form.items(resources, "'resources'").is_empty());
         if let Some(stated) = node.get("resources") {
             self.check_is_not_empty(stated, "'resources'");
         }
@@ -340,7 +345,7 @@ impl Reader {
         for code in &codes {
             if crate::codes::all().iter().all(|known| known.id != code.value) {
                 let message = format!("there is no code '{}'", code.value.escape_debug());
-                self.findings.push(
+                self.form.findings.push(
                     Diagnostic::error(&codes::NAME, code.span, message)
                         .with_help("'stead lint' prints codes as 'E0501'"),
                 );
@@ -353,19 +358,23 @@ impl Reader {
         if node.as_str() == Some(Planned::Unchanged.word()) {
             return ExpectedPlan::Unchanged(node.span);
         }
-        let entries = self.entries(Some(node), "'plan'");
+        let entries = self.form.members(Some(node), "'plan'");
         let stated = entries.iter().filter_map(|entry| Some((name_of(entry), self.planned(&entry.value)?)));
         ExpectedPlan::Instances(stated.collect())
     }
 
     fn planned(&mut self, node: &Node) -> Option<Spanned<Planned>> {
-        let stated = self.text(node, "what a plan shows")?;
+        let stated = self.form.text(node, "what a plan shows")?;
         let found = Planned::ALL.into_iter().find(|planned| planned.word() == stated.value);
         if found.is_none() {
             let words = Planned::ALL.map(Planned::word);
             let near = nearest(&stated.value, words).map(did_you_mean);
             let help = near.unwrap_or_else(|| format!("a plan shows {}", words.join(", ")));
-            self.wrong(node.span, format!("'{}' is not what a plan shows", stated.value.escape_debug()), &help);
+            self.form.wrong(
+                node.span,
+                format!("'{}' is not an action that a plan shows", stated.value.escape_debug()),
+                &help,
+            );
         }
         Some(Spanned { value: found?, span: node.span })
     }
@@ -376,14 +385,14 @@ impl Reader {
             return Some(ExpectedFile { exists: false, ..there });
         }
         if node.entries().is_none() {
-            return Some(ExpectedFile { content: Some(self.text(node, "a file")?), ..there });
+            return Some(ExpectedFile { content: Some(self.form.text(node, "a file")?), ..there });
         }
-        self.check_members(node, OF_EXPECTED_FILE, "a file");
+        self.form.check_members(node, OF_EXPECTED_FILE, "a file");
         self.check_nothing_more(node);
-        let mut text = |name: &str| node.get(name).and_then(|node| self.text(node, &format!("'{name}'")));
+        let mut text = |name: &str| node.get(name).and_then(|node| self.form.text(node, &format!("'{name}'")));
         let (content, target, kind) = (text("content"), text("target"), text("kind"));
         if let Some(kind) = kind.as_ref().filter(|kind| !KINDS.contains(&kind.value.as_str())) {
-            self.wrong(
+            self.form.wrong(
                 kind.span,
                 format!("'{}' is not a kind of file", kind.value.escape_debug()),
                 "write file, directory or link",
@@ -391,7 +400,11 @@ impl Reader {
         }
         let exists = node.get("exists").map(|exists| (exists.span, exists.literal().as_bool()));
         if let Some((span, None)) = exists {
-            self.wrong(span, "'exists' must be true or false", "write 'exists: false' where nothing is to be there");
+            self.form.wrong(
+                span,
+                "'exists' must be true or false",
+                "write 'exists: false' where nothing is to be there",
+            );
         }
         let contains = node.get("contains").map(|texts| self.texts(texts, "'contains'")).unwrap_or_default();
         let lacks = node.get("lacks").map(|texts| self.texts(texts, "'lacks'")).unwrap_or_default();
@@ -405,15 +418,15 @@ impl Reader {
         let is_absent = node.get("exists").is_some_and(|exists| exists.literal().as_bool() == Some(false));
         let mut others = node.entries().unwrap_or_default().iter().filter(|entry| &*entry.key != "exists");
         if let Some(other) = others.next().filter(|_| is_absent) {
-            let message = format!("'{}' says something of a file that is not to be there", other.key.escape_debug());
-            self.wrong(other.key_span, message, "take out this, or 'exists: false'");
+            let message = format!("'{}' cannot be used with 'exists: false'", other.key.escape_debug());
+            self.form.wrong(other.key_span, message, "take out this, or 'exists: false'");
         }
     }
 
     fn mode(&mut self, node: &Node) -> Option<Spanned<u32>> {
         let mode = node.as_str().and_then(parse_mode);
         if mode.is_none() {
-            self.wrong(node.span, "a mode is octal digits in quotes", "write it as '0644'");
+            self.form.wrong(node.span, "'mode' must be a string of octal digits", "write it as '0644'");
         }
         Some(Spanned { value: mode?, span: node.span })
     }
@@ -422,63 +435,13 @@ impl Reader {
     fn texts(&mut self, node: &Node, what: &str) -> Vec<Spanned<String>> {
         let one = std::slice::from_ref(node);
         let items = node.items().unwrap_or(one);
-        items.iter().filter_map(|item| self.text(item, what)).collect()
-    }
-
-    fn text(&mut self, node: &Node, what: &str) -> Option<Spanned<String>> {
-        let text = node.spanned_str().map(|text| Spanned { value: text.value.to_owned(), span: text.span });
-        if text.is_none() {
-            self.wrong(
-                node.span,
-                format!("{what} must be a string, found {}", node.kind_name()),
-                "write text, in quotes where it looks like something else",
-            );
-        }
-        text
-    }
-
-    fn items<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
-        if node.items().is_none() {
-            self.wrong(
-                node.span,
-                format!("{what} must be an array, found {}", node.kind_name()),
-                "write each item behind a '-'",
-            );
-        }
-        node.items().unwrap_or_default()
+        items.iter().filter_map(|item| self.form.text(item, what)).collect()
     }
 
     fn check_is_not_empty(&mut self, node: &Node, what: &str) {
         if node.items().is_some_and(<[Node]>::is_empty) {
-            self.wrong(node.span, format!("{what} is empty"), "write each item behind a '-', or take this out");
+            self.form.wrong(node.span, format!("{what} is empty"), "write each item behind a '-', or take this out");
         }
-    }
-
-    /// The members of what must be an object; none where it is not stated.
-    fn entries<'n>(&mut self, node: Option<&'n Node>, what: &str) -> &'n [Entry] {
-        let Some(node) = node else { return &[] };
-        if node.entries().is_none() {
-            self.wrong(
-                node.span,
-                format!("{what} must be an object, found {}", node.kind_name()),
-                "write members as 'NAME: VALUE'",
-            );
-        }
-        node.entries().unwrap_or_default()
-    }
-
-    fn check_members(&mut self, node: &Node, known: &[&str], what: &str) {
-        for entry in self.entries(Some(node), what) {
-            if !known.contains(&&*entry.key) {
-                let near = nearest(&entry.key, known.iter().copied()).map(did_you_mean);
-                let help = near.unwrap_or_else(|| format!("{what} has {}", known.join(", ")));
-                self.wrong(entry.key_span, format!("{what} has no '{}'", entry.key.escape_debug()), &help);
-            }
-        }
-    }
-
-    fn wrong(&mut self, span: Span, message: impl Into<String>, help: &str) {
-        self.findings.push(Diagnostic::error(&codes::FORM, span, message).with_help(help));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a test expects, compared with what came.
+//! The expectations of a test, compared with the outcome.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use crate::terminal::json;
 pub(super) struct Miss {
     /// Where the test says so.
     pub(super) span: Span,
-    /// What is so instead; further lines show it.
+    /// The fact; further lines show it.
     pub(super) text: String,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn findings(
         Miss::at(at, snippet(finding, sources, false).trim_end())
     });
     let missing = stated.iter().filter(|code| found.iter().all(|finding| finding.code.id != code.value));
-    let missing = missing.map(|code| Miss::at(code.span, format!("{} was not found", code.value)));
+    let missing = missing.map(|code| Miss::at(code.span, format!("expected finding {} was not reported", code.value)));
     unexpected.chain(missing).collect()
 }
 
@@ -110,12 +110,12 @@ pub(super) fn unknown_names(expected: &Expected, graph: &Graph) -> Vec<Miss> {
         let known: Vec<String> = graph.iter().flat_map(|(id, _)| names_of(graph, id)).collect();
         let near = nearest(&name.value, known.iter().map(String::as_str));
         let near = near.map(|near| format!("; {}", did_you_mean(near))).unwrap_or_default();
-        Miss::at(name.span, format!("no instance is named '{}'{near}", visible(&name.value)))
+        Miss::at(name.span, format!("the document has no instance '{}'{near}", visible(&name.value)))
     };
     unknown.map(miss).collect()
 }
 
-/// What became of an instance.
+/// The outcome of an instance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Became {
     Planned(Planned),
@@ -189,11 +189,15 @@ pub(super) fn plan(expected: Option<&ExpectedPlan>, plan: &Run, left_out: &BTree
             let other = pairs.filter(|(id, planned)| Became::of(plan, *id) != Became::Planned(planned.value));
             let miss = |(id, planned): (NodeId, &Spanned<Planned>)| {
                 let became = Became::of(plan, id);
-                let why = if left_out.contains(&id) { ", since it reaches beyond the root" } else { "" };
+                let why = if left_out.contains(&id) {
+                    ", because it would change the machine that runs the test"
+                } else {
+                    ""
+                };
                 let (label, word) = (label(graph, id), became.word());
                 Miss::at(
                     planned.span,
-                    format!("the plan shows '{word}' of {label}{why}, and not '{}'", planned.value.word()),
+                    format!("expected '{}' for {label}, but the plan shows '{word}'{why}", planned.value.word()),
                 )
             };
             other.map(miss).collect()
@@ -201,7 +205,7 @@ pub(super) fn plan(expected: Option<&ExpectedPlan>, plan: &Run, left_out: &BTree
     }
 }
 
-/// What a plan shows of each instance, by the shortest name that no other has; not of those that are not run or fail.
+/// The change that a plan shows of each instance, by the shortest name that no other has; not of those that are not run or fail.
 pub(super) fn shown(plan: &Run) -> Vec<(String, Planned)> {
     let graph = plan.graph();
     let shown = |id: NodeId| {
@@ -241,11 +245,15 @@ pub(super) fn came_true(
         let (planned, became) = (Became::of(plan, id), Became::of(apply, id));
         misses.extend(stated.iter().filter_map(|(name, message)| {
             if left_out.contains(&id) {
-                let text = format!("{} is not run, since it reaches beyond the root", label(graph, id));
+                let text =
+                    format!("{} is not run, because it would change the machine that runs the test", label(graph, id));
                 return Some(Miss::at(name.span, text));
             }
             if became != Became::Failed {
-                return Some(Miss::at(name.span, format!("{} did not fail: {}", label(graph, id), became.word())));
+                return Some(Miss::at(
+                    name.span,
+                    format!("expected {} to fail, but it ended as '{}'", label(graph, id), became.word()),
+                ));
             }
             let why = reason(graph, apply.report(), id).unwrap_or_default().replace(&root.display().to_string(), "");
             let text = || format!("{} failed with another message: {}", label(graph, id), lines(&why));
@@ -264,7 +272,7 @@ pub(super) fn came_true(
             && !is_held_up(apply, id)
         {
             let (planned, became) = (planned.word(), became.word());
-            let text = format!("the plan showed '{planned}' of {}, and it became '{became}'", label(graph, id));
+            let text = format!("{}: planned '{planned}', but the run ended as '{became}'", label(graph, id));
             misses.push(Miss::at(at, text));
         }
     }
@@ -276,7 +284,7 @@ fn is_held_up(run: &Run, id: NodeId) -> bool {
     matches!(run.report().status(id), Some(Status::Skipped(SkipReason::Need(_) | SkipReason::Container(_))))
 }
 
-/// What changed again when everything was applied once more.
+/// The changes of a second run, which are to be none.
 pub(super) fn second((first, again): (&Run, &Run)) -> Vec<Miss> {
     let graph = again.graph();
     let of = |(id, node): (NodeId, &Node)| {
@@ -285,7 +293,7 @@ pub(super) fn second((first, again): (&Run, &Run)) -> Vec<Miss> {
             let why = reason(graph, again.report(), id).unwrap_or_default();
             format!("{} failed when it was applied again: {}", label(graph, id), lines(&why))
         } else if node.role == Role::Instance && became.is_change() && !graph.is_asserted(id) {
-            format!("{} changed again when nothing was to change: {}", label(graph, id), became.word())
+            format!("{} is not idempotent: the second run shows '{}'", label(graph, id), became.word())
         } else {
             return None;
         };
@@ -304,12 +312,14 @@ pub(super) fn in_state(check: &Run, left_out: &BTreeSet<NodeId>) -> Vec<Miss> {
             Some(Status::Drifted) => {
                 let tested = check.report().record(id).tested.as_ref();
                 let differing = tested.map(|tested| tested.differing.join(", ")).unwrap_or_default();
-                format!("is not so afterwards: {} differs", visible(&differing))
+                format!("is not in its desired state: {} differs", visible(&differing))
             }
             Some(Status::Failed | Status::Pending) => {
                 format!("cannot be compared: {}", lines(&reason(graph, check.report(), id).unwrap_or_default()))
             }
-            _ if left_out.contains(&id) => "cannot be compared, since it reaches beyond the root".to_owned(),
+            _ if left_out.contains(&id) => {
+                "cannot be compared, because it would change the machine that runs the test".to_owned()
+            }
             _ => "was not compared".to_owned(),
         };
         Some(Miss::at(graph.declaration(id).name.span, format!("{} {why}", label(graph, id))))
@@ -326,7 +336,7 @@ pub(super) fn outputs(expected: &Expected, apply: &Run) -> Vec<Miss> {
     let of = |(name, wanted): &(Spanned<String>, stead_core::value::Value)| {
         let text = match found.iter().find(|(known, _)| *known == name.value) {
             None if is_secure(&name.value) => {
-                format!("the output '{}' is a secret, of which nothing is shown", visible(&name.value))
+                format!("the output '{}' is secret and cannot be compared", visible(&name.value))
             }
             None => format!("the document has no output '{}'", visible(&name.value)),
             Some((_, Err(finding))) => {
@@ -351,7 +361,7 @@ pub(super) fn files(expected: &[(Spanned<String>, ExpectedFile)], root: &Path, c
 fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover: &Cover) -> Vec<Miss> {
     let shown = format!("/{}", visible(&path.value));
     let Some(status) = root.at(&path.value).status() else {
-        let miss = Miss::at(path.span, format!("{shown} is not there"));
+        let miss = Miss::at(path.span, format!("{shown} does not exist"));
         return wanted.exists.then_some(miss).into_iter().collect();
     };
     let kind = match status.kind {
@@ -361,7 +371,7 @@ fn file(path: &Spanned<String>, wanted: &ExpectedFile, root: &SystemRoot, cover:
         other @ Kind::Special => other.word(),
     };
     if !wanted.exists {
-        return vec![Miss::at(path.span, format!("{shown} is there, as a {kind}"))];
+        return vec![Miss::at(path.span, format!("{shown} exists ({kind})"))];
     }
     let mut misses = Vec::new();
     if let Some(stated) = wanted.kind.as_ref().filter(|stated| stated.value != kind) {
@@ -405,7 +415,7 @@ fn content(
         let difference = values::shown(&values::text(&cover.content(&content.value), &cover.content(&text)));
         misses.push(Miss::at(
             content.span,
-            format!("{shown} has another content (- expected, + there):\n{}", difference.trim_end()),
+            format!("{shown} has different content (- expected, + actual):\n{}", difference.trim_end()),
         ));
     }
     let lacking = wanted.contains.iter().filter(|part| !text.contains(&part.value));

@@ -44,7 +44,7 @@ fn tested(request: &TestRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let all: Vec<(&TestFile, &Test)> =
         files.iter().flat_map(|file| file.tests.iter().filter(is_wanted).map(move |test| (file, test))).collect();
     if all.is_empty() {
-        return Err(refused("there are no such tests", "'stead new test DOCUMENT' writes one for a document"));
+        return Err(refused("no test has such a name", "without --filter all tests run"));
     }
     let cancel = Cancel::default();
     interrupt::catch_with(&cancel);
@@ -88,7 +88,7 @@ fn paths(request: &TestRequest) -> Result<Vec<PathBuf>, Exit> {
     if found.is_empty() {
         let folders = request.paths.iter().map(|path| format!("'{}'", path.display())).collect::<Vec<_>>().join(", ");
         return Err(refused(
-            &format!("there are no files of tests in {folders}"),
+            &format!("no test files found in {folders}"),
             "their names end in .test.yaml; 'stead new test DOCUMENT' writes one",
         ));
     }

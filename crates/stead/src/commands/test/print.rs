@@ -1,4 +1,4 @@
-//! What tests came to, for users and for pipelines.
+//! Results of tests, for users and for pipelines.
 
 use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
@@ -35,7 +35,7 @@ fn text(results: &Results<'_>) -> String {
     results.tests.iter().flat_map(lines).chain([summary(results)]).collect()
 }
 
-/// What is shown of one test.
+/// The lines of one test.
 fn lines((file, test, outcome): &(&TestFile, &Test, Outcome)) -> Vec<String> {
     let word = word(outcome);
     let paint = match word {
@@ -59,13 +59,13 @@ fn summary(results: &Results<'_>) -> String {
     format!("{all}: {passed} passed, {failed} failed{rest} in {} ms\n", results.elapsed.as_millis())
 }
 
-/// What is not as expected, behind the place where that is said.
+/// A failure behind its place.
 fn said(failure: &Shortcoming) -> String {
     let place = failure.place.as_ref().map(|place| format!("{place}: "));
     place.unwrap_or_default() + &failure.text
 }
 
-/// The same for other programs.
+/// A failure for other programs.
 fn uncoloured(failure: &Shortcoming) -> String {
     strip_str(&said(failure)).to_string()
 }
@@ -95,7 +95,7 @@ fn data(results: &Results<'_>) -> Json {
             "notRun": outcome.not_run,
         })
     });
-    json!({ "tests": tests.collect::<Vec<_>>() })
+    json!({ "version": 1, "tests": tests.collect::<Vec<_>>() })
 }
 
 /// The Test Anything Protocol, version 14.

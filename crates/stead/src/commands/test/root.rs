@@ -1,10 +1,10 @@
 //! The roots that tests start from.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stead_engine::error_chain;
-use stead_system::fs::{copy_tree, make_link};
+use stead_system::fs::{copy_tree, make_link, reason};
 use stead_system::scratch::Scratch;
 
 use super::file::{Given, Root};
@@ -12,9 +12,9 @@ use super::file::{Given, Root};
 /// Makes the root of a test, with what it is to start from: a copy of a folder, or else what every machine has.
 ///
 /// # Errors
-/// What keeps it from that, in words.
+/// In words, when something cannot be made.
 pub(super) fn make(scratch: &Scratch, root: &Path, given: &Given) -> Result<(), String> {
-    let failed = |error: io::Error| format!("the root cannot be made: {error}");
+    let failed = |error: io::Error| format!("cannot create the root: {}", reason(&error));
     scratch.create_folder(root).map_err(failed)?;
     match &given.root {
         Root::Copy(folder) if !folder.is_dir() => {
@@ -26,12 +26,12 @@ pub(super) fn make(scratch: &Scratch, root: &Path, given: &Given) -> Result<(), 
     }
     scratch.set_mode(root, OPEN).map_err(failed)?;
     for folder in &given.folders {
-        let failed = |error: io::Error| format!("'/{}' cannot be made: {error}", folder.display());
-        make_folders(scratch, root, &root.join(folder)).map_err(failed)?;
+        let failed = |error: io::Error| format!("cannot create '/{}': {}", folder.display(), reason(&error));
+        make_folders(scratch, root, &root.join(resolved(folder, &given.root))).map_err(failed)?;
     }
     for (path, file) in &given.files {
-        let failed = |error: io::Error| format!("'/{}' cannot be made: {error}", path.display());
-        let below = root.join(path);
+        let failed = |error: io::Error| format!("cannot create '/{}': {}", path.display(), reason(&error));
+        let below = root.join(resolved(path, &given.root));
         make_folders(scratch, root, below.parent().unwrap_or(root)).map_err(failed)?;
         if below.symlink_metadata().is_ok() {
             std::fs::remove_file(&below).map_err(failed)?;
@@ -39,6 +39,13 @@ pub(super) fn make(scratch: &Scratch, root: &Path, given: &Given) -> Result<(), 
         scratch.create_file(&below, file.content.as_bytes(), file.mode.unwrap_or(0o644)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// The path that links of the machine lead a path to.
+fn resolved(path: &Path, root: &Root) -> PathBuf {
+    let link = LINKS.iter().find(|(link, _)| matches!(root, Root::Machine) && path.starts_with(link));
+    let rest = link.and_then(|(link, target)| Some(Path::new(target).join(path.strip_prefix(link).ok()?)));
+    rest.unwrap_or_else(|| path.to_owned())
 }
 
 /// The folders that every machine has.
@@ -129,7 +136,12 @@ fn make_folders(scratch: &Scratch, root: &Path, folder: &Path) -> io::Result<()>
         path.push(name);
         match path.symlink_metadata() {
             Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(io::Error::other(format!("'{}' is not a folder", name.display()))),
+            Ok(_) => {
+                return Err(io::Error::other(format!(
+                    "'{}' is a link or a file; write the path that it leads to",
+                    name.display()
+                )));
+            }
             Err(_) => {
                 scratch.create_folder(&path)?;
                 scratch.set_mode(&path, OPEN)?;

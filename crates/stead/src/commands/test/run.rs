@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use stead_core::diag::{Diagnostic, any_error};
@@ -23,19 +23,19 @@ use super::super::ready::distinct;
 use super::file::{Test, TestFile};
 use super::judge::{self, Cover, Miss};
 use super::root;
-use crate::input::{self, BadParameters, ParameterSources};
+use crate::input::{self, BadParameters, ParameterSources, Recipient};
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// Where it is not as expected.
     pub(super) failures: Vec<Shortcoming>,
-    /// What cannot happen in the root of a test, and did not.
+    /// The parts that cannot happen in the root of a test, and did not.
     pub(super) not_run: Vec<String>,
     /// True if nothing of it could happen.
     pub(super) is_skipped: bool,
     pub(super) elapsed: Duration,
-    /// What nobody is to read in it.
+    /// The secrets in it.
     cover: Cover,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn run(file: &TestFile, test: &Test, session: &Session, scratch: &Scr
 /// Plans and applies the document of a test that expects nothing, in a root that is made for it.
 ///
 /// # Errors
-/// What keeps it from the end.
+/// When it cannot be carried to its end.
 pub(super) fn observe(file: &TestFile, test: &Test, session: &Session, root: &Path) -> Result<Runs, Outcome> {
     let mut outcome = Outcome::default();
     match (Trial { file, test, session, root }).runs(&mut outcome) {
@@ -103,7 +103,7 @@ struct Trial<'a> {
 pub(super) struct Loaded {
     pub(super) session: Session,
     pub(super) prepared: Prepared,
-    /// What is not done.
+    /// The instances that are left out.
     pub(super) left_out: BTreeSet<NodeId>,
 }
 
@@ -137,7 +137,7 @@ impl Trial<'_> {
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(_) if expected.is_some() && !self.test.expected.needs_a_run() => return Ok(None),
-            Err(_) => return Err(self.miss("the document was refused, and nothing was run".to_owned())),
+            Err(_) => return Err(self.miss("the document has errors; nothing was run".to_owned())),
         };
         outcome.not_run = not_run(&loaded);
         let plan = self.execute(&loaded, Mode::PLAN)?;
@@ -167,7 +167,7 @@ impl Trial<'_> {
         let mut session = self.session();
         // The first text, so that places of the test are places of it.
         session.sources = self.file.sources.clone();
-        let supplied = match self.parameters(&mut session) {
+        let supplied = match self.parameters(&mut session, text) {
             Ok(supplied) => supplied,
             Err(findings) => return (findings, Err(Box::new(session))),
         };
@@ -188,20 +188,29 @@ impl Trial<'_> {
         (findings, loaded)
     }
 
-    /// What the test supplies, those of files first.
-    fn parameters(&self, session: &mut Session) -> Result<Supplied, Vec<Diagnostic>> {
-        let from = ParameterSources { environment: true, ..ParameterSources::default() };
+    /// Reads the parameters of the test, those of files first.
+    fn parameters(&self, session: &mut Session, document: &input::Text) -> Result<Supplied, Vec<Diagnostic>> {
+        let given = &self.test.given;
+        let files: Vec<PathBuf> = given.parameter_files.iter().map(|file| file.value.clone()).collect();
+        let from = ParameterSources {
+            recipient: Recipient::ThisMachine,
+            files: &files,
+            document: Some(document),
+            ..ParameterSources::default()
+        };
+        let read = input::contributions(session, &from).map_err(|error| match error {
+            BadParameters::Findings(findings) => findings,
+            BadParameters::Unreadable(error) => {
+                let file = given.parameter_files.iter().find(|file| !file.value.is_file());
+                let span = file.or(given.parameter_files.first()).map(|file| file.span).unwrap_or_default();
+                vec![Diagnostic::error(&stead_core::diag::codes::test::FORM, span, error.to_string())]
+            }
+        })?;
         let mut all = Supplied::default();
-        for file in &self.test.given.parameter_files {
-            let supplied = input::of_file(session, &file.value, &from).map_err(|error| match error {
-                BadParameters::Findings(findings) => findings,
-                BadParameters::Unreadable(error) => {
-                    vec![Diagnostic::error(&stead_core::diag::codes::test::FORM, file.span, error.to_string())]
-                }
-            })?;
-            all.extend(supplied.supplied);
+        for contribution in read {
+            all.extend(contribution.supplied);
         }
-        all.extend(self.test.given.parameters.clone());
+        all.extend(given.parameters.clone());
         Ok(all)
     }
 
@@ -227,7 +236,7 @@ impl Trial<'_> {
         loaded.session.run(&loaded.prepared, execution).map_err(|error| self.miss(error_chain(&error)))
     }
 
-    /// What the test names and the document does not have.
+    /// The names in the test that the document does not have.
     fn unknown_names(&self, loaded: &Loaded) -> Vec<Miss> {
         let graph = &loaded.prepared.graph;
         let types = self.test.given.run.iter().filter_map(|stated| {
@@ -285,11 +294,11 @@ fn document_of(resources: &Node) -> Node {
     Node { span: resources.span, kind: Kind::Object([entry].into()) }
 }
 
-/// What is compared only where a system runs, by the type.
+/// The properties that are compared only where a system runs, by type.
 const OF_WHAT_RUNS: [(&str, &str); 3] =
     [("Stead/KernelModule", "loaded"), ("Stead/Mount", "state"), ("Stead/Service", "state")];
 
-/// What instances state that nobody compares in the root of a test.
+/// The stated properties that nobody compares in the root of a test.
 fn of_what_runs(graph: &Graph) -> Vec<Miss> {
     let stated = graph.iter().filter_map(|(id, node)| {
         let own = builtin_of(&node.manifest)?;
@@ -310,7 +319,7 @@ fn is_beyond(node: &graph::Node) -> bool {
 /// The properties that give files away.
 const OWNERS: [&str; 2] = ["owner", "group"];
 
-/// What of a document cannot happen in the root of a test.
+/// The parts of a document that cannot happen in the root of a test.
 fn not_run(loaded: &Loaded) -> Vec<String> {
     let is_root = stead_system::user::is_root();
     let graph = &loaded.prepared.graph;
@@ -326,7 +335,7 @@ fn not_run(loaded: &Loaded) -> Vec<String> {
             graph.declaration(id).properties.as_ref().is_some_and(|stated| stated.get(property).is_some())
         };
         match reach(type_name) {
-            Reach::Files => Some(format!("{label}, but for its files")),
+            Reach::Files => Some(format!("{label}, only its files")),
             _ if type_name.as_str() == "Stead/Sudoers" => Some(format!("what visudo says of {label}")),
             _ if own.has("/validate") && states("validate") => Some(format!("the command in 'validate' of {label}")),
             _ if !is_root && OWNERS.into_iter().any(states) => {

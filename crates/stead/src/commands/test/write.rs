@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use stead_core::parameters::Supplied;
 use stead_core::text::{Source, Sources, Span, Spanned};
 use stead_core::value::REDACTED;
+use stead_core::visible::visible;
 use stead_engine::{Session, SessionOptions};
 use stead_system::fs::{SystemRoot, format_mode};
 
@@ -94,9 +95,10 @@ fn text(request: &NewTestRequest, path: &Path, runs: &Runs, root: &Path) -> Stri
     }
     let mut test = Map::from_iter([("name".to_owned(), Json::from("a new machine"))]);
     let values = runs.loaded.prepared.graph.scopes.first().map(|scope| &scope.parameters);
-    let stated =
-        request.single.iter().filter_map(|(name, _)| Some((name.clone(), values?.get(name)?.to_redacted_json())));
-    let parameters: Map<String, Json> = stated.collect();
+    let stated = request.single.iter().filter_map(|(name, _)| Some((name, values?.get(name)?)));
+    let (secret, open): (Vec<_>, Vec<_>) = stated.partition(|(_, value)| value.has_sealed());
+    let parameters: Map<String, Json> =
+        open.into_iter().map(|(name, value)| (name.clone(), value.to_redacted_json())).collect();
     if !parameters.is_empty() {
         test.insert("given".to_owned(), json!({ "parameters": parameters }));
     }
@@ -106,7 +108,11 @@ fn text(request: &NewTestRequest, path: &Path, runs: &Runs, root: &Path) -> Stri
         file.insert("document".to_owned(), named_from(path, &request.document).display().to_string().into());
     }
     file.insert("tests".to_owned(), json!([test]));
-    format!("# What one run did. Leave what is to stay so, and take out the rest.\n{}", yaml(&Json::from(file)))
+    let notes = secret.iter().map(|(name, _)| {
+        format!("# The parameter '{}' is a secret: give it a value for tests in 'given'.\n", visible(name))
+    });
+    let head = "# Recorded by 'stead new test'. Keep what must stay true, and delete the rest.\n";
+    format!("{head}{}{}", notes.collect::<String>(), yaml(&Json::from(file)))
 }
 
 /// The document as a file of tests names it: from its own folder, where it is there or on standard output.
@@ -131,7 +137,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a test expects at a path; `None` of what was there before. Of what is long, binary, or holds a secret, it is the mode.
+/// Returns the expectation of a path; `None` of a file that was there before. Of what is long, binary, or holds a secret, it is the mode.
 fn file(root: &Path, path: &Path, cover: &Cover) -> Option<Json> {
     let below = root.join(path.strip_prefix("/").unwrap_or(path));
     let status = SystemRoot::below(root).at(path).status()?;
