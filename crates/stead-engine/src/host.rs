@@ -1,12 +1,13 @@
 //! The host, which lives as long as the process.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use stead_core::manifest::{Catalog, Manifest};
 use stead_host::catalog::{Search, SearchEnvironment};
+use stead_host::command::{ResidentPool, Residents};
 use stead_host::provider::Provider;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
@@ -70,7 +71,15 @@ pub struct Host {
     catalog: Arc<Catalog>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
     /// The processes of all hosts that were made of one another.
-    processes: Arc<Mutex<Vec<Weak<PowerShell>>>>,
+    processes: Arc<Mutex<Processes>>,
+}
+
+/// The processes that are kept for calls.
+#[derive(Default)]
+struct Processes {
+    powershell: Vec<Weak<PowerShell>>,
+    /// Those of each session. They are held so that whoever ends them waits for those that another thread is ending.
+    residents: Vec<Arc<ResidentPool>>,
 }
 
 impl Host {
@@ -110,12 +119,25 @@ impl Host {
     pub(crate) fn powershell(&self) -> Option<&Arc<PowerShell>> {
         let search = || {
             let found = self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new)?;
-            let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
-            processes.retain(|known| known.strong_count() > 0);
-            processes.push(Arc::downgrade(&found));
+            let powershell = &mut self.processes().powershell;
+            powershell.retain(|known| known.strong_count() > 0);
+            powershell.push(Arc::downgrade(&found));
             Some(found)
         };
         self.powershell.get_or_init(search).as_ref()
+    }
+
+    /// The programs that stay for a session.
+    pub(crate) fn residents(&self) -> Residents {
+        let found = Residents::default();
+        let residents = &mut self.processes().residents;
+        residents.retain(|known| Arc::strong_count(known) > 1);
+        residents.push(Arc::clone(found.processes()));
+        found
+    }
+
+    fn processes(&self) -> MutexGuard<'_, Processes> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The folders that modules of PowerShell are looked for in, quoted, and why one does not count; none without PowerShell.
@@ -126,8 +148,11 @@ impl Host {
     /// Ends the processes that are kept for calls, before it returns, also those of hosts that were made of this one. For the end of a
     /// program that does not wait until everything that shares them is dropped.
     pub fn end(&self) {
-        let processes = std::mem::take(&mut *self.processes.lock().unwrap_or_else(PoisonError::into_inner));
-        processes.iter().filter_map(Weak::upgrade).for_each(|powershell| powershell.end());
+        let Processes { powershell, residents } = std::mem::take(&mut *self.processes());
+        powershell.iter().filter_map(Weak::upgrade).for_each(|powershell| powershell.end());
+        for pool in &residents {
+            pool.end();
+        }
     }
 
     /// Does some work on a thread of this host; see [`WorkerPool::submit`].

@@ -48,7 +48,7 @@ impl Providers {
         Self {
             host: host.clone(),
             settings,
-            residents: Residents::default(),
+            residents: host.residents(),
             made: RwLock::default(),
             marked: Mutex::default(),
         }

@@ -82,9 +82,9 @@ for line in sys.stdin:
         answer(id)
 "#;
 
-const WAYS: [&str; 14] = [
-    "well", "well", "die", "half", "hang", "stall", "late", "twice", "foreign", "nonsense", "huge", "deaf", "child",
-    "order",
+const WAYS: [&str; 15] = [
+    "well", "well", "die", "half", "hang", "stall", "late", "twice", "foreign", "nonsense", "huge", "deaf", "mute",
+    "child", "order",
 ];
 
 /// The longest line that is taken of them.
@@ -170,7 +170,7 @@ fn check(seed: u64) {
     let ended: Vec<(&'static str, bool, bool)> =
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
     for (way, is_right, _) in &ended {
-        let cannot = ["die", "half", "hang", "stall", "foreign", "nonsense", "huge", "deaf"].contains(way);
+        let cannot = ["die", "half", "hang", "stall", "foreign", "nonsense", "huge", "deaf", "mute"].contains(way);
         assert!(!(cannot && *is_right), "seed {seed}: {way} was answered");
     }
     let is_harmless = ended.iter().all(|(way, ..)| ["well", "late", "child"].contains(way));
@@ -235,7 +235,7 @@ fn no_more_processes_than_stated_are_kept() {
         let manifest = manifest(folder.path(), &format!("Owner{number}/One"), &["script"]);
         let provider = CommandProvider::new(&manifest, settings.clone()).unwrap().with_residents(&residents);
         provider.get(&Context::new(folder.path()), &Plain::new(json!({}))).unwrap();
-        assert!(marked(&mark).len() <= 17, "the sixteen, and the one that is starting");
+        assert!(marked(&mark).len() <= 16, "with the one that is starting");
     }
     assert_eq!(marked(&mark).len(), 16);
     drop(residents);
@@ -292,7 +292,7 @@ fn what_only_reads_is_asked_of_another_where_one_ends_after_an_answer_and_a_set_
     let first = get();
     assert_ne!(get(), first, "the second was asked of another process");
     let failed = provider.set(&Context { changes: true, ..cx.clone() }, &input, Execution::Actual).err().unwrap();
-    assert!(failed.message.contains("ended in the call"), "{}", failed.message);
+    assert!(failed.message.contains("ended without an answer"), "{}", failed.message);
     assert_eq!(fs::read_to_string(folder.path().join("asked")).unwrap(), "get\nget\nget\nset\n");
 }
 
@@ -329,5 +329,98 @@ fn one_that_takes_too_much_memory_is_replaced_between_calls() {
     for _ in 0..8 {
         let (before, _) = (get(0), get(150 << 20));
         stead_testkit::until(|| (get(0) != before).then_some(()));
+    }
+}
+
+/// A resident that takes its time to start and to end.
+const SLOW: &str = r#"
+import json, os, sys, time
+open("begun", "w").close()
+time.sleep(float(sys.argv[1]))
+for line in sys.stdin:
+    request = json.loads(line)
+    with open("deadlines", "a") as file:
+        file.write(str(request["params"].get("deadline", 0)) + "\n")
+    os.write(1, (json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"protocol": 1, "actual": {}}}) + "\n").encode())
+time.sleep(0.3)
+open("ended", "w").close()
+"#;
+
+#[test]
+fn a_call_has_one_deadline_for_all_of_its_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script"), SLOW).unwrap();
+    let manifest = manifest(folder.path(), "Test/Slow", &["script", "1"]);
+    let provider = CommandProvider::new(&manifest, settings("residents-slow-")).unwrap();
+    let cx = Context { deadline: Duration::from_mins(1), ..Context::new(folder.path()) };
+    provider.get(&cx, &Plain::new(json!({}))).unwrap();
+    let deadlines = fs::read_to_string(folder.path().join("deadlines")).unwrap();
+    let left: f64 = deadlines.lines().last().unwrap().parse().unwrap();
+    assert!((1.0..=59.0).contains(&left), "the start is a part of the minute: {deadlines}");
+}
+
+#[test]
+fn who_waits_for_a_start_waits_no_longer_than_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script"), SLOW).unwrap();
+    let manifest = manifest(folder.path(), "Test/Slow", &["script", "100"]);
+    let provider = Arc::new(CommandProvider::new(&manifest, settings("residents-waits-")).unwrap());
+    let (starts, cancel) = (Arc::clone(&provider), stead_system::Cancel::default());
+    let cx = Context { cancel: cancel.clone(), ..Context::new(folder.path()) };
+    let starting = thread::spawn(move || starts.get(&cx, &Plain::new(json!({}))).err().map(|failure| failure.kind));
+    stead_testkit::until(|| folder.path().join("begun").exists().then_some(()));
+    let cx = Context { deadline: Duration::from_millis(100), ..Context::new(folder.path()) };
+    let failed = provider.get(&cx, &Plain::new(json!({}))).err().unwrap();
+    assert!(failed.message.contains("'python3' did not start within 100ms"), "{}", failed.message);
+    cancel.cancel();
+    assert_eq!(starting.join().unwrap(), Some(FailureKind::Cancelled));
+}
+
+#[test]
+fn whoever_ends_them_waits_for_those_that_another_thread_ends() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("script"), SLOW).unwrap();
+        let manifest = manifest(folder.path(), "Test/Slow", &["script", "0"]);
+        let residents = Residents::default();
+        let processes = Arc::clone(residents.processes());
+        let provider = CommandProvider::new(&manifest, settings("residents-end-")).unwrap().with_residents(&residents);
+        provider.get(&Context::new(folder.path()), &Plain::new(json!({}))).unwrap();
+        drop(residents);
+        let dropping = thread::spawn(move || drop(provider));
+        processes.end();
+        assert!(folder.path().join("ended").exists());
+        dropping.join().unwrap();
+    }
+}
+
+#[test]
+fn those_that_wait_for_room_do_not_wait_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script"), HOSTILE).unwrap();
+    let (settings, residents) = (settings("residents-room-"), Residents::default());
+    let cancel = stead_system::Cancel::default();
+    let call = |number: usize, how: &'static str| {
+        let manifest = manifest(folder.path(), &format!("Owner{number}/One"), &["script", "1", "1000"]);
+        let provider = CommandProvider::new(&manifest, settings.clone()).unwrap().with_residents(&residents);
+        let cx = Context { cancel: cancel.clone(), ..Context::new(folder.path()) };
+        thread::spawn(move || {
+            let input = Plain::new(json!({"how": how, "name": number.to_string()}));
+            provider.set(&cx, &input, Execution::Actual).err().map(|failure| failure.message)
+        })
+    };
+    let busy: Vec<_> = (0..15).map(|number| call(number, "stall")).collect();
+    let sets = || fs::read_to_string(folder.path().join("sets")).unwrap_or_default().lines().count();
+    stead_testkit::until(|| (sets() == 15).then_some(()));
+    // All of them find the sixteenth place taken by another.
+    for round in 0..4 {
+        let waiting: Vec<_> = (0..6).map(|number| call(20 + 6 * round + number, "well")).collect();
+        for each in waiting {
+            assert_eq!(each.join().unwrap(), None);
+        }
+    }
+    cancel.cancel();
+    for each in busy {
+        assert_eq!(each.join().unwrap(), Some("it was cancelled".to_owned()));
     }
 }

@@ -65,8 +65,11 @@ class Call:
         self._write, self._is_cancelled = write or (lambda level, message: None), is_cancelled or (lambda: False)
 
     def log(self, level, message):
-        """Says something: `error`, `warning`, `info`, `verbose` or `debug`."""
-        self._write(level, str(message))
+        """Says something: `error`, `warning`, `info`, `verbose` or `debug`; also `warn` and `trace`, as on standard error."""
+        level = {"warn": "warning", "trace": "debug"}.get(level, level)
+        if level not in LEVELS:
+            raise ValueError(f"the level of a message is one of {', '.join(LEVELS)}, not {level!r}")
+        self._write(level, _shown(message))
 
     def check_cancelled(self):
         """Ends the call if it is to end early. Call it where that leaves nothing half done."""
@@ -167,8 +170,14 @@ def run(*resources, side_by_side=1):
         sys.exit(_once(find, source, target))
 
 
+def _shown(text):
+    """A text to be shown: what has no form in Unicode, as some names of files, is escaped."""
+    return str(text).encode(errors="backslashreplace").decode()
+
+
 def _write(target, values):
-    text = "".join(json.dumps(value) + "\n" for value in values).encode()
+    # A number or a text that JSON has no form for is an error of the call, not of all that the other side reads.
+    text = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values).encode()
     while text:
         text = text[os.write(target, text):]
 
@@ -188,7 +197,7 @@ def _once(find, source, target):
         _write(target, _printed(method, ask(find(typed), method, desired, what_if, call)))
         return 0
     except Failed as failed:
-        write("error", failed)
+        write("error", _shown(failed))
         return failed.exit
     except Exception as error:
         write("debug", traceback.format_exc())
@@ -225,7 +234,7 @@ class _Resident:
             if request is None:
                 break
             if threads:
-                threads.submit(self.answer, request)
+                threads.submit(self.answer_or_end, request)
             else:
                 self.answer(request)
         os._exit(0) if threads else None
@@ -259,6 +268,14 @@ class _Resident:
         with self.writing:
             _write(self.target, [{"jsonrpc": "2.0", **message}])
 
+    def answer_or_end(self, request):
+        try:
+            self.answer(request)
+        except BaseException:
+            # As without threads, where it ends the program.
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+
     def answer(self, request):
         id, params = request["id"], request.get("params", {})
 
@@ -274,8 +291,8 @@ class _Resident:
                 result = ask(self.find(params.get("type")), request["method"], desired, what_if, call)
             self.say(id=id, result=result)
         except Failed as failed:
-            self.say(id=id, error={"code": failed.code, "message": str(failed), "data": failed.data})
+            self.say(id=id, error={"code": failed.code, "message": _shown(failed), "data": failed.data})
         except Exception as error:
-            write("debug", traceback.format_exc())
-            self.say(id=id, error={"code": Failed.code, "message": f"{type(error).__name__}: {error}"})
+            write("debug", _shown(traceback.format_exc()))
+            self.say(id=id, error={"code": Failed.code, "message": _shown(f"{type(error).__name__}: {error}")})
         self.cancelled.discard(id)

@@ -111,8 +111,17 @@ pub(super) enum Output {
     Answered(Result<Vec<serde_json::Value>, &'static str>),
 }
 
+/// The answer of a program that stays.
+pub(super) struct Answered {
+    /// What it would have printed, or what is wrong with it.
+    pub(super) values: Result<Vec<serde_json::Value>, &'static str>,
+    /// What was on its standard error meanwhile, with secrets removed.
+    pub(super) said: String,
+}
+
 /// The output of a program that succeeded.
 pub(super) struct Printed {
+    of: String,
     program: String,
     operation: &'static str,
     /// True if the program was given secrets: any of them may be part of the output in any disguise.
@@ -171,8 +180,15 @@ impl Printed {
     /// The failure of a program whose output is JSON, but not of the expected form. A program that succeeds without
     /// useful output often states the reason on standard error, as `pwsh -File` does.
     pub(super) fn unexpected(&self, what: &str) -> Failure {
-        let (program, operation) = (&self.program, self.operation);
-        let message = format!("the output of '{program}' in operation '{operation}' cannot be used: {what}");
+        let Self { of, program, operation, .. } = self;
+        let message = match self.output {
+            Output::Printed(_) => {
+                format!("the output of '{program}' in operation '{operation}' cannot be used: {what}")
+            }
+            Output::Answered(_) => {
+                format!("the answer of '{program}' to operation '{operation}' of '{of}' cannot be used: {what}")
+            }
+        };
         Failure::new(FailureKind::Protocol, with_words(message, &self.said))
     }
 
@@ -189,13 +205,14 @@ impl Printed {
 
 impl Invocation<'_> {
     /// The answer of a program that stays.
-    pub(super) fn answered(&self, values: Result<Vec<serde_json::Value>, &'static str>) -> Printed {
+    pub(super) fn answered(&self, Answered { values, said }: Answered) -> Printed {
         Printed {
+            of: self.of.to_owned(),
             program: self.executable.to_owned(),
             operation: self.operation,
             is_secret: !self.secrets.is_empty(),
             output: Output::Answered(values),
-            said: String::new(),
+            said,
         }
     }
 
@@ -235,6 +252,7 @@ impl Invocation<'_> {
         );
         match finished.exit {
             Exit::Code(0) => Ok(Printed {
+                of: self.of.to_owned(),
                 program: self.executable.to_owned(),
                 operation: self.operation,
                 is_secret: !self.secrets.is_empty(),

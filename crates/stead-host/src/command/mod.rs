@@ -29,7 +29,7 @@ use secrets::Secrets;
 use shape::Shape;
 
 pub use invoke::Settings;
-pub use resident::Residents;
+pub use resident::{Pool as ResidentPool, Residents};
 
 mod answer;
 pub mod extension;
@@ -270,7 +270,6 @@ impl CommandProvider {
             properties: wanted,
             what_if: execution == Execution::WhatIf,
             directory: cx.program_root().display().to_string(),
-            deadline: cx.deadline,
             path,
             content: content.as_ref(),
             pending: cx.pending.as_ref().map(Plain::to_json),

@@ -65,7 +65,7 @@ impl Lines {
     }
 
     /// The line is at its end; one without a text is not handed on.
-    fn end(&mut self, line: &mut dyn FnMut(&str)) {
+    pub(super) fn end(&mut self, line: &mut dyn FnMut(&str)) {
         let bytes = std::mem::take(&mut self.line);
         let mut text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         if std::mem::take(&mut self.cut) {

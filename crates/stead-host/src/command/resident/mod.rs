@@ -1,39 +1,31 @@
 //! Residents: programs of resources that stay for a session and answer one call after the other, or several at once.
 //!
-//! [`protocol`] has the words, [`process`] one process and its calls; here is which call goes to which process, and how many there
-//! are (docs/decisions/0060).
+//! [`protocol`] has the words, [`process`] one process and its calls, [`pool`] how many there are; here is which call goes to which
+//! process (docs/decisions/0060).
 
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::Value as Json;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::manifest::ResidentProgram;
 use stead_system::fs::Trust;
 use stead_system::process::{Program, dialogue};
 
 use super::input::Prepared;
-use super::invoke::{Invocation, with_causes};
+use super::invoke::{Answered, Invocation, with_causes};
 use super::secrets::Secrets;
 use crate::provider::{Context, TraceLevel};
-use process::{Fault, Process};
+use pool::{Key, Room};
+use process::{Fault, Limits, Process};
 
+pub use pool::Pool;
 pub(super) use protocol::Asked;
 
+mod pool;
 mod process;
 mod protocol;
-
-/// How many processes a session keeps at most.
-const MOST_PROCESSES: usize = 16;
-
-/// How often one is started at most within [`STARTS_WITHIN`]: once, and five times again.
-const MOST_STARTS: usize = 6;
-
-/// The time in which starts are counted.
-const STARTS_WITHIN: Duration = Duration::from_mins(10);
 
 /// How long a start may take, unless calls have less time.
 const LONGEST_START: Duration = Duration::from_secs(30);
@@ -41,41 +33,25 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// Beyond how much memory, with what it started, one is replaced before its next call, in bytes.
 const MOST_MEMORY: u64 = 768 << 20;
 
-/// How often who waits for room looks whether there is some.
-const TICK: Duration = Duration::from_millis(20);
-
 /// The residents of a session. Clones share them; they end with the last one.
 #[derive(Clone)]
-pub struct Residents {
-    kept: Arc<Mutex<BTreeMap<Key, Arc<Kept>>>>,
+pub struct Residents(Arc<Shared>);
+
+struct Shared {
+    pool: Arc<Pool>,
     most_memory: u64,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.pool.end();
+    }
 }
 
 impl Default for Residents {
     fn default() -> Self {
-        Self { kept: Arc::default(), most_memory: MOST_MEMORY }
+        Self::bounded(MOST_MEMORY)
     }
-}
-
-/// Which calls go to the same process: those of the same program of the same author.
-///
-/// A secret of a call can be seen by all code of the process, so types whose owner is another one get another process.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    folder: PathBuf,
-    executable: String,
-    arguments: Vec<String>,
-    owner: String,
-}
-
-/// The process of a key, if there is one, and when it was started.
-#[derive(Default)]
-struct Kept(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    process: Option<Arc<Process>>,
-    starts: VecDeque<Instant>,
 }
 
 /// A program that stays, and how it is started.
@@ -87,108 +63,63 @@ pub(super) struct Host<'a> {
 impl Residents {
     /// Residents of which one that takes more memory, in bytes, is replaced before its next call. It is looked at once a second.
     pub fn bounded(most_memory: u64) -> Self {
-        Self { most_memory, ..Self::default() }
+        Self(Arc::new(Shared { pool: Arc::default(), most_memory }))
     }
 
-    /// Calls a resident, which is started if it is not there. Returns what a program would have printed, or what is wrong with the
-    /// answer.
+    /// Their processes, for whoever waits for the end of all of them.
+    pub fn processes(&self) -> &Arc<Pool> {
+        &self.0.pool
+    }
+
+    /// Calls a resident, which is started if it is not there.
     ///
     /// What only reads is sent to another process where the first had answered before and ended by itself: it may have been about to
-    /// end as it was asked. What changes something is sent once.
+    /// end as it was asked. What changes something is sent once. All of it takes no longer than one call may.
     pub(super) fn call(
         &self,
         host: &Host<'_>,
         cx: &Context,
         asked: &Asked<'_>,
         secrets: &Secrets,
-    ) -> Result<Result<Vec<Json>, &'static str>, Failure> {
-        let kept = self.kept(host.key(asked.type_name));
+    ) -> Result<Answered, Failure> {
         let settings = host.invocation.origin.settings;
         // What only reads need not tidy up.
         let grace = if cx.changes { settings.grace } else { settings.grace.min(Duration::from_secs(1)) };
+        let (limits, key) = (Limits::new(cx, grace), host.key(asked.type_name));
+        let failed = |failure: Failure| {
+            let Asked { method, type_name, .. } = asked;
+            let message = format!("operation '{method}' of '{type_name}' failed: {}", failure.message);
+            if failure.kind == FailureKind::Cancelled { failure } else { Failure { message, ..failure } }
+        };
         loop {
-            let process = self.process(&kept, host, cx)?;
-            match process.call(cx, grace, secrets, &|id| protocol::request(id, asked)) {
+            let process = self.process(&key, host, &limits).map_err(failed)?;
+            match process.call(&limits, secrets, &|id| protocol::request(id, asked, limits.left())) {
                 None => {}
-                Some(Ok(answer)) => return Ok(protocol::printed(asked.method, answer)),
-                Some(Err(Fault { failure, .. })) if cx.cancel.is_cancelled() => return Err(failure),
-                Some(Err(Fault { failure, had_answered: true })) if asked.only_reads() => {
-                    (cx.trace)(TraceLevel::Warn, &format!("{}; another is asked", failure.message));
+                Some(Ok((answer, said))) => {
+                    return Ok(Answered { values: protocol::printed(asked.method, answer), said });
                 }
-                Some(Err(Fault { failure, .. })) => return Err(failure),
+                Some(Err(Fault::Answered(failure))) => return Err(failure),
+                Some(Err(Fault::Ended { failure, had_answered })) => {
+                    let failure = failed(failure);
+                    if cx.cancel.is_cancelled() || !had_answered || !asked.only_reads() {
+                        return Err(failure);
+                    }
+                    (cx.trace)(TraceLevel::Warn, &format!("another process is asked: {}", failure.message));
+                }
             }
         }
-    }
-
-    fn kept(&self, key: Key) -> Arc<Kept> {
-        Arc::clone(self.lock().entry(key).or_default())
     }
 
     /// The process of a key; started, if there is none that can be asked.
-    fn process(&self, kept: &Kept, host: &Host<'_>, cx: &Context) -> Result<Arc<Process>, Failure> {
-        let mut state = kept.lock();
-        match &state.process {
-            Some(process) if !process.is_over() && !process.is_worn(self.most_memory) => {
-                return Ok(Arc::clone(process));
-            }
-            // It has not failed, and that another takes its place does not count.
-            Some(process) if !process.is_over() => drop(state.starts.pop_back()),
-            _ => {}
-        }
-        state.process = None;
-        state.starts.retain(|start| start.elapsed() < STARTS_WITHIN);
-        if state.starts.len() >= MOST_STARTS {
-            let program = &host.program.executable;
-            let message = format!(
-                "'{program}' was started {MOST_STARTS} times within {} minutes and ended each time; it is not started again",
-                STARTS_WITHIN.as_secs() / 60
-            );
-            return Err(Failure::new(FailureKind::Protocol, message));
-        }
-        self.make_room(kept, cx)?;
-        state.starts.push_back(Instant::now());
-        let process = Arc::new(host.start(cx)?);
-        state.process = Some(Arc::clone(&process));
-        Ok(process)
-    }
-
-    /// Ends the process that has had nothing to do for the longest time where there are as many as there may be.
-    fn make_room(&self, own: &Kept, cx: &Context) -> Result<(), Failure> {
-        let begun = Instant::now();
-        loop {
-            let others: Vec<Arc<Kept>> =
-                self.lock().values().filter(|other| !std::ptr::eq(Arc::as_ptr(other), own)).cloned().collect();
-            // Who starts one holds its lock, and has a process in a moment.
-            let busy = |kept: &Arc<Kept>| kept.0.try_lock().map_or(true, |state| state.process.is_some());
-            if others.iter().filter(|other| busy(other)).count() < MOST_PROCESSES {
-                return Ok(());
-            }
-            let idle = |kept: &Arc<Kept>| kept.0.try_lock().ok()?.process.as_ref()?.idle_since();
-            let longest = others.iter().filter_map(|other| Some((idle(other)?, other))).min_by_key(|(since, _)| *since);
-            if let Some((_, other)) = longest {
-                drop(other.lock().process.take());
-                continue;
-            }
-            if cx.cancel.is_cancelled() {
-                return Err(Failure::new(FailureKind::Cancelled, "it was cancelled"));
-            }
-            if begun.elapsed() >= cx.deadline {
-                let message =
-                    format!("none of the {MOST_PROCESSES} programs that stay became free within {:?}", cx.deadline);
-                return Err(Failure::new(FailureKind::Deadline, message));
-            }
-            std::thread::sleep(TICK);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Kept>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn process(&self, key: &Key, host: &Host<'_>, limits: &Limits<'_>) -> Result<Arc<Process>, Failure> {
+        let Shared { pool, most_memory } = &*self.0;
+        let room = match pool.enter(key, limits, |process| process.fitness(*most_memory))? {
+            Ok(process) => return Ok(process),
+            Err(room) => room,
+        };
+        let started = host.start(limits, room).map(Arc::new);
+        pool.started(key, &started);
+        started
     }
 }
 
@@ -204,7 +135,7 @@ impl Host<'_> {
     }
 
     /// Starts a process and greets it. It is judged as every program is; for root, Python sees nothing of the user's.
-    fn start(&self, cx: &Context) -> Result<Process, Failure> {
+    fn start(&self, limits: &Limits<'_>, room: Room) -> Result<Process, Failure> {
         let Self { program, invocation } = self;
         let settings = invocation.origin.settings;
         let executable = invocation.origin.open(&program.executable, invocation.operation)?;
@@ -225,10 +156,9 @@ impl Host<'_> {
             variables: &variables,
             input: None,
         };
-        let halves =
-            dialogue::start(&run, cx.output_limit).map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
-        let limited = Context { deadline: cx.deadline.min(LONGEST_START), ..cx.clone() };
-        Process::greet(&program.executable, halves, &limited)
+        let longest = limits.cx.output_limit;
+        let halves = dialogue::start(&run, longest).map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+        Process::greet(&program.executable, halves, &limits.at_most(LONGEST_START), Box::new(room))
     }
 }
 

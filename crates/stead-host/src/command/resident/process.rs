@@ -31,7 +31,7 @@ const MEASURED_EVERY: Duration = Duration::from_secs(1);
 const MOST_LOGGED: usize = 4 << 20;
 
 /// How long a process may take to end when it is asked to.
-const GRACE: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// A process that stays, with the calls that it has.
 ///
@@ -40,23 +40,51 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(super) struct Process {
     /// The program, for messages.
     program: String,
+    /// The longest line that is read of it.
+    longest: usize,
     state: Mutex<State>,
     /// Wakes those that have a call.
     changed: Condvar,
     /// Wakes one that has no call yet.
-    room: Condvar,
+    free: Condvar,
+    /// Dropped once it has ended.
+    _room: Box<dyn Send + Sync>,
 }
 
-/// The end of a call that has no answer, or an error for one.
-pub(super) struct Fault {
-    pub(super) failure: Failure,
-    /// True if the process ended by itself, and had answered other calls before.
-    pub(super) had_answered: bool,
+/// The state of a process between calls.
+pub(super) enum Fitness {
+    /// It can be asked.
+    Fit,
+    /// It has not failed, but another is to take its place.
+    Worn,
+    /// It has ended, for this reason.
+    Over(String),
+}
+
+/// The end of a call without a result.
+pub(super) enum Fault {
+    /// The answer is an error.
+    Answered(Failure),
+    /// There is no answer.
+    Ended {
+        failure: Failure,
+        /// True if the process ended by itself, and had answered other calls before.
+        had_answered: bool,
+    },
 }
 
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Self {
-        Self { failure, had_answered: false }
+        Self::Ended { failure, had_answered: false }
+    }
+}
+
+impl Fault {
+    fn map(self, change: impl Fn(Failure) -> Failure) -> Self {
+        match self {
+            Self::Answered(failure) => Self::Answered(change(failure)),
+            Self::Ended { failure, had_answered } => Self::Ended { failure: change(failure), had_answered },
+        }
     }
 }
 
@@ -84,6 +112,8 @@ struct State {
     is_deaf: bool,
     last_used: Instant,
     last_measured: Instant,
+    /// When it was asked to end.
+    asked_to_end: Option<Instant>,
 }
 
 /// A call under way.
@@ -95,19 +125,32 @@ struct Slot {
 }
 
 /// The limits of a call: when it must be over, and how long it may take to end early.
-struct Limits<'a> {
-    cx: &'a Context,
+pub(super) struct Limits<'a> {
+    pub(super) cx: &'a Context,
     begun: Instant,
+    deadline: Duration,
     grace: Duration,
 }
 
-impl Limits<'_> {
-    fn left(&self) -> Duration {
-        self.cx.deadline.saturating_sub(self.begun.elapsed())
+impl<'a> Limits<'a> {
+    /// The limits of a call that begins now, in whatever steps it is carried out.
+    pub(super) fn new(cx: &'a Context, grace: Duration) -> Self {
+        Self { cx, begun: Instant::now(), deadline: cx.deadline, grace }
+    }
+
+    /// Those of a step that may not take longer than this, and is ended at once.
+    pub(super) fn at_most(&self, longest: Duration) -> Self {
+        let (begun, deadline) =
+            if self.left() > longest { (Instant::now(), longest) } else { (self.begun, self.deadline) };
+        Self { cx: self.cx, begun, deadline, grace: Duration::ZERO }
+    }
+
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.saturating_sub(self.begun.elapsed())
     }
 
     /// Why the call is to end, if it is.
-    fn ends(&self) -> Option<FailureKind> {
+    pub(super) fn ends(&self) -> Option<FailureKind> {
         match () {
             () if self.cx.cancel.is_cancelled() => Some(FailureKind::Cancelled),
             () if self.left().is_zero() => Some(FailureKind::Deadline),
@@ -115,10 +158,11 @@ impl Limits<'_> {
         }
     }
 
-    fn failure(&self, kind: FailureKind, program: &str) -> Failure {
+    /// The failure of a call that ends early, for which this was waited.
+    pub(super) fn failure(&self, kind: FailureKind, what: &str) -> Failure {
         let message = match kind {
             FailureKind::Cancelled => "it was cancelled".to_owned(),
-            _ => format!("'{program}' did not answer within {:?}", self.cx.deadline),
+            _ => format!("{what} within {:?}", self.deadline),
         };
         Failure::new(kind, message)
     }
@@ -126,7 +170,12 @@ impl Limits<'_> {
 
 impl Process {
     /// Greets a process that was started. One that does not answer in time, or wrongly, is ended.
-    pub(super) fn greet(program: &str, halves: (Speaker, Hearer), cx: &Context) -> Result<Self, Failure> {
+    pub(super) fn greet(
+        program: &str,
+        halves: (Speaker, Hearer),
+        limits: &Limits<'_>,
+        room: Box<dyn Send + Sync>,
+    ) -> Result<Self, Failure> {
         let (speaker, hearer) = halves;
         let state = State {
             width: 1,
@@ -143,35 +192,43 @@ impl Process {
             is_deaf: false,
             last_used: Instant::now(),
             last_measured: Instant::now(),
+            asked_to_end: None,
         };
-        let (changed, room) = <(Condvar, Condvar)>::default();
-        let process = Self { program: program.to_owned(), state: Mutex::new(state), changed, room };
-        let limits = Limits { cx, begun: Instant::now(), grace: Duration::ZERO };
-        let answer = process.ask(process.lock(), &limits, &protocol::greeting).map_err(|fault| fault.failure)?;
-        process.lock().width = protocol::width(&answer).map_err(|why| {
-            Failure::new(FailureKind::Protocol, format!("'{program}' cannot be called as a resident: {why}"))
-        })?;
-        Ok(process)
+        let (changed, free) = <(Condvar, Condvar)>::default();
+        let (program, state) = (program.to_owned(), Mutex::new(state));
+        let process = Self { program, longest: limits.cx.output_limit, state, changed, free, _room: room };
+        let (Fault::Answered(failure) | Fault::Ended { failure, .. }) =
+            match process.ask(process.lock(), limits, &protocol::greeting) {
+                Ok((answer, _)) => return process.with_width(&answer),
+                Err(fault) => fault,
+            };
+        Err(failure)
     }
 
-    /// Asks something; `None` if it ended before it was asked.
+    /// Takes in the answer to the greeting.
+    fn with_width(self, answer: &Json) -> Result<Self, Failure> {
+        self.lock().width = protocol::width(answer).map_err(|why| {
+            Failure::new(FailureKind::Protocol, format!("'{}' cannot be called as a resident: {why}", self.program))
+        })?;
+        Ok(self)
+    }
+
+    /// Asks something. Returns the answer and what was on standard error meanwhile, or `None` if it ended before it was asked.
     pub(super) fn call(
         &self,
-        cx: &Context,
-        grace: Duration,
+        limits: &Limits<'_>,
         secrets: &Secrets,
         line: &dyn Fn(u64) -> Vec<u8>,
-    ) -> Option<Result<Json, Fault>> {
-        let limits = Limits { cx, begun: Instant::now(), grace };
+    ) -> Option<Result<(Json, String), Fault>> {
         let mut state = self.lock();
         while state.calls.len() >= state.width && state.over.is_none() {
             if let Some(kind) = limits.ends() {
                 // Who waits as well is woken in its place.
-                self.room.notify_one();
-                let why = limits.failure(kind.clone(), &self.program).message + "; it was busy with other calls";
-                return Some(Err(Failure::new(kind, why).into()));
+                self.free.notify_one();
+                let why = format!("'{}' did not end its other calls", self.program);
+                return Some(Err(limits.failure(kind, &why).into()));
             }
-            state = wait(&self.room, state, TICK.min(limits.left()));
+            state = wait(&self.free, state, TICK.min(limits.left()));
         }
         if state.calls.is_empty() && state.over.is_none() {
             state = self.hear(state, Duration::ZERO);
@@ -180,33 +237,39 @@ impl Process {
             tracing::debug!("{}; another is started", state.secrets.scrub(&over.message));
             return None;
         }
+        if state.speaker.is_none() {
+            return Some(Err(Failure::new(FailureKind::Cancelled, "the session has ended").into()));
+        }
         state.secrets.add(secrets);
-        Some(self.ask(state, &limits, line))
+        Some(self.ask(state, limits, line))
     }
 
-    /// Returns whether it can be asked.
-    pub(super) fn is_over(&self) -> bool {
-        self.lock().over.is_some()
-    }
-
-    /// Returns whether it was given so many secrets, or takes so much memory, that another is to take its place.
-    pub(super) fn is_worn(&self, most_memory: u64) -> bool {
+    /// Returns whether it can be asked. One that was given too many secrets, or takes too much memory, is worn.
+    pub(super) fn fitness(&self, most_memory: u64) -> Fitness {
         let mut state = self.lock();
-        if state.secrets.len() > MOST_SECRETS {
-            return true;
+        if let Some(over) = &state.over {
+            return Fitness::Over(state.secrets.scrub(&over.message).into_owned());
         }
         let is_due = state.last_measured.elapsed() >= MEASURED_EVERY;
         let measured = state.hearer.as_ref().filter(|_| is_due).map(Hearer::resident_memory);
         if measured.is_some() {
             state.last_measured = Instant::now();
         }
-        measured.is_some_and(|memory| memory > most_memory)
+        let is_worn = state.secrets.len() > MOST_SECRETS || measured.is_some_and(|memory| memory > most_memory);
+        if is_worn { Fitness::Worn } else { Fitness::Fit }
     }
 
-    /// When it was last asked; `None` while it has calls.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.calls.is_empty().then_some(state.last_used)
+    /// When it was last asked.
+    pub(super) fn last_used(&self) -> Instant {
+        self.lock().last_used
+    }
+
+    /// Closes its standard input. Whoever drops it waits for its end.
+    pub(super) fn ask_to_end(&self) {
+        let mut state = self.lock();
+        state.speaker = None;
+        state.hearer.iter_mut().for_each(Hearer::ask_to_end);
+        state.asked_to_end.get_or_insert_with(Instant::now);
     }
 
     fn ask<'a>(
@@ -214,19 +277,24 @@ impl Process {
         mut state: MutexGuard<'a, State>,
         limits: &Limits<'_>,
         line: &dyn Fn(u64) -> Vec<u8>,
-    ) -> Result<Json, Fault> {
+    ) -> Result<(Json, String), Fault> {
         let id = state.next;
         state.next += 1;
+        if state.calls.is_empty() {
+            // It is about calls that have ended.
+            state.tail.clear();
+        }
         state.calls.insert(id, Slot::default());
         state.say(&line(id));
         let result = self.follow(state, id, limits);
         let mut state = self.lock();
         state.calls.remove(&id);
         state.last_used = Instant::now();
-        let result = result.map_err(|fault| Fault { failure: state.scrubbed(fault.failure), ..fault });
+        let said = state.secrets.scrub(state.tail.trim()).into_owned();
+        let result = result.map(|answer| (answer, said)).map_err(|fault| fault.map(|failure| state.scrubbed(failure)));
         let is_followed = !state.calls.is_empty();
         drop(state);
-        self.room.notify_one();
+        self.free.notify_one();
         if is_followed {
             self.changed.notify_all();
         }
@@ -244,15 +312,15 @@ impl Process {
                 state.answered += 1;
                 return answer.map_err(|failure| match &ending {
                     Some((kind, _)) if failure.kind == FailureKind::Cancelled => {
-                        limits.failure(kind.clone(), &self.program).into()
+                        self.ended_early(&state, limits, kind).into()
                     }
-                    _ => failure.into(),
+                    _ => Fault::Answered(failure),
                 });
             }
             if let Some(over) = &state.over {
                 // The first answer is that to the greeting.
                 let had_answered = state.has_left && state.answered > 1 && ending.is_none();
-                return Err(Fault { failure: over.clone(), had_answered });
+                return Err(Fault::Ended { failure: over.clone(), had_answered });
             }
             match &ending {
                 None => {
@@ -262,10 +330,9 @@ impl Process {
                     }
                 }
                 Some((kind, since)) if since.elapsed() >= limits.grace => {
-                    let failure = limits.failure(kind.clone(), &self.program);
                     let others = format!("'{}' was ended, since it did not end another call in time", self.program);
-                    drop(self.end(state, Failure::new(FailureKind::Protocol, others)));
-                    return Err(failure.into());
+                    let state = self.end(state, Failure::new(FailureKind::Protocol, others));
+                    return Err(self.ended_early(&state, limits, kind).into());
                 }
                 Some(_) => {}
             }
@@ -277,6 +344,14 @@ impl Process {
                 let tick = if state.is_speaking() { SHORT_TICK } else { TICK };
                 wait(&self.changed, state, tick.min(left))
             };
+        }
+    }
+
+    fn ended_early(&self, state: &State, limits: &Limits<'_>, kind: &FailureKind) -> Failure {
+        let failure = limits.failure(kind.clone(), &format!("'{}' did not answer", self.program));
+        match kind {
+            FailureKind::Deadline => Failure { message: with_words(failure.message, state.tail.trim()), ..failure },
+            _ => failure,
         }
     }
 
@@ -332,13 +407,14 @@ impl Process {
 
     /// Ends it by force. The calls that it has fail.
     fn end<'a>(&'a self, mut state: MutexGuard<'a, State>, why: Failure) -> MutexGuard<'a, State> {
-        let said = std::mem::take(&mut state.tail);
-        let message = with_words(why.message, said.trim());
+        let errors = state.hearer.as_mut().map(Hearer::last_errors).unwrap_or_default();
+        state.take_errors(&errors, true);
+        let message = with_words(why.message, state.tail.trim());
         state.over.get_or_insert(Failure { message, ..Failure::new(why.kind, "") });
         let halves = (state.speaker.take(), state.hearer.take());
         drop(state);
         self.changed.notify_all();
-        self.room.notify_all();
+        self.free.notify_all();
         drop(halves);
         self.lock()
     }
@@ -347,7 +423,8 @@ impl Process {
         match error {
             ConversationError::Ended(exit) => self.ended(*exit),
             ConversationError::TooMuch => {
-                let message = format!("'{}' answered with a longer line than is read, and was ended", self.program);
+                let Self { program, longest, .. } = self;
+                let message = format!("'{program}' sent a line of more than {longest} bytes, and was ended");
                 Failure::new(FailureKind::OutputLimit, message)
             }
             other => Failure::new(FailureKind::System, format!("'{}' failed: {other}", self.program)),
@@ -363,11 +440,11 @@ impl Process {
         };
         // An exit code of 0 says nothing of the call.
         let kind = if kind == FailureKind::Exit(0) { FailureKind::Protocol } else { kind };
-        Failure::new(kind, format!("'{program}' ended in the call{how}"))
+        Failure::new(kind, format!("'{program}' ended without an answer{how}"))
     }
 
     fn said_wrong(&self, why: &str) -> Failure {
-        let message = format!("'{}' said something that is not understood, and was ended: {why}", self.program);
+        let message = format!("'{}' violated the protocol and was ended: {why}", self.program);
         Failure::new(FailureKind::Protocol, message)
     }
 
@@ -384,10 +461,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         let mut state = self.lock();
         state.speaker = None;
-        let hearer = state.hearer.take();
+        let (hearer, asked_to_end) = (state.hearer.take(), state.asked_to_end);
         drop(state);
         let Some(hearer) = hearer else { return };
-        let left = hearer.end(GRACE);
+        let left = hearer.end(GRACE.saturating_sub(asked_to_end.map_or(Duration::ZERO, |since| since.elapsed())));
         if !left.0.is_empty() {
             tracing::warn!("'{}' left processes behind, which were ended: {left}", self.program);
         }
@@ -436,8 +513,17 @@ impl State {
 
     /// Takes in what was heard. Returns what is wrong with it, if something is.
     fn take_in(&mut self, heard: &Heard) -> Option<String> {
+        self.take_errors(&heard.errors, false);
+        heard.lines.iter().find_map(|line| self.take_line(line).err())
+    }
+
+    /// Takes in what was on standard error; at its end also a line that has none.
+    fn take_errors(&mut self, bytes: &[u8], is_end: bool) {
         let mut lines = Vec::new();
-        self.errors.hear(&heard.errors, &mut |line| lines.push(read_line(line)));
+        self.errors.hear(bytes, &mut |line| lines.push(read_line(line)));
+        if is_end {
+            self.errors.end(&mut |line| lines.push(read_line(line)));
+        }
         for message in lines {
             if message.plain || message.level == TraceLevel::Error {
                 keep(&mut self.tail, &message.text);
@@ -447,7 +533,6 @@ impl State {
                 call.log(message.level, message.text);
             }
         }
-        heard.lines.iter().find_map(|line| self.take_line(line).err())
     }
 
     fn take_line(&mut self, line: &[u8]) -> Result<(), String> {

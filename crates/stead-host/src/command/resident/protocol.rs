@@ -24,7 +24,6 @@ pub(in crate::command) struct Asked<'a> {
     pub(in crate::command) properties: &'a Json,
     pub(in crate::command) what_if: bool,
     pub(in crate::command) directory: String,
-    pub(in crate::command) deadline: Duration,
     /// Of an adapted resource: where it is, and what its manifest holds for its adapter.
     pub(in crate::command) path: Option<String>,
     pub(in crate::command) content: Option<&'a Json>,
@@ -66,14 +65,14 @@ pub(super) fn width(answer: &Json) -> Result<usize, String> {
     usize::try_from(width.min(MOST_SIDE_BY_SIDE)).map_err(|error| error.to_string())
 }
 
-/// The line for a call.
-pub(super) fn request(id: u64, asked: &Asked<'_>) -> Vec<u8> {
+/// The line for a call, which may take so long.
+pub(super) fn request(id: u64, asked: &Asked<'_>, left: Duration) -> Vec<u8> {
     let mut params = Map::new();
     let mut put = |name: &str, value: Json| params.insert(name.to_owned(), value);
     put("type", asked.type_name.into());
     put("version", asked.version.into());
     put("directory", asked.directory.as_str().into());
-    put("deadline", asked.deadline.as_secs_f64().into());
+    put("deadline", left.as_secs_f64().into());
     if !asked.properties.is_null() {
         put("properties", asked.properties.clone());
     }
@@ -105,17 +104,16 @@ fn line(message: &Json) -> Vec<u8> {
 
 /// Reads a line. An error says what is wrong with it, without any of it: it may hold secrets.
 pub(super) fn read(line: &[u8]) -> Result<Message, String> {
-    let values = output::parse(line, Expected::Values(1)).map_err(|garbage| garbage.problem.to_string())?;
-    let Some(Json::Object(mut members)) = values.into_iter().next() else {
-        return Err("it is not an object".to_owned());
-    };
+    let wrong = |what: &str| format!("each line of its standard output must be a message of JSON-RPC 2.0: {what}");
+    let values = output::parse(line, Expected::Values(1)).map_err(|garbage| wrong(&garbage.problem.to_string()))?;
+    let Some(Json::Object(mut members)) = values.into_iter().next() else { return Err(wrong("it is not an object")) };
     if members.get("jsonrpc").and_then(Json::as_str) != Some("2.0") {
-        return Err("it is not a message of JSON-RPC 2.0".to_owned());
+        return Err(wrong("it has no '\"jsonrpc\": \"2.0\"'"));
     }
     if let Some(method) = members.remove("method") {
         return log(method.as_str(), members.get("params").unwrap_or(&Json::Null));
     }
-    let id = members.get("id").and_then(Json::as_u64).ok_or("its 'id' is not that of a request")?;
+    let id = members.get("id").and_then(Json::as_u64).ok_or("an answer has no 'id', the number of its request")?;
     match (members.remove("result"), members.remove("error")) {
         (Some(result), None) => Ok(Message::Answer(id, Ok(result))),
         (None, Some(error)) => Ok(Message::Answer(id, Err(failure(&error)))),
@@ -130,10 +128,10 @@ fn log(method: Option<&str>, params: &Json) -> Result<Message, String> {
     let text = params.get("message").and_then(Json::as_str).ok_or("a '$/log' has no 'message'")?;
     let level = match params.get("level").and_then(Json::as_str) {
         Some("error") => TraceLevel::Error,
-        Some("warning") => TraceLevel::Warn,
+        Some("warning" | "warn") => TraceLevel::Warn,
         Some("info") => TraceLevel::Info,
         Some("verbose") => TraceLevel::Debug,
-        Some("debug") => TraceLevel::Trace,
+        Some("debug" | "trace") => TraceLevel::Trace,
         _ => return Err("the 'level' of a '$/log' is none of error, warning, info, verbose and debug".to_owned()),
     };
     Ok(Message::Log(params.get("id").and_then(Json::as_u64), level, text.to_owned()))

@@ -13,6 +13,9 @@ use super::{ConversationError, Exit, ProcessError, Processes, Program};
 
 const CHUNK: usize = 64 << 10;
 
+/// How much is read at most of what a program wrote to its standard error before it ended.
+const MOST_ERRORS: usize = 1 << 20;
+
 /// The half of a dialogue that speaks to a program. Nothing here waits.
 pub struct Speaker {
     stdin: Arc<ChildStdin>,
@@ -120,6 +123,24 @@ impl Hearer {
     /// How much memory it takes with everything that it started, in bytes.
     pub fn resident_memory(&self) -> u64 {
         self.leader.tree.resident_memory()
+    }
+
+    /// The bytes that are on its standard error by now.
+    pub fn last_errors(&mut self) -> Vec<u8> {
+        let mut errors = Vec::new();
+        loop {
+            let before = errors.len();
+            if before >= MOST_ERRORS || read(&mut self.stderr, &mut errors).is_err() || errors.len() == before {
+                return errors;
+            }
+        }
+    }
+
+    /// Closes its standard input, which asks it to end. [`Self::end`] waits for that.
+    ///
+    /// Assumptions: the [`Speaker`] is gone.
+    pub fn ask_to_end(&mut self) {
+        self.stdin = None;
     }
 
     /// Closes its standard input, which asks it to end, and gives it that long before it is forced. Returns what it left behind,
