@@ -88,7 +88,7 @@ fn packed(
         {
             match Command::new(tool).arg("--version").output() {
                 Ok(_) => made.push(make(&package, out)?),
-                Err(_) => skipped.push(format!("skipped {name} for {}: there is no {tool}", program.processor.name())),
+                Err(_) => skipped.push(format!("skipped {name} for {}: there is no {tool}", program.processor)),
             }
         }
     }
@@ -181,12 +181,12 @@ mod tests {
             }
         }
         for (extension, tool, words, field) in [
-            (".deb", "dpkg-deb", &["--field"][..], programs.clone().map(|each| each.processor.of_debian())),
+            (".deb", "dpkg-deb", &["--field"][..], programs.clone().map(|each| each.of_debian())),
             (
                 ".rpm",
                 "rpm",
                 &["--query", "--package", "--queryformat", "%{ARCH}"],
-                programs.clone().map(|each| each.processor.name()),
+                programs.clone().map(|each| each.processor),
             ),
         ] {
             let packages: Vec<&PathBuf> = made.iter().filter(|path| name(path).ends_with(extension)).collect();
@@ -199,7 +199,7 @@ mod tests {
             for (package, wanted) in packages.iter().zip(field) {
                 let said = lines_of(tool, words, package);
                 assert!(said.contains(wanted), "{wanted}: {said}");
-                let is_static = wanted != programs[0].processor.of_debian();
+                let is_static = wanted != programs[0].of_debian();
                 assert!(extension == ".rpm" || said.contains("\nDepends: ") != is_static, "{said}");
             }
         }
@@ -232,10 +232,9 @@ mod tests {
             let mut run = Command::new("unshare");
             run.args(["--map-root-user", "chroot"]).arg(empty.path()).env("HOME", "/").env("STEAD_STATE", "/state");
             if !program.runs_here() {
-                let qemu =
-                    output(Command::new("sh").args(["-c", "command -v qemu-$0-static", program.processor.name()]));
+                let qemu = output(Command::new("sh").args(["-c", "command -v qemu-$0-static", program.processor]));
                 let Ok(qemu) = qemu else {
-                    stead_testkit::skip(TEST, &format!("there is no qemu-{}-static", program.processor.name()));
+                    stead_testkit::skip(TEST, &format!("there is no qemu-{}-static", program.processor));
                     continue;
                 };
                 fs::copy(qemu.trim(), empty.path().join("qemu")).unwrap();

@@ -105,7 +105,7 @@ pub(crate) fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
     let work = Work::below(out)?;
     let stage = work.0.join("stage");
     package.stage(&stage, &DEBIAN)?;
-    let architecture = package.program.processor.of_debian();
+    let architecture = package.program.of_debian();
     let version = format!("{}-{REVISION}", package.version);
     debian_documents(package, &version, &stage.join("usr/share/doc/stead"))?;
     let sums = ["-c", "find usr -type f | LC_ALL=C sort | xargs md5sum"];
@@ -177,7 +177,7 @@ pub(crate) fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
         rpmbuild.args(["--define", &format!("{name} {value}")]);
     }
     rpmbuild
-        .args(["-bb", "--quiet", "--target", package.program.processor.name()])
+        .args(["-bb", "--quiet", "--target", package.program.processor])
         .arg(root().join("packaging/rpm/stead.spec"));
     output(rpmbuild.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rpm");

@@ -14,6 +14,7 @@ mod finding;
 mod inventory;
 mod layers;
 mod name;
+mod program;
 mod read;
 mod rollout;
 
@@ -21,6 +22,7 @@ pub use filter::{Filter, FilterError};
 pub use inventory::{Destination, Inventory, Machine};
 pub use layers::{LayerValue, Layered, Layers, Merge};
 pub use name::{Address, BadName, MachineName, UserName};
+pub use program::ProgramHeader;
 pub use read::read;
 pub use rollout::{Ended, Rollout, Rule};
 pub use stead_core::diag::codes::hosts as codes;

@@ -14,7 +14,7 @@ use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, Source};
 use stead_core::value::{Sensitive, Value};
 use stead_system::Cancel;
-use stead_system::fs::{is_endless, open_followed};
+use stead_system::fs::{Trust, User, is_endless, open_followed};
 use stead_system::terminal::{Hidden, Input, wait_for_input};
 
 use crate::request::{Given, Origin};
@@ -286,6 +286,11 @@ pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
     let mut line = String::new();
     let read = typed && stdin.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
     read.then_some(line)
+}
+
+/// Whose files this user trusts where their content counts, and not where they are.
+pub(crate) fn trust_in_content() -> Trust {
+    if User::current().trust() == Trust::Root { Trust::RootAnywhere } else { Trust::Everyone }
 }
 
 /// Reads a line that is typed without being shown, or else the first line of standard input; `None` where there is nothing.

@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 #![expect(clippy::print_stdout, reason = "it says what it did, as tests do")]
 
+#[path = "boots/beside.rs"]
+mod beside;
 #[path = "boots/debian.rs"]
 mod debian;
 #[path = "support/forms.rs"]
@@ -19,6 +21,8 @@ mod powershell;
 mod restart;
 #[path = "boots/server.rs"]
 mod server;
+#[path = "boots/site.rs"]
+mod site;
 #[path = "boots/speed.rs"]
 mod speed;
 #[path = "support/terminal.rs"]

@@ -8,6 +8,8 @@ mod cut;
 mod forms;
 #[path = "fleet/plans.rs"]
 mod plans;
+#[path = "fleet/programs.rs"]
+mod programs;
 #[path = "fleet/root.rs"]
 mod root;
 #[path = "support/terminal.rs"]
@@ -16,6 +18,7 @@ mod terminal;
 mod words;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -40,6 +43,13 @@ noise*) echo 'stead-hosts found'; yes '{"event":"x","instance":"aaaaaaaaaaaaaaaa
 mute*) echo 'stead-hosts found'; head -n 1 >/dev/null; exit 0;;
 two*) echo 'stead-hosts found'; head -n 1 >/dev/null; echo '{"instances":[]}'; exit 2;;
 behind*) sleep infinity & echo "ssh: no route to $host" >&2; exit 255;;
+long*) echo 'stead-hosts found'; head -c 3000000 /dev/zero | tr '\000' a >&2; sleep infinity;;
+lies*) echo 'stead-hosts kept'; head -n 1 >>"$TEST_ROOT/lies.order"; echo '{"instances":[]}'; exit 0;;
+wants*) echo 'stead-hosts send ../../etc'; cat >>"$TEST_ROOT/wants.got"; exit 0;;
+names*) echo 'stead-hosts found'; head -n 1 >/dev/null; echo '{"event":"x","machine":"web1","instance":"y"}' >&2
+  echo '{"name":"web1","outcome":"unchanged","instances":[{"name":"web1:\n  ","type":"A/B","status":"failed","message":"x\nweb1:"}]}'; exit 1;;
+after*) echo 'stead-hosts found'; head -n 1 >/dev/null; echo '{"instances":[]}'; echo '{"instances":[{"name":"late","type":"A/B","status":"failed"}]}'
+  echo '{"plan":"late"}'; exit 0;;
 silent*) touch "$TEST_ROOT/silent"; exec sleep infinity;;
 echoes*) echo 'stead-hosts found'; head -n 1 >&2
   echo '{"event":"x","instance":"\u0068unter2-of-echo"}' >&2; echo '{"why":"\u0068unter2-of-echo"}' >&2
@@ -60,8 +70,7 @@ impl World {
         for folder in ["bin", "there"] {
             fs::create_dir(world.path(folder)).unwrap();
         }
-        fs::write(world.path("bin/ssh"), SSH).unwrap();
-        fs::set_permissions(world.path("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+        world.program("bin/ssh", SSH);
         if has_stead {
             symlink(PROGRAM, world.path("there/stead")).unwrap();
         }
@@ -74,6 +83,21 @@ impl World {
 
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Writes a program. `VERSION` in it is that of this stead.
+    fn program(&self, name: &str, text: &str) {
+        let _ = fs::remove_file(self.path(name));
+        self.write(name, &text.replace("VERSION", env!("CARGO_PKG_VERSION")));
+        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    /// Has machines call this in place of stead.
+    fn pretends(&self, answers: &str) {
+        self.program(
+            "there/stead",
+            &format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'stead VERSION'; exit; }}\n{answers}"),
+        );
     }
 
     fn read(&self, name: &str) -> String {
@@ -94,6 +118,13 @@ impl World {
 
     fn stead(&self, words: &str) -> Answer {
         Answer::of(self.command(words).output().unwrap())
+    }
+
+    fn with_input(&self, words: &str, input: &str) -> Answer {
+        let mut command = self.command(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Answer::of(child.wait_with_output().unwrap())
     }
 }
 
@@ -280,6 +311,49 @@ fn hostile_machines_harm_nobody() {
     assert!(!world.path("pwned").exists());
 }
 
+/// What a machine says of itself counts for itself alone, and only up to its end.
+#[test]
+fn a_machine_speaks_for_itself_and_hears_of_nobody_else() {
+    let world = site(true);
+    world.write("site.yaml", "parameters: {token: {type: secureString}}\nresources: []\n");
+    let machine = |name: &str| format!("{name}: {{parameters: {{token: hunter2-of-{name}}}}}");
+    let machines = ["long", "lies", "wants", "names", "after", "web1"].map(machine).join(", ");
+    world.write("hosts.yaml", &format!("machines: {{{machines}}}"));
+    let apply = world.stead("apply site.yaml --hosts hosts.yaml -o json --events");
+    let report: Json = serde_json::from_str(&apply.out).unwrap();
+    let outcome = |name: &str| {
+        let mut found = report["machines"].as_array().unwrap().iter().filter(|machine| machine["name"] == name);
+        let (machine, other) = (found.next().unwrap(), found.next());
+        assert!(other.is_none(), "{report}");
+        format!("{}: {}", machine["outcome"].as_str().unwrap(), machine["message"].as_str().unwrap_or("-"))
+    };
+    assert_eq!(outcome("long"), "failed: it sent a line of more than 1 MiB");
+    assert_eq!(outcome("wants"), "failed: unexpected output before stead started");
+    for (name, expected) in
+        [("lies", "unchanged: -"), ("names", "failed: -"), ("after", "unchanged: -"), ("web1", "unchanged: -")]
+    {
+        assert_eq!(outcome(name), expected, "{report}");
+    }
+    assert_eq!((apply.code, report["totals"]["failed"].as_u64()), (1, Some(3)), "{report}");
+    assert!(
+        apply.errors.contains(r#""machine":"names""#) && !apply.out.contains("late"),
+        "{}{}",
+        apply.errors,
+        apply.out
+    );
+    // Of the event that says that it is of `web1`, and of those of `web1` itself, each has its machine.
+    assert!(
+        !apply.errors.lines().any(|line| line.contains("web1") && line.contains(r#""event":"x""#)),
+        "{}",
+        apply.errors
+    );
+    let orders = world.read("lies.order");
+    assert!(orders.contains("hunter2-of-lies") && orders.matches("hunter2").count() == 1, "{orders}");
+    assert_eq!(world.read("wants.got"), "");
+    let text = world.stead("apply site.yaml --host names --set token=x");
+    assert!(!text.out.lines().any(|line| line.starts_with("web1")), "{}", text.out);
+}
+
 #[test]
 fn secrets_are_in_the_pipe_alone() {
     let world = site(true);
@@ -387,7 +461,7 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     there.arg("remote").env("HOME", world.0.path()).env("STEAD_STATE", world.path("state"));
     let mut child = there.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut pipe, &[format!("{order}\n").as_bytes(), &bundle].concat()).unwrap();
+    pipe.write_all(&[format!("{order}\n").as_bytes(), &bundle].concat()).unwrap();
     stead_testkit::until(|| world.path("begun").exists().then_some(()));
     drop(pipe);
     assert_eq!(child.wait().unwrap().code(), Some(6));
@@ -396,7 +470,7 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":2", "\"protocol\":9")]
     {
         let mut child = there.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), wrong.as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(wrong.as_bytes()).unwrap();
         let answer = Answer::of(child.wait_with_output().unwrap());
         assert_eq!((answer.code, answer.errors.contains("hunter2")), (1, false), "{}", answer.errors);
         let is_version = wrong.contains("protocol");
@@ -414,7 +488,12 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server on a free port and gives `ssh` a configuration for it; `None` where there is none on this machine.
+/// An inventory of the machine of a server on this port.
+fn real(port: u16) -> String {
+    format!("machines: {{real: {{address: 127.0.0.1, port: {port}}}}}")
+}
+
+/// Starts a server on a free port, with an inventory and a configuration of `ssh` for it; `None` where there is none on this machine.
 fn server(world: &World) -> Option<(Server, u16)> {
     let is_there = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen", "/run/sshd"]
         .iter()
@@ -452,7 +531,8 @@ fn server(world: &World) -> Option<(Server, u16)> {
             at("known")
         ),
     );
-    world.write("bin/ssh", &format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh.conf")));
+    world.program("bin/ssh", &format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh.conf")));
+    world.write("hosts.yaml", &real(port));
     let mut command = Command::new("/usr/sbin/sshd");
     command.args(["-D", "-e", "-f", &at("sshd.conf")]).stdin(Stdio::null()).stdout(Stdio::null());
     let server = Server(command.stderr(fs::File::create(world.path("sshd.log")).unwrap()).spawn().unwrap());
@@ -464,7 +544,6 @@ fn server(world: &World) -> Option<(Server, u16)> {
 fn a_real_server_is_planned_applied_and_repaired_and_its_key_is_never_accepted() {
     let world = site(false);
     let Some((_server, port)) = server(&world) else { return };
-    world.write("hosts.yaml", &format!("machines: {{real: {{address: 127.0.0.1, port: {port}}}}}"));
     let plan = world.stead("plan site.yaml --hosts hosts.yaml --brief");
     let expected = "real:\n  + Stead/File 'motd'  to be created\n  + Stead/File 'page'  to be created\nPlan for 1 machine: 1 to change\n";
     assert_eq!((plan.code, plan.shown().as_str()), (2, expected), "{}{}", plan.errors, world.read("sshd.log"));
@@ -497,17 +576,13 @@ fn a_real_server_is_planned_applied_and_repaired_and_its_key_is_never_accepted()
 fn five_hundred_machines_are_readable() {
     let world = site(true);
     // Each answers as a machine that differs in one of two ways would.
-    let answer = r#"#!/bin/sh
-[ "$1" = --version ] && { echo "stead VERSION"; exit; }
-head -n 1 >/dev/null
+    world.pretends(
+        r#"head -n 1 >/dev/null
 case $HOME in *7) exit 3;; esac
 echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"drifted","action":"change","changes":[]}]}'
 exit 2
-"#;
-    world.write("answer", &answer.replace("VERSION", env!("CARGO_PKG_VERSION")));
-    fs::set_permissions(world.path("answer"), PermissionsExt::from_mode(0o755)).unwrap();
-    fs::remove_file(world.path("there/stead")).unwrap();
-    symlink(world.path("answer"), world.path("there/stead")).unwrap();
+"#,
+    );
     let names: Vec<String> = (0..500).map(|number| format!("  m{number:03}:\n")).collect();
     world.write("hosts.yaml", &format!("machines:\n{}", names.concat()));
     let check = world.stead("check site.yaml --hosts hosts.yaml");

@@ -25,6 +25,19 @@ pub fn store() -> Option<PathBuf> {
     Some(state.join("stead"))
 }
 
+/// The folders of programs that are sent to other machines: that of this user, and those where packages and administrators install.
+pub fn artifacts() -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // Never below HOME, which may be that of another user.
+    let own = if geteuid().is_root() {
+        None
+    } else {
+        variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))
+    };
+    let of_system = ["/usr/local/share", "/usr/share"].map(PathBuf::from);
+    own.into_iter().chain(of_system).map(|data| data.join("stead/artifacts")).collect()
+}
+
 /// Where locks are kept: the first of these directories that exists or can be created.
 #[derive(Clone, Debug)]
 pub struct Locks {

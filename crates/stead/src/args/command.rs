@@ -10,7 +10,7 @@ use super::document::{Apply, Check, Document, Graph, Lint, Plan};
 use super::dsc::{Config, Extension, Function, Resource, Schema};
 use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand, Test};
 use super::history::History;
-use super::hosts::{Hosts, Remote};
+use super::hosts::{Artifacts, Hosts, Remote};
 use super::machine::{Doctor, Explain, Facts, Puppetize};
 use super::resource::{Export, Get, Invoke, Serve, Set};
 use super::values::seconds;
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     History(Deferred<History>),
     /// List the machines of an inventory
     Hosts(Deferred<Hosts>),
+    /// List the programs that are sent to machines without stead
+    Artifacts(Deferred<Artifacts>),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
     Agent(Deferred<Agent>),
     /// Show one instance of a resource, or all instances, as a document

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use stead_hosts::{Rule, UserName};
 
 use super::values::{at_least_one, seconds};
-use crate::request::{AT_ONCE, Elevation, FleetRequest, HostsRequest};
+use crate::request::{AT_ONCE, ArtifactsRequest, Elevation, FleetRequest, HostsRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -30,6 +30,22 @@ pub(crate) struct Hosts {
 impl From<Hosts> for HostsRequest {
     fn from(Hosts { inventory, filter, check, output }: Hosts) -> Self {
         Self { inventory, filter, tries: check, output }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Artifacts {
+    /// The folder with programs of stead [default: those where they are installed]
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+impl From<Artifacts> for ArtifactsRequest {
+    fn from(Artifacts { folder, output }: Artifacts) -> Self {
+        Self { folder, output }
     }
 }
 
@@ -61,6 +77,9 @@ pub(super) struct Fleet {
     /// Begin no other machine after so many failures
     #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
     halt_after: Option<NonZeroUsize>,
+    /// Send the programs of this folder to machines that have no stead of this version
+    #[arg(long, value_name = "FOLDER", requires = "machines")]
+    artifacts: Option<PathBuf>,
 }
 
 fn user(text: &str) -> Result<UserName, String> {
@@ -70,7 +89,17 @@ fn user(text: &str) -> Result<UserName, String> {
 impl Fleet {
     /// The machines, where it is not this one.
     pub(super) fn request(self, deadline: Option<Duration>) -> Option<FleetRequest> {
-        let Self { host: names, hosts: inventory, filter, user, sudo, ask_sudo_password, at_once, halt_after } = self;
+        let Self {
+            host: names,
+            hosts: inventory,
+            filter,
+            user,
+            sudo,
+            ask_sudo_password,
+            at_once,
+            halt_after,
+            artifacts,
+        } = self;
         let rule = Rule { at_once: at_once.unwrap_or(AT_ONCE), halt_after };
         let elevation = match (sudo, ask_sudo_password) {
             (_, true) => Elevation::SudoWithPassword,
@@ -78,7 +107,7 @@ impl Fleet {
             (false, false) => Elevation::None,
         };
         let is_given = !names.is_empty() || inventory.is_some();
-        is_given.then_some(FleetRequest { names, inventory, filter, user, elevation, rule, deadline })
+        is_given.then_some(FleetRequest { names, inventory, filter, user, elevation, rule, artifacts, deadline })
     }
 }
 

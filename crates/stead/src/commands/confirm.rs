@@ -9,7 +9,8 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Node;
-use stead_engine::{Planned, RunOptions, SavedPlan, Session};
+use stead_engine::{Planned, RunOptions, SavedPlan};
+use stead_system::Cancel;
 
 use super::ready::Ready;
 use super::report::{Printer, Style};
@@ -29,7 +30,7 @@ pub(super) fn confirm(view: View, ready: &Ready) -> Result<Planned, Exit> {
 }
 
 fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
-    if !input::is_terminal() || !terminal::is_watched() {
+    if !is_attended() {
         return Ok(Planned::default());
     }
     let style = Style::question(view);
@@ -44,28 +45,46 @@ fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
     }
     let shown = SavedPlan::new(&ready.session, &ready.prepared, &plan, ready.parts.clone());
     printer.instances(&plan);
-    ask(&plan, destructive, uncertain, &ready.session)?;
+    Removals { destructive, uncertain, unknown: plan.totals().unknown, machines: None }.ask(ready.session.cancel())?;
     saved::confirm((&shown, Source::Shown), ready)
 }
 
-fn ask(plan: &Run, destructive: usize, uncertain: usize, session: &Session) -> Result<(), Exit> {
-    let unknown = match plan.totals().unknown {
-        0 => String::new(),
-        unknown => format!(" ({unknown} more unknown until then)"),
-    };
-    let removes = if destructive == 0 {
-        format!("may remove or replace what is there in {}, unknown until then", counted(uncertain, "instance"))
-    } else {
-        format!("removes or replaces what is there in {}{unknown}", counted(destructive, "instance"))
-    };
-    complain_text(&format!("Apply this plan? It {removes}. [y/N] "));
-    match input::answer(session.cancel()) {
-        Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-        _ => {
-            complain("nothing was changed");
-            Err(Exit::Cancelled)
+/// How many instances of a plan remove or replace what is there, or may do so.
+#[derive(Default)]
+pub(crate) struct Removals {
+    pub(crate) destructive: usize,
+    pub(crate) uncertain: usize,
+    /// All of which the plan does not know what becomes of them.
+    pub(crate) unknown: usize,
+    /// The number of machines that they are on, where these are others than this one.
+    pub(crate) machines: Option<usize>,
+}
+
+impl Removals {
+    /// Asks whether the plan is applied. Anything but a yes is a no.
+    pub(crate) fn ask(&self, cancel: &Cancel) -> Result<(), Exit> {
+        let Self { destructive, uncertain, unknown, machines } = *self;
+        let on = machines.map(|machines| format!(" on {}", counted(machines, "machine"))).unwrap_or_default();
+        let unknown = if unknown == 0 { String::new() } else { format!(" ({unknown} more unknown until then)") };
+        let removes = if destructive == 0 {
+            format!("may remove or replace what is there in {}{on}, unknown until then", counted(uncertain, "instance"))
+        } else {
+            format!("removes or replaces what is there in {}{on}{unknown}", counted(destructive, "instance"))
+        };
+        complain_text(&format!("Apply this plan? It {removes}. [y/N] "));
+        match input::answer(cancel) {
+            Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
+            _ => {
+                complain("nothing was changed");
+                Err(Exit::Cancelled)
+            }
         }
     }
+}
+
+/// Returns whether somebody can be asked.
+pub(crate) fn is_attended() -> bool {
+    input::is_terminal() && terminal::is_watched()
 }
 
 /// Whether files, lines or other things are gone afterwards. That content is changed is what applying is for.

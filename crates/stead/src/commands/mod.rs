@@ -41,6 +41,7 @@ use crate::process_env::ProcessEnv;
 use crate::request::{AboutRun, ApplyRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep, PlanRequest, View};
 use crate::terminal::{Output, complain, complain_json, data_as, print, print_exactly, written_soon};
 pub(crate) use bundle::{bundle, of_text as bundle_of, refuse as refuse_bundle};
+pub(crate) use confirm::{Removals, is_attended};
 pub(crate) use direct::{export, get, set};
 pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
@@ -59,7 +60,7 @@ use ready::{Ready, get_ready, prepare, session_for, warn};
 pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
-pub(crate) use saved::{plan_file, reported, show};
+pub(crate) use saved::{is_unknown, plan_file, removes, reported, show};
 pub(crate) use test::test;
 
 /// Shows what apply would change, and saves it if asked for.

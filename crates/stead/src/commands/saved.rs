@@ -3,7 +3,7 @@
 pub(crate) mod plan_file;
 mod text;
 
-pub(crate) use text::reported;
+pub(crate) use text::{is_unknown, removes, reported};
 
 use std::path::Path;
 

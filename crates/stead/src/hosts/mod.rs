@@ -1,39 +1,38 @@
 //! Many machines: inventories of them, and commands that are carried out on them over SSH.
 
+mod delivery;
 mod inventory;
+mod list;
 mod order;
 mod outcome;
 mod plans;
+mod programs;
 mod read;
+mod ready;
 mod remote;
 mod run;
 mod screen;
 mod ssh;
+mod task;
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
-use serde_json::json;
 use stead_core::call::Execution;
 use stead_engine::ReconcileOptions;
-use stead_hosts::Machine;
-use stead_system::Cancel;
 
 use crate::commands;
 use crate::exit::Exit;
-use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::{
     ApplyRequest, Detail, DocumentRequest, DriftRequest, ExportRequest, FactsRequest, FleetRequest, GetRequest,
-    HistoryRequest, HistoryView, HostsRequest, Keep, PlanRequest, SetRequest, ShowRequest, View, Volume,
+    HistoryRequest, HistoryView, Keep, PlanRequest, SetRequest, ShowRequest, View, Volume,
 };
-use crate::terminal::{Output, complain, data_as, is_terminal, print, print_coloured, table, width};
+use crate::terminal::{Output, complain, is_terminal};
+pub(crate) use list::list;
 use order::{Operation, Work};
 use plans::{PlanOfAll, PlansErrand};
+pub(crate) use programs::artifacts;
 pub(crate) use remote::remote;
-use run::{DocumentErrand, Errand, Task, on_many};
-use ssh::Ssh;
+use run::on_many;
+use task::{DocumentErrand, Errand, Task};
 
 /// Shows what apply would change, on this machine or on others.
 pub(crate) fn plan(request: PlanRequest, env: &ProcessEnv) -> Exit {
@@ -78,8 +77,8 @@ fn on_document(request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> 
 fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let ApplyRequest { document: DocumentRequest { supplied, parts, system_root, width, .. }, .. } = request;
     let Some(fleet) = fleet.elevated(plans.elevation) else {
-        complain("error: the plan was made without '--sudo', and is not done with it");
-        complain("help: make a new plan with '--sudo'");
+        complain("error: this plan was made without '--sudo'; it cannot be applied with it");
+        complain("help: apply it without '--sudo', or make a new plan with it");
         return Err(Exit::Unusable);
     };
     let is_whole = parts.only.is_empty() && parts.skip.is_empty() && system_root.is_none();
@@ -88,13 +87,13 @@ fn on_plans(plans: PlanOfAll, request: ApplyRequest, fleet: FleetRequest, env: &
         return Err(Exit::Unusable);
     }
     if !is_whole || supplied.parameters.is_some() || !supplied.files.is_empty() || supplied.root.is_some() {
-        complain("error: a saved plan is done as it is: of parameters only the secret ones can be given, with '--set'");
+        complain("error: a saved plan is applied as it is; only its secret parameters can be given, with '--set'");
         return Err(Exit::Unusable);
     }
-    let ApplyRequest { view, reconcile, recording, .. } = request;
+    let ApplyRequest { view, reconcile, recording, asks, .. } = request;
     check_wait(&reconcile)?;
     let stated = plans.stated(supplied.single)?;
-    let errand = PlansErrand { plans, stated, width: width.0, reconcile, recording };
+    let errand = PlansErrand { plans, stated, width: width.0, reconcile, recording, asks };
     let errand = Errand::Plans(Box::new(errand));
     on_many(&Task { operation: Operation::Apply, errand, view, fleet, out: None }, env)
 }
@@ -182,93 +181,4 @@ fn read_on(work: Work, output: Output, fleet: FleetRequest, env: &ProcessEnv) ->
 
 fn end(task: &Task, env: &ProcessEnv) -> Exit {
     on_many(task, env).unwrap_or_else(|exit| exit)
-}
-
-/// Lists the machines of an inventory.
-pub(crate) fn list(request: &HostsRequest, env: &ProcessEnv) -> Exit {
-    listed(request, env).unwrap_or_else(|exit| exit)
-}
-
-fn listed(request: &HostsRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    let cancel = Cancel::default();
-    interrupt::catch_with(&cancel);
-    let machines = inventory::selected(&request.inventory, request.filter.as_deref(), env, &cancel)?;
-    let found = if request.tries { Some(connections(&machines, env, &cancel)?) } else { None };
-    match request.output {
-        Output::Text if machines.is_empty() => print("no machine matches\n"),
-        Output::Text => print_coloured(&listing(&machines, found.as_deref())),
-        output => {
-            let found = found.iter().flatten().map(Some).chain(std::iter::repeat(None));
-            let machines: Vec<_> =
-                machines.iter().zip(found).map(|(machine, found)| of_machine(machine, found)).collect();
-            data_as(&json!({ "version": 1, "machines": machines }), output);
-        }
-    }
-    let is_reached = found.iter().flatten().all(Result::is_ok);
-    Ok(interrupt::exit(&cancel, if is_reached { Exit::Success } else { Exit::Failed }))
-}
-
-/// The connection to a machine: why there is none.
-type Connection = Result<(), String>;
-
-/// Tries the connections, some at once.
-fn connections(machines: &[Machine], env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Connection>, Exit> {
-    const AT_ONCE: usize = 25;
-    let ssh = Ssh::find(env).map_err(|why| {
-        complain(&format!("error: {why}"));
-        Exit::Failed
-    })?;
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(machines.len()) {
-            scope.spawn(|| {
-                let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !cancel.is_cancelled());
-                while let Some((at, machine)) = take().and_then(|at| Some((at, machines.get(at)?))) {
-                    let connection = ssh.try_connection(&machine.destination, cancel);
-                    found.lock().unwrap_or_else(PoisonError::into_inner).insert(at, connection);
-                }
-            });
-        }
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let connection = |at: usize| found.remove(&at).unwrap_or_else(|| Err("it was not tried".to_owned()));
-    Ok((0..machines.len()).map(connection).collect())
-}
-
-fn listing(machines: &[Machine], found: Option<&[Connection]>) -> String {
-    let mut rows: Vec<Vec<String>> = machines.iter().map(row).collect();
-    let mut headings = vec!["Name", "Address", "Labels"];
-    if let Some(found) = found {
-        headings.push("Connection");
-        for (row, connection) in rows.iter_mut().zip(found) {
-            row.push(connection.as_ref().map_or_else(Clone::clone, |()| "ok".to_owned()));
-        }
-    }
-    table(&headings, &rows, width(&std::io::stdout()))
-}
-
-fn row(machine: &Machine) -> Vec<String> {
-    let Machine { name, destination, labels, .. } = machine;
-    let user = destination.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
-    let port = destination.port.map(|port| format!(" port {port}")).unwrap_or_default();
-    let labels: Vec<String> = labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
-    vec![name.to_string(), format!("{user}{}{port}", destination.address), labels.join(" ")]
-}
-
-/// A machine as data. Of parameters only the names: a value may be a secret.
-fn of_machine(machine: &Machine, connection: Option<&Connection>) -> serde_json::Value {
-    let Machine { name, destination, labels, parameters } = machine;
-    let mut data = json!({
-        "name": name.as_str(),
-        "address": destination.address.as_str(),
-        "user": destination.user.as_ref().map(stead_hosts::UserName::as_str),
-        "port": destination.port,
-        "labels": labels,
-        "parameters": parameters.keys().collect::<Vec<_>>(),
-    });
-    if let (Some(members), Some(connection)) = (data.as_object_mut(), connection) {
-        members.insert("reached".to_owned(), connection.is_ok().into());
-        members.extend(connection.as_ref().err().map(|why| ("message".to_owned(), why.as_str().into())));
-    }
-    data
 }

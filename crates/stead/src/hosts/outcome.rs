@@ -72,6 +72,12 @@ pub(super) struct Saved {
     pub(super) plan: String,
 }
 
+/// What is known of a machine: why there is no report, or its report.
+enum Data {
+    Message(String),
+    Report(Json),
+}
+
 /// What is kept of a machine until all have ended.
 pub(super) struct Outcome {
     pub(super) verdict: Verdict,
@@ -88,19 +94,21 @@ impl Outcome {
     pub(super) fn of(name: &str, operation: Operation, view: View, answer: Answer) -> Self {
         let mut kept = None;
         let (verdict, text, data) = match answer {
-            Answer::Unreachable(why) => (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), json!(why)),
+            Answer::Unreachable(why) => {
+                (Verdict::Unreachable, format!("unreachable: {}\n", plain(&why)), Data::Message(why))
+            }
             Answer::NotBegun => return Self::not_begun(name, operation, view),
-            Answer::Broken(why) => (Verdict::Failed, format!("failed: {}\n", plain(&why)), json!(why)),
+            Answer::Broken(why) => (Verdict::Failed, format!("failed: {}\n", plain(&why)), Data::Message(why)),
             Answer::Begun(run) => {
                 let text = "begun; 'stead history' for these machines shows how it ended\n".to_owned();
-                (Verdict::Begun, text, json!({ "run": plain(&run) }))
+                (Verdict::Begun, text, Data::Report(json!({ "run": plain(&run) })))
             }
             Answer::Ran { code: 0 | 2 | 4, report, .. } if !is_answer(operation, report.as_ref()) => {
                 let why = "it sent no report that can be read";
-                (Verdict::Failed, format!("failed: {why}\n"), json!(why))
+                (Verdict::Failed, format!("failed: {why}\n"), Data::Message(why.to_owned()))
             }
             Answer::Ran { code: 0, report: Some(report), .. } if operation == Operation::Read => {
-                (Verdict::AsDesired, read::text(&report), report)
+                (Verdict::AsDesired, read::text(&report), Data::Report(report))
             }
             Answer::Ran { code, report, saved, lines } => {
                 let report = report.unwrap_or_default();
@@ -116,11 +124,14 @@ impl Outcome {
                 if verdict.is_failure() && text.is_empty() {
                     text = format!("{}\n", verdict.word(operation));
                 }
-                (verdict, text, report)
+                (verdict, text, Data::Report(report))
             }
         };
         let data = (view.output != Output::Text).then(|| {
-            let member = if data.is_string() { "message" } else { "report" };
+            let (member, data) = match data {
+                Data::Message(why) => ("message", json!(why)),
+                Data::Report(report) => ("report", report),
+            };
             json!({ "name": name, "outcome": verdict.word(operation), member: data })
         });
         Self { verdict, text: if data.is_some() { String::new() } else { text }, data, saved: kept }
@@ -158,7 +169,7 @@ pub(super) fn finish(
     }
     match view.output {
         Output::Text => {
-            groups(&outcomes, view);
+            groups(&outcomes, view, print_coloured);
             if view.volume > Volume::Quiet {
                 print(&totals(&counts, outcomes.len(), operation, elapsed));
             }
@@ -174,7 +185,7 @@ pub(super) fn finish(
 }
 
 /// Each text once, behind the names of the machines that it is about, in the order of the first of them.
-fn groups(outcomes: &[(String, Outcome)], view: View) {
+pub(super) fn groups(outcomes: &[(String, Outcome)], view: View, print: fn(&str)) {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, outcome) in outcomes.iter().filter(|(_, outcome)| !outcome.text.is_empty()) {
@@ -186,7 +197,7 @@ fn groups(outcomes: &[(String, Outcome)], view: View) {
     }
     for (text, names) in groups {
         let lines: String = text.lines().flat_map(|line| ["  ", line, "\n"]).collect();
-        print_coloured(&format!("{}:\n{lines}", listed(&names, view)));
+        print(&format!("{}:\n{lines}", listed(&names, view)));
     }
 }
 

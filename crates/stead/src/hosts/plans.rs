@@ -11,16 +11,17 @@ use stead_core::digest::sha256;
 use stead_core::value::Value;
 use stead_engine::ReconcileOptions;
 use stead_hosts::{Address, Destination, Machine, MachineName, UserName};
+use stead_system::Cancel;
 
 use super::inventory;
 use super::order::{Operation, PlanWork, Reconcile, Record};
-use super::outcome::{Outcome, Saved, finish};
+use super::outcome::{Outcome, Saved, finish, groups};
 use super::ssh::Answer;
-use crate::commands::plan_file;
+use crate::commands::{Removals, is_attended, is_unknown, plan_file, removes};
 use crate::exit::Exit;
 use crate::input;
 use crate::request::{Elevation, FleetRequest, RecordingRequest, ShowRequest, View, Volume};
-use crate::terminal::{Output, complain, data_as, plain};
+use crate::terminal::{Output, complain, complain_coloured, data_as, plain};
 
 /// How such a file begins; neither a document nor the plan of one machine does.
 const BEGIN: &str = "{\"steadPlanOfAll\":1,\"sha256\":\"";
@@ -38,6 +39,9 @@ pub(super) struct PlanOfAll {
     /// The parameters that the document declares. A machine gets no other parameter, whatever its plan says that it needs.
     parameters: BTreeSet<String>,
     machines: Vec<Planned>,
+    /// Where the machine of a name is among them.
+    #[serde(skip)]
+    places: BTreeMap<String, usize>,
 }
 
 /// The plan of one machine.
@@ -52,6 +56,21 @@ struct Planned {
     report: Json,
     /// The plan as the machine saved it, which only it may be able to read.
     plan: String,
+    /// The parameters that the document declares and whose values the plan does not hold.
+    #[serde(skip)]
+    secrets: Vec<String>,
+}
+
+/// What is read of the plan of a machine.
+#[derive(Deserialize)]
+struct Needs {
+    plan: Secrets,
+}
+
+#[derive(Deserialize)]
+struct Secrets {
+    #[serde(default)]
+    secrets: Vec<String>,
 }
 
 /// Plans that were made before.
@@ -62,6 +81,8 @@ pub(super) struct PlansErrand {
     pub(super) width: Option<NonZeroUsize>,
     pub(super) reconcile: ReconcileOptions,
     pub(super) recording: Option<RecordingRequest>,
+    /// True if somebody at a terminal is asked before anything is removed.
+    pub(super) asks: bool,
 }
 
 impl PlanOfAll {
@@ -79,10 +100,11 @@ impl PlanOfAll {
                 port: *port,
                 report,
                 plan,
+                secrets: Vec::new(),
             }
         };
         let engine = env!("CARGO_PKG_VERSION").to_owned();
-        Self { engine, elevation, parameters, machines: planned.map(machine).collect() }
+        Self { engine, elevation, parameters, machines: planned.map(machine).collect(), places: BTreeMap::new() }
     }
 
     /// Writes it into a file that only this user can read.
@@ -96,22 +118,38 @@ impl PlanOfAll {
         const CHANGED: &str = "the plan was changed or damaged after it was made";
         let sealed = text.trim_end().strip_prefix(BEGIN).and_then(|behind| behind.split_once(PLAN)).ok_or(CHANGED)?;
         let plan = sealed.1.strip_suffix('}').filter(|plan| sha256(plan) == sealed.0).ok_or(CHANGED)?;
-        let plan: Self = serde_json::from_str(plan).map_err(|_| "the plan cannot be read")?;
+        let mut plan: Self = serde_json::from_str(plan).map_err(|_| "the plan cannot be read")?;
+        plan.index();
         if plan.engine != env!("CARGO_PKG_VERSION") {
             return Err("the plan was made by another version of stead");
         }
         Ok(plan)
     }
 
+    /// Finds what is asked for by machine: their number may be large.
+    fn index(&mut self) {
+        for (at, planned) in self.machines.iter_mut().enumerate() {
+            let needs = serde_json::from_str(&planned.plan).map(|Needs { plan }| plan.secrets);
+            planned.secrets = needs.unwrap_or_default();
+            planned.secrets.retain(|name| self.parameters.contains(name));
+            self.places.entry(planned.name.clone()).or_insert(at);
+        }
+    }
+
+    fn of(&self, machine: &Machine) -> Option<&Planned> {
+        self.machines.get(*self.places.get(machine.name.as_str())?)
+    }
+
     /// The machines, where they are not those of an inventory: those that are named, or else all of them.
     pub(super) fn machines(&self, fleet: &FleetRequest) -> Result<Vec<Machine>, Exit> {
         let named = inventory::named(&fleet.names, fleet.user.as_ref())?;
         self.check(&named)?;
+        let named: BTreeMap<&MachineName, &Destination> =
+            named.iter().map(|each| (&each.name, &each.destination)).collect();
         let mut machines = self.all()?;
-        machines.retain(|machine| named.is_empty() || named.iter().any(|each| each.name == machine.name));
+        machines.retain(|machine| named.is_empty() || named.contains_key(&machine.name));
         for machine in &mut machines {
-            let stated = named.iter().find(|each| each.name == machine.name);
-            let user = stated.and_then(|each| each.destination.user.clone());
+            let user = named.get(&machine.name).and_then(|stated| stated.user.clone());
             machine.destination.user = user.or(machine.destination.user.take());
         }
         Ok(machines)
@@ -130,10 +168,9 @@ impl PlanOfAll {
         })
     }
 
-    /// The plans by machine. What was not planned is not begun.
+    /// Refuses machines of which there is no plan.
     pub(super) fn check(&self, machines: &[Machine]) -> Result<(), Exit> {
-        let known: BTreeSet<&str> = self.machines.iter().map(|planned| planned.name.as_str()).collect();
-        match machines.iter().find(|machine| !known.contains(machine.name.as_str())) {
+        match machines.iter().find(|machine| self.of(machine).is_none()) {
             None => Ok(()),
             Some(machine) => {
                 complain(&format!("error: the plan has no machine '{}'", machine.name));
@@ -145,7 +182,7 @@ impl PlanOfAll {
 
     /// The secret parameters that are given anew, by variables and by the command line, which wins.
     pub(super) fn stated(&self, single: Vec<(String, String)>) -> Result<Vec<(String, String)>, Exit> {
-        let known: BTreeSet<String> = self.machines.iter().flat_map(|planned| self.secrets(planned)).collect();
+        let known: BTreeSet<&String> = self.machines.iter().flat_map(|planned| &planned.secrets).collect();
         if let Some((name, _)) = single.iter().find(|(name, _)| !known.contains(name)) {
             complain(&format!("error: '{}' is not a secret parameter of the saved plan", plain(name)));
             complain("help: make a new plan with 'stead plan --out'");
@@ -157,41 +194,60 @@ impl PlanOfAll {
 
     /// The part of one machine: its plan, and the secrets that this needs.
     pub(super) fn work(&self, machine: &Machine, errand: &PlansErrand) -> Option<PlanWork> {
-        let planned = self.machines.iter().find(|planned| planned.name == machine.name.as_str())?;
+        let planned = self.of(machine)?;
         Some(PlanWork {
             plan: planned.plan.clone(),
-            secrets: self.values(planned, machine, &errand.stated),
+            secrets: values(planned, machine, &errand.stated),
             width: errand.width,
             reconcile: Reconcile::from(&errand.reconcile),
             record: errand.recording.as_ref().map(Record::from),
         })
     }
 
-    /// The names of the values that a plan does not hold.
-    fn secrets(&self, planned: &Planned) -> Vec<String> {
-        let plan: Json = serde_json::from_str(&planned.plan).unwrap_or_default();
-        let names = plan["plan"]["secrets"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        names.filter(|name| self.parameters.contains(*name)).map(str::to_owned).collect()
+    /// The secrets that go to machines, as texts.
+    pub(super) fn texts(&self, machines: &[Machine], stated: &[(String, String)]) -> impl Iterator<Item = Value> {
+        let planned = machines.iter().filter_map(|machine| Some((self.of(machine)?, machine)));
+        planned.flat_map(|(planned, machine)| values(planned, machine, stated).into_values()).map(|text| {
+            match serde_json::from_str::<Json>(&text) {
+                Ok(Json::String(text)) => Value::from(text),
+                _ => Value::from(text),
+            }
+        })
     }
 
-    /// These values for a machine, as the command line has them.
-    fn values(&self, planned: &Planned, machine: &Machine, stated: &[(String, String)]) -> BTreeMap<String, String> {
-        let value = |name: String| {
-            let stated = stated.iter().rfind(|(given, _)| *given == name).map(|(_, text)| text.clone());
-            let own = || machine.parameters.get(&name).map(|value| value.to_redacted_json().to_string());
-            let value = stated.or_else(own)?;
-            Some((name, value))
-        };
-        self.secrets(planned).into_iter().filter_map(value).collect()
+    /// Where the plans of these machines remove something, or may do so, shows them to whoever sits at a terminal, and asks.
+    pub(super) fn consent(&self, machines: &[Machine], view: View, cancel: &Cancel) -> Result<(), Exit> {
+        if !is_attended() {
+            return Ok(());
+        }
+        let planned: Vec<&Planned> = machines.iter().filter_map(|machine| self.of(machine)).collect();
+        let (mut removals, mut on) = (Removals::default(), 0);
+        for Planned { report, .. } in &planned {
+            let instances = || report["instances"].as_array().into_iter().flatten();
+            let (destructive, unknown) =
+                (instances().filter(|each| removes(each)), instances().filter(|each| is_unknown(each)));
+            let (destructive, unknown) = (destructive.count(), unknown.count());
+            removals.destructive += destructive;
+            removals.unknown += unknown;
+            on += usize::from(destructive + unknown > 0);
+        }
+        removals = Removals { uncertain: removals.unknown, machines: Some(on), ..removals };
+        if on == 0 {
+            return Ok(());
+        }
+        groups(&planned.into_iter().map(|each| outcome(each, view)).collect::<Vec<_>>(), view, complain_coloured);
+        removals.ask(cancel)
     }
 }
 
-/// Every text in the secrets of an order.
-pub(super) fn texts(work: &PlanWork) -> impl Iterator<Item = Value> {
-    work.secrets.values().map(|text| match serde_json::from_str::<Json>(text) {
-        Ok(Json::String(text)) => Value::from(text),
-        _ => Value::from(text.as_str()),
-    })
+/// The values that the plan of a machine needs, as the command line has them.
+fn values(planned: &Planned, machine: &Machine, stated: &[(String, String)]) -> BTreeMap<String, String> {
+    let value = |name: &String| {
+        let stated = stated.iter().rfind(|(given, _)| given == name).map(|(_, text)| text.clone());
+        let own = || machine.parameters.get(name).map(|value| value.to_redacted_json().to_string());
+        Some((name.clone(), stated.or_else(own)?))
+    };
+    planned.secrets.iter().filter_map(value).collect()
 }
 
 /// The plan of all that is to be applied, where the file is one. Root applies only what nobody else could have written.
@@ -222,11 +278,18 @@ fn shown(plan: PlanOfAll, request: &ShowRequest) -> Exit {
     }
     let (output, volume, detail) = (Output::Text, Volume::Usual, request.detail);
     let view = View { output, volume, detail, events: false, timings: false };
-    let outcome = |Planned { name, report, .. }: Planned| {
-        let code = if report["changes"] == true { 2 } else { 0 };
-        let answer = Answer::Ran { code, report: Some(report), saved: None, lines: Vec::new() };
-        (plain(&name).into_owned(), Outcome::of(&name, Operation::Plan, view, answer))
-    };
-    finish(plan.machines.into_iter().map(outcome).collect(), Operation::Plan, view, None::<Duration>);
+    finish(
+        plan.machines.iter().map(|planned| outcome(planned, view)).collect(),
+        Operation::Plan,
+        view,
+        None::<Duration>,
+    );
     Exit::Success
+}
+
+/// A plan as it was shown.
+fn outcome(Planned { name, report, .. }: &Planned, view: View) -> (String, Outcome) {
+    let code = if report["changes"] == true { 2 } else { 0 };
+    let answer = Answer::Ran { code, report: Some(report.clone()), saved: None, lines: Vec::new() };
+    (plain(name).into_owned(), Outcome::of(name, Operation::Plan, view, answer))
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -12,6 +11,7 @@ use stead_hosts::Destination;
 use stead_system::Cancel;
 use stead_system::process::{Environment, Executable, Exit, Patience, ProcessError, Program, Stream, Talk};
 
+use super::programs::{Programs, Sent};
 use crate::detached::{DETACHED, MARK};
 use crate::process_env::ProcessEnv;
 
@@ -41,13 +41,6 @@ const PROMPT: &str = "stead-hosts asks:";
 
 /// Where root looks for programs before there is a stead: in no folder of anybody else.
 const PATH_OF_ROOT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
-
-/// The program that is sent where there is none of this version.
-pub(super) struct Own {
-    pub(super) bytes: Arc<[u8]>,
-    /// SHA-256, in hexadecimal digits.
-    pub(super) digest: String,
-}
 
 /// The program `ssh` of this user.
 pub(super) struct Ssh {
@@ -125,7 +118,7 @@ pub(super) enum Until {
 pub(super) struct Way {
     pub(super) ssh: Ssh,
     pub(super) sudo: Option<Sudo>,
-    pub(super) own: Own,
+    pub(super) programs: Programs,
     /// Options of the stead there.
     pub(super) options: String,
     pub(super) bundle: Vec<u8>,
@@ -172,10 +165,11 @@ impl Way {
                 return Ok(Answer::Broken("sudo does not accept the password".to_owned()));
             }
         }
-        if found.as_ref().is_ok_and(|found| found == "send") {
+        if let Some(processor) = found.as_ref().ok().and_then(|found| found.strip_prefix("send ")) {
+            let Some(program) = self.programs.get(processor) else { return Ok(Answer::Broken(UNEXPECTED.to_owned())) };
             (heard.see)(Sign::Sends);
             // Nothing follows it before it is in place: `head` of BusyBox reads more than it is asked for.
-            found = heard.mark_of(&mut talk, &[&self.own.bytes], ARRIVAL, &self.cancel)?;
+            found = heard.mark_of(&mut talk, &[&program.bytes], ARRIVAL, &self.cancel)?;
         }
         match found {
             Ok(found) if found == "found" || found == "kept" => {}
@@ -221,25 +215,29 @@ impl Way {
     /// exclamation mark and no line break.
     fn script(&self) -> String {
         let (version, options) = (env!("CARGO_PKG_VERSION"), &self.options);
-        let (digest, size) = (&self.own.digest, self.own.bytes.len());
-        let machine = format!("{} {}", "Linux", std::env::consts::ARCH);
+        let known = |(processor, Sent { bytes, digest, .. }): (&str, &Sent)| {
+            format!("\"Linux {processor}\") a={processor} n={} h={digest};; ", bytes.len())
+        };
+        let known: String = self.programs.iter().map(known).collect();
         let (beginning, end) = self.beginning();
         [
             format!("umask 077; {beginning}"),
-            format!("if [ \"$(\"$s\" --version 2>/dev/null </dev/null)\" = \"stead {version}\" ]; then echo {MARK}found; "),
+            format!(
+                "if [ \"$(\"$s\" --version 2>/dev/null </dev/null)\" = \"stead {version}\" ]; then echo {MARK}found; "
+            ),
             format!("{end}exec \"$s\" remote{options}; fi; "),
-            "m=\"$(uname -s) $(uname -m)\"; ".to_owned(),
-            format!("if [ \"$m\" = \"{machine}\" ]; then :; else echo \"{MARK}other $m\"; exit 0; fi; "),
+            format!("m=\"$(uname -s) $(uname -m)\"; case $m in {known}*) echo \"{MARK}other $m\"; exit 0;; esac; "),
             "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/stead-programs\"; mkdir -p \"$d\"; ".to_owned(),
             format!("if [ -L \"$d\" ]; then echo {MARK}folder; exit 0; fi; "),
             format!("if cd -P \"$d\" && [ -O . ] && chmod 700 .; then :; else echo {MARK}folder; exit 0; fi; "),
-            format!("p=stead-{digest}; "),
+            "p=stead-$h; ".to_owned(),
             "is() { [ -f \"$1\" ] && [ -O \"$1\" ] && ".to_owned(),
-            format!("[ \"$(wc -c <\"$1\")\" -eq {size} ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"{digest}  -\" ]; }}; "),
-            format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send; rm -f stead-*; "),
-            format!("head -c {size} >\"$p.new\"; chmod 700 \"$p.new\"; "),
+            "[ \"$(wc -c <\"$1\")\" -eq $n ] && [ \"$(sha256sum <\"$1\" 2>/dev/null)\" = \"$h  -\" ]; }; ".to_owned(),
+            format!("if is \"$p\"; then echo {MARK}kept; else echo {MARK}send $a; rm -f stead-*; "),
+            "head -c $n >\"$p.new\"; chmod 700 \"$p.new\"; ".to_owned(),
             format!("if is \"$p.new\"; then mv -f \"$p.new\" \"$p\"; echo {MARK}kept; else "),
-            "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; ".to_owned(),
+            "rm -f \"$p.new\"; echo \"error: the program that was sent did not arrive whole\" >&2; exit 1; fi; fi; "
+                .to_owned(),
             format!("{end}exec \"./$p\" remote{options}"),
         ]
         .concat()
@@ -263,7 +261,10 @@ fn begun_run(found: &str) -> Answer {
 fn refusal(found: &str) -> String {
     match found.split_once(' ') {
         Some(("other", machine)) => {
-            format!("it is another kind of machine ({machine}), and has no stead {}", env!("CARGO_PKG_VERSION"))
+            let version = env!("CARGO_PKG_VERSION");
+            format!(
+                "it has no stead {version}, and there is no program for it ({machine}); 'stead artifacts' lists those that there are"
+            )
         }
         None if found == "folder" => {
             "cannot use the directory stead-programs in its cache directory: it must be a directory of this account, \

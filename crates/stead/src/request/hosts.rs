@@ -21,6 +21,14 @@ pub(crate) struct HostsRequest {
     pub(crate) output: Output,
 }
 
+/// `artifacts`
+#[derive(Debug)]
+pub(crate) struct ArtifactsRequest {
+    /// The folder of the programs, where it is not one of those where they are installed.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) output: Output,
+}
+
 /// `facts`
 #[derive(Debug)]
 pub(crate) struct FactsRequest {
@@ -44,6 +52,8 @@ pub(crate) struct FleetRequest {
     pub(crate) user: Option<UserName>,
     pub(crate) elevation: Elevation,
     pub(crate) rule: Rule,
+    /// The folder of the programs that are sent.
+    pub(crate) artifacts: Option<PathBuf>,
     /// How long one program may take there.
     pub(crate) deadline: Option<Duration>,
 }
@@ -51,9 +61,9 @@ pub(crate) struct FleetRequest {
 impl FleetRequest {
     /// The machines of a plan, so many at once as usual.
     pub(crate) fn of_plan(deadline: Option<Duration>) -> Self {
-        let (names, inventory, filter, user) = (Vec::new(), None, None, None);
+        let (names, inventory, filter, user, artifacts) = (Vec::new(), None, None, None, None);
         let rule = Rule { at_once: AT_ONCE, halt_after: None };
-        Self { names, inventory, filter, user, elevation: Elevation::None, rule, deadline }
+        Self { names, inventory, filter, user, elevation: Elevation::None, rule, artifacts, deadline }
     }
 
     /// The same with the rights that a plan was made with; `None` where it was made with fewer than are asked for.

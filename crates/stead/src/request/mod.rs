@@ -22,7 +22,7 @@ pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
-pub(crate) use hosts::{AT_ONCE, Elevation, FactsRequest, FleetRequest, HostsRequest};
+pub(crate) use hosts::{AT_ONCE, ArtifactsRequest, Elevation, FactsRequest, FleetRequest, HostsRequest};
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use stead_testkit::until;
 
@@ -111,6 +112,22 @@ impl Debian {
     pub(crate) fn attach(&self, network: &str, addresses: &[String]) {
         let output = self.script("attach").arg(network).args(addresses).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The processor time of everything in it since it was booted.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let group = self.running.as_ref().map(|running| format!("/sys/fs/cgroup/stead-box-{}/cpu.stat", running.id()));
+        let stat = fs::read_to_string(group.unwrap()).unwrap();
+        let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
+        Duration::from_micros(usage.parse().unwrap())
+    }
+
+    /// How many bytes were sent to it over a network since it was connected.
+    pub(crate) fn bytes_sent_to(&self, network: &str) -> u64 {
+        let link = format!("v{}", self.init().unwrap().as_raw_nonzero());
+        let shown = Command::new("ip").args(["-n", network, "-s", "-j", "link", "show", &link]).output().unwrap();
+        let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
+        shown[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
     }
 
     /// Removes it; it must be off.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_testkit::until;
 
 use super::forms::forms;
-use super::{World, server, site};
+use super::{World, real, server, site};
 
 /// A way to a server that breaks after so many pieces of what the server says, or of what it is sent.
 struct Cut {
@@ -112,7 +112,7 @@ fn a_connection_that_breaks_at_any_message_leaves_nothing_half_done() {
     let cut = Cut::new(port);
     let known = world.read("known").replace(&format!(":{port} "), &format!(":{} ", cut.port));
     world.write("known", &known);
-    world.write("hosts.yaml", &format!("machines: {{real: {{address: 127.0.0.1, port: {}}}}}", cut.port));
+    world.write("hosts.yaml", &real(cut.port));
     let apply = || world.stead("apply site.yaml --hosts hosts.yaml --record --width 1");
     let again = |at: &str| {
         until(|| is_quiet(&world));
@@ -150,8 +150,7 @@ fn a_connection_that_breaks_at_any_message_leaves_nothing_half_done() {
 #[test]
 fn a_caller_that_is_killed_ends_the_run_at_its_next_safe_point() {
     let world = site(false);
-    let Some((_server, port)) = server(&world) else { return };
-    world.write("hosts.yaml", &format!("machines: {{real: {{address: 127.0.0.1, port: {port}}}}}"));
+    let Some(_server) = server(&world) else { return };
     world.write(
         "site.yaml",
         "resources:
@@ -184,10 +183,25 @@ resources:
 - name: look
   type: Stead/Command
   properties:
-    set: 'cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ >seen 2>/dev/null; touch looked'
+    set: 'sh look; touch looked'
     test: test -e looked
 - {name: secret, type: Stead/File, properties: {path: secret, content: \"[parameters('token')]\"}}
 - {name: fails, type: Stead/File, properties: {path: \"[concat(parameters('token'), '/', parameters('token'))]\", content: x}}
+",
+    );
+    // Of every process, and of those of the machine also the files that they have open.
+    world.write(
+        "real/look",
+        "exec >seen 2>/dev/null
+cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ
+for process in /proc/[0-9]*; do
+  [ \"$(readlink $process/cwd)\" = \"$PWD\" ] || continue
+  echo \"a process of it: $(readlink $process/exe)\"
+  cat $process/status $process/comm $process/wchan $process/stack
+  for file in $process/fd/*; do
+    case $(readlink $file) in */seen) ;; *) [ ! -f $file ] || cat $file;; esac
+  done
+done
 ",
     );
     let token = serde_json::to_string(SECRET).unwrap();
@@ -206,7 +220,9 @@ resources:
         [kept, fs::read(world.path("real/seen")).unwrap()].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
     );
     texts.extend(["all.plan", "sshd.log"].map(|name| world.read(name)));
-    assert!(texts.iter().any(|text| text.contains("remote")), "the search is blind");
+    for seen in ["remote", "a process of it: ", "stead-programs/stead-"] {
+        assert!(texts.iter().any(|text| text.contains(seen)), "the search is blind for {seen}");
+    }
     for form in forms(SECRET) {
         let found = texts.iter().find(|text| text.contains(&form));
         assert!(found.is_none(), "{form}: {found:?}");

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value as Json;
 
+use super::terminal::AtTerminal;
 use super::{Answer, World, root, site};
 
 #[test]
@@ -116,15 +117,13 @@ resources: [{name: secret, type: Stead/File, properties: {path: secret, content:
 #[test]
 fn a_machine_gets_no_parameter_that_the_document_does_not_declare() {
     let world = site(false);
-    let answer = r#"#!/bin/sh
-[ "$1" = --version ] && { echo "stead VERSION"; exit; }
-head -n 1 >>"$TEST_ROOT/orders"
+    world.pretends(
+        r#"head -n 1 >>"$TEST_ROOT/orders"
 echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"changed","action":"change","changes":[]}]}'
 echo '{"plan":"{\"plan\":{\"secrets\":[\"other\",\"token\"]}}"}'
 exit 2
-"#;
-    world.write("there/stead", &answer.replace("VERSION", env!("CARGO_PKG_VERSION")));
-    fs::set_permissions(world.path("there/stead"), PermissionsExt::from_mode(0o755)).unwrap();
+"#,
+    );
     world.write("site.yaml", "parameters: {token: {type: secureString}}\nresources: []\n");
     world.write(
         "hosts.yaml",
@@ -198,14 +197,14 @@ fn a_plan_of_root_is_done_as_root_and_no_other_is() {
     let world = site(true);
     assert_eq!(world.stead("plan site.yaml --host web2 --out all.plan").code, 2);
     let refused = world.stead("apply all.plan --host web2 --sudo");
-    let expected = "error: the plan was made without '--sudo', and is not done with it\n";
+    let expected = "error: this plan was made without '--sudo'; it cannot be applied with it\n";
     assert!(refused.code == 3 && refused.errors.starts_with(expected), "{}", refused.errors);
     let world: World = root::world();
     world.write("password", "correct-horse\n");
     let input = "correct-horse\n";
-    let planned = root::with_input(&world, "plan site.yaml --host web2 --ask-sudo-password --out all.plan", input);
+    let planned = world.with_input("plan site.yaml --host web2 --ask-sudo-password --out all.plan", input);
     assert_eq!(planned.code, 2, "{}{}", planned.out, planned.errors);
-    let asked = root::with_input(&world, "apply all.plan", input);
+    let asked = world.with_input("apply all.plan", input);
     assert_eq!((asked.code, world.read("root-of-web2/motd").as_str()), (0, "hello"), "{}{}", asked.out, asked.errors);
     fs::remove_file(world.path("password")).unwrap();
     assert_eq!(world.stead("plan site.yaml --host web1 --sudo --out all.plan").code, 2);
@@ -217,4 +216,76 @@ fn a_plan_of_root_is_done_as_root_and_no_other_is() {
         applied.out,
         applied.errors
     );
+}
+
+#[test]
+fn at_a_terminal_what_a_plan_of_all_removes_is_shown_and_asked_for_once() {
+    let world = site(true);
+    let there = |name: &str| {
+        fs::create_dir_all(world.path(name)).unwrap();
+        world.write(&format!("{name}/old"), "x");
+    };
+    ["web1", "web2"].into_iter().for_each(there);
+    world.write("site.yaml", "resources: [{name: old, type: Stead/File, properties: {path: old, _exist: false}}]");
+    assert_eq!(world.stead("plan site.yaml --hosts hosts.yaml --out all.plan").code, 2);
+    let question = "Apply this plan? It removes or replaces what is there in 2 instances on 2 machines. [y/N] ";
+    for answer in ["n\n", "\n", "\x04"] {
+        let mut terminal = AtTerminal::run(world.command("apply all.plan"));
+        let asked = terminal.until(question);
+        assert!(asked.contains("web1, web2:") && asked.contains("- Stead/File 'old'"), "{asked}");
+        let (screen, code) = terminal.types(answer).ends();
+        assert!(code == Some(6) && screen.contains("nothing was changed"), "{screen}");
+        assert!(world.path("web1/old").exists() && world.path("web2/old").exists());
+    }
+    // It is about those that are meant.
+    let mut terminal = AtTerminal::run(world.command("apply all.plan --host web2"));
+    terminal.until("what is there in 1 instance on 1 machine. [y/N] ");
+    let (screen, code) = terminal.types("y\n").ends();
+    assert_eq!(
+        (code, world.path("web1/old").exists(), world.path("web2/old").exists()),
+        (Some(0), true, false),
+        "{screen}"
+    );
+    for (words, code) in [("apply all.plan --host db1", 0), ("apply all.plan --host web1 --yes", 0)] {
+        let (screen, ended) = AtTerminal::run(world.command(words)).types("n\n").ends();
+        assert!(ended == Some(code) && !screen.contains("Apply this plan?"), "{words}: {screen}");
+    }
+    assert!(!world.path("web1/old").exists());
+    // Nobody is asked without a terminal.
+    there("web1");
+    assert_eq!((world.stead("apply all.plan --host web1").code, world.path("web1/old").exists()), (0, false));
+}
+
+/// Each plan is read once, and found by its name: a plan of many machines takes no longer for each of them.
+#[test]
+fn a_plan_of_five_hundred_machines_is_done_on_each() {
+    let world = site(false);
+    world.pretends(
+        r#"head -n 1 >/dev/null
+echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"changed","action":"change","changes":[]}]}'
+echo "{\"plan\":\"{\\\"plan\\\":{\\\"secrets\\\":[\\\"token\\\"]},\\\"of\\\":\\\"${HOME##*/}\\\"}\"}"
+exit 0
+"#,
+    );
+    world.write("site.yaml", "parameters: {token: {type: secureString}}\nresources: []\n");
+    let machine = |number: usize| format!("  m{number:03}: {{parameters: {{token: t{number:03}-of-this}}}}\n");
+    world.write("hosts.yaml", &format!("machines:\n{}", (0..500).map(machine).collect::<String>()));
+    assert_eq!(world.stead("plan site.yaml --hosts hosts.yaml --out all.plan").code, 0);
+    world.pretends(
+        r#"head -n 1 >"$HOME/order"
+echo '{"changes":true,"instances":[]}'
+"#,
+    );
+    let applied = world.stead("apply all.plan --hosts hosts.yaml");
+    assert!(
+        applied.code == 0 && applied.shown().ends_with("Applied on 500 machines: 500 changed\n"),
+        "{}",
+        applied.out
+    );
+    for number in [0, 7, 250, 499] {
+        let order: Json = serde_json::from_str(&world.read(&format!("m{number:03}/order"))).unwrap();
+        let work = &order["work"]["plan"];
+        assert_eq!(work["secrets"], serde_json::json!({ "token": format!("\"t{number:03}-of-this\"") }));
+        assert!(work["plan"].as_str().unwrap().contains(&format!("m{number:03}")), "{work}");
+    }
 }

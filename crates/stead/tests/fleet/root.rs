@@ -1,12 +1,9 @@
 //! Root on the machine, by a `sudo` of the test in place of the real one; `boots` has that.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 
 use super::terminal::AtTerminal;
-use super::{Answer, World, site};
+use super::{World, site};
 
 /// It wants the password of the file `password`, where there is one, and its root has a home beside those of the accounts.
 const SUDO: &str = r#"#!/bin/sh
@@ -32,19 +29,11 @@ const PASSWORD: &str = "correct-horse battery";
 /// Machines whose accounts have a stead that says it is one, and must not be run by root.
 pub(super) fn world() -> World {
     let world = site(false);
-    let pretends = format!("#!/bin/sh\ntouch \"$TEST_ROOT/pretended\"\necho 'stead {}'\n", env!("CARGO_PKG_VERSION"));
-    for (name, text) in [("there/sudo", SUDO), ("there/stead", &pretends), ("there/sha256sum", &pretends)] {
-        world.write(name, text);
-        fs::set_permissions(world.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+    let pretends = "#!/bin/sh\ntouch \"$TEST_ROOT/pretended\"\necho 'stead VERSION'\n";
+    for (name, text) in [("there/sudo", SUDO), ("there/stead", pretends), ("there/sha256sum", pretends)] {
+        world.program(name, text);
     }
     world
-}
-
-pub(super) fn with_input(world: &World, words: &str, input: &str) -> Answer {
-    let mut command = world.command(words);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    Answer::of(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -68,7 +57,7 @@ fn the_password_of_sudo_is_asked_for_once_and_goes_through_the_pipe_when_sudo_as
     let world = world();
     let apply = "apply site.yaml --hosts hosts.yaml --where role=web --ask-sudo-password -v";
     // Where sudo asks for nothing it gets nothing, and the password does not become a part of what is sent.
-    let silent = with_input(&world, apply, &format!("{PASSWORD}\n"));
+    let silent = world.with_input(apply, &format!("{PASSWORD}\n"));
     assert_eq!(
         (silent.code, world.read("root-of-web2/motd")),
         (0, "hello".to_owned()),
@@ -81,13 +70,13 @@ fn the_password_of_sudo_is_asked_for_once_and_goes_through_the_pipe_when_sudo_as
     let expected = "web1:\n  failed: sudo: a password is required\nCheck of 1 machine: 1 failed\n";
     assert_eq!((without.code, without.shown().as_str()), (1, expected));
     fs::remove_file(world.path("root-of-web2/motd")).unwrap();
-    let right = with_input(&world, apply, &format!("{PASSWORD}\n"));
+    let right = world.with_input(apply, &format!("{PASSWORD}\n"));
     assert_eq!((right.code, world.read("root-of-web2/motd")), (0, "hello".to_owned()), "{}{}", right.out, right.errors);
-    let json = with_input(&world, &format!("{apply} -o json --events"), &format!("{PASSWORD}\n"));
+    let json = world.with_input(&format!("{apply} -o json --events"), &format!("{PASSWORD}\n"));
     assert_eq!(json.code, 0, "{}", json.errors);
     // One that is wrong is tried once.
     fs::remove_file(world.path("sudo.log")).unwrap();
-    let wrong = with_input(&world, "check site.yaml --host web1 --ask-sudo-password", "battery-correct\n");
+    let wrong = world.with_input("check site.yaml --host web1 --ask-sudo-password", "battery-correct\n");
     let expected = "web1:\n  failed: sudo does not accept the password\nCheck of 1 machine: 1 failed\n";
     assert_eq!((wrong.code, wrong.shown().as_str()), (1, expected));
     assert_eq!(world.read("sudo.log").lines().filter(|line| *line == "asked").count(), 2);

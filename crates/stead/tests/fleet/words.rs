@@ -27,6 +27,8 @@ fn machines_are_asked_and_equal_answers_are_shown_once() {
     let (names, answer) = facts.out.split_once('\n').unwrap();
     assert_eq!((facts.code, names), (0, "web1, web2, db1:"), "{}", facts.errors);
     assert!(answer.starts_with("  ") && facts.shown().ends_with("\nAsked 3 machines: 3 answered\n"), "{answer}");
+    let family = data(&world, "facts os.family --host web1 -o json");
+    assert!(family["machines"][0]["report"].is_string() && family["machines"][0]["message"].is_null(), "{family}");
     let all = data(&world, "facts --host web1 -o json");
     assert!(all["machines"][0]["report"]["os"].is_object(), "{all}");
     let groups = data(&world, "export Group --host web1 --host gone -o json");
@@ -76,8 +78,7 @@ fn the_history_of_many_machines_is_theirs() {
 #[test]
 fn a_run_goes_on_without_its_caller_and_the_history_shows_how_it_ended() {
     let world = site(false);
-    let Some((_server, port)) = server(&world) else { return };
-    world.write("hosts.yaml", &format!("machines: {{real: {{address: 127.0.0.1, port: {port}}}}}"));
+    let Some(_server) = server(&world) else { return };
     let waits = "resources:
 - {name: one, type: Stead/Command, properties: {set: 'while [ ! -e go ]; do sleep 0.05; done', test: 'test -e go'}}
 - {name: two, type: Stead/File, dependsOn: [\"[resourceId('Stead/Command', 'one')]\"], properties: {path: two, content: x}}

@@ -65,6 +65,7 @@ const COMMANDS: &[&str] = &[
     "history diff last noE",
     "hosts noE",
     "hosts --where E -",
+    "artifacts noE",
     "apply -y d.yaml",
     "fmt d.yaml",
     "fmt noE",

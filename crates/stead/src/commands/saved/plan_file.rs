@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use stead_engine::error_chain;
-use stead_system::fs::{OpenError, Trust, TrustedFile, User, Writes};
+use stead_system::fs::{OpenError, TrustedFile, Writes};
 
 use super::super::files;
 use crate::exit::Exit;
@@ -60,8 +60,7 @@ fn unusable(error: &dyn std::fmt::Display) -> Exit {
 
 /// Opens a plan that nobody could have written but the user who runs this, where that is root.
 fn open_own(path: &Path) -> Result<File, Exit> {
-    let trust = if User::current().trust() == Trust::Root { Trust::RootAnywhere } else { Trust::Everyone };
-    TrustedFile::open(path, trust).and_then(|file| file.read()).map_err(|error| match error {
+    TrustedFile::open(path, input::trust_in_content()).and_then(|file| file.read()).map_err(|error| match error {
         OpenError::Untrusted(untrusted) => {
             complain(&format!("error: {}: the plan is not applied as root: {untrusted}", path.display()));
             complain("help: make a new plan as root, with 'stead plan --out', in a folder that only root can write");

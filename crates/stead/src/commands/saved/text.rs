@@ -54,6 +54,18 @@ pub(crate) fn reported(instance: &Json, mode: Mode, detail: Detail) -> String {
     if differs && detail == Detail::Full { first + &differences(instance) } else { first }
 }
 
+/// Returns whether an instance of the report of a plan removes or replaces what is there.
+pub(crate) fn removes(instance: &Json) -> bool {
+    let effects: Option<Effects> = serde_json::from_value(instance["effects"].clone()).ok();
+    let is_gone = matches!(effect(instance), Some(Effect::Remove | Effect::Replace));
+    is_gone || effects.is_some_and(|effects| effects.is_destructive())
+}
+
+/// Returns whether the plan does not know what becomes of an instance.
+pub(crate) fn is_unknown(instance: &Json) -> bool {
+    instance["status"] == "unknown"
+}
+
 /// Returns whether instances of a type are nested in it.
 fn is_container(name: &TypeName) -> bool {
     matches!(name.as_str(), "Microsoft.DSC/Group" | "Microsoft.DSC/Include" | "Microsoft.DSC/Assertion")
