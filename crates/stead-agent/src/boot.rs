@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use stead_system::machine;
+pub use stead_system::machine::BOOT_ID;
 
 use crate::state::BootId;
-
-/// Where Linux says it.
-pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Where systemd says when the machine is going to be shut down or restarted.
 pub(crate) const SCHEDULED: &str = "/run/systemd/shutdown/scheduled";
@@ -23,7 +22,7 @@ pub(crate) fn scheduled_shutdown(path: &Path) -> Option<Timestamp> {
 /// The present boot, as the file at `path` says. Where that cannot be read, all boots look the same: a restart is then never
 /// taken for done.
 pub fn boot_id(path: &Path) -> BootId {
-    BootId(std::fs::read_to_string(path).map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned()))
+    BootId(machine::boot_id(path).unwrap_or_else(|| "unknown".to_owned()))
 }
 
 #[cfg(test)]

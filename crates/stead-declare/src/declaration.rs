@@ -195,6 +195,7 @@ impl Declaration {
         let schema = schema.as_ref().map_or_else(|| quote!(crate::schema::of::<Self>), |it| quote!(#it));
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
         let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
+        let removal = self.names_of(|it| it.is_of_removal);
         let printed = self.names_of(|it| it.role == Role::Printed);
         let printed = printed.first().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
         let secrets = self.properties.iter().filter_map(|property| {
@@ -220,6 +221,7 @@ impl Declaration {
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];
                 const IDENTITY: &'static [&'static str] = &[#(#identity),*];
+                const REMOVAL: &'static [&'static str] = &[#(#removal),*];
                 const PRINTED: Option<&'static str> = #printed;
                 const SHOWN: &'static [&'static str] = &[#(#shown),*];
                 const SECRETS: &'static [(&'static str, ::stead_core::manifest::SecretForm)] = &[#(#secrets),*];

@@ -35,6 +35,8 @@ pub(crate) struct Property {
     /// True once a word has said what it is.
     has_role: bool,
     pub(crate) is_required: bool,
+    /// True if it is stated again where the thing is removed.
+    pub(crate) is_of_removal: bool,
     pub(crate) secret: Option<Secret>,
 }
 
@@ -45,9 +47,14 @@ impl Property {
         let name = if is_exist { "_exist".to_owned() } else { camel_case(&ident.to_string()) };
         let role = if is_exist { Role::Exist } else { Role::State };
         let own: Vec<Attribute> = field.attrs.extract_if(.., |each| each.path().is_ident("property")).collect();
-        let mut property = Self { field, ident, name, role, has_role: is_exist, is_required: false, secret: None };
+        let (is_required, is_of_removal) = (false, false);
+        let mut property =
+            Self { field, ident, name, role, has_role: is_exist, is_required, is_of_removal, secret: None };
         for attribute in own {
             attribute.parse_nested_meta(|meta| property.take(&meta))?;
+        }
+        if property.is_of_removal && (property.role != Role::Option || property.secret.is_some()) {
+            return Err(Error::new(property.ident.span(), "what is for a `removal` is an `option`, and no secret"));
         }
         Ok(property)
     }
@@ -61,6 +68,7 @@ impl Property {
             "shown" => self.is(Role::Shown, meta)?,
             "printed" => self.is(Role::Printed, meta)?,
             "required" => self.is_required = true,
+            "removal" => self.is_of_removal = true,
             "secret" | "credentials" if self.secret.is_some() => {
                 return Err(meta.error("a property is secret as a whole, or within its addresses"));
             }
@@ -68,7 +76,7 @@ impl Property {
             "credentials" => self.secret = Some(Secret::Credentials),
             "name" => self.name = meta.value()?.parse::<LitStr>()?.value(),
             _ => {
-                let known = "key, identity, option, shown, printed, required, secret, credentials or name";
+                let known = "key, identity, option, removal, shown, printed, required, secret, credentials or name";
                 return Err(meta.error(format!("expected {known}")));
             }
         }

@@ -46,6 +46,7 @@ use declaration::{Arguments, Declaration};
 /// | `identity` | is in every state |
 /// | `required` | must be stated by an instance that is to exist |
 /// | `option` | is about how, and part of no state: `writeOnly` in the schema |
+/// | `removal` | is an option that is recorded, in plain text, and stated again when the thing is removed because its document no longer has it |
 /// | `shown` | is reported only, and its changes are shown as if it could be stated |
 /// | `printed` | has what a program printed, for users who ask for it |
 /// | `secret`, `credentials` | is secret however it is stated, as a whole or within its addresses |

@@ -16,7 +16,6 @@ use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
 
 use crate::calls::SessionCalls;
-use crate::managing::Managing;
 use crate::memory::{Ledger, Recalled, changes};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
@@ -132,7 +131,7 @@ impl Session {
         execution.exceptions.owed.extend(&recalled.owed);
         execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.managed));
         let run = Run::new(self.setup(prepared, &execution));
-        let execution = self.with_ledger(prepared, execution, recalled);
+        let execution = self.with_ledger(prepared, execution, recalled, &[]);
         self.drive(run, execution, lock)
     }
 
@@ -142,13 +141,16 @@ impl Session {
         prepared: &'a Prepared,
         execution: RunOptions<'a>,
         recalled: Recalled<'a>,
+        journal_so_far: &[Event],
     ) -> RunOptions<'a> {
         if !changes(execution.mode) {
             return execution;
         }
-        let things = || self.things(&prepared.graph);
-        let managing = || Managing::new(things(), &prepared.graph, &prepared.removed, &recalled.managed);
-        let managing = recalled.keeps_things.then(managing);
+        let mut managing = recalled.keeps_things.then(|| self.managing(prepared, &recalled.managed));
+        // What it has made so far is in the journal at least.
+        if let Some(managing) = &mut managing {
+            managing.note(journal_so_far);
+        }
         let RunOptions { journal, .. } = execution;
         let ledger = Ledger::new(recalled, &prepared.graph, managing, journal);
         RunOptions { journal: Box::new(ledger), ..execution }
@@ -171,7 +173,7 @@ impl Session {
         let memory = prepared.memory.as_ref().filter(|memory| memory.is_of_things());
         let recalled = memory.map(|memory| memory.recall(&prepared.graph, run.mode())).transpose();
         if let Some(recalled) = recalled.map_err(RunError::from)?.flatten() {
-            execution = self.with_ledger(prepared, execution, recalled);
+            execution = self.with_ledger(prepared, execution, recalled, journal);
         }
         Ok(self.drive(run, execution, lock)?)
     }

@@ -1,13 +1,13 @@
 //! Things that former runs of a document managed and that it does not have any more.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
 use stead_core::call::Operation;
-use stead_core::claims::Claims;
-use stead_core::diag::{Diagnostic, Severity};
+use stead_core::claims::{Claim, Claims};
+use stead_core::diag::Severity;
 use stead_core::document::{Document, Instance, Removed};
 use stead_core::event::Mode;
 use stead_core::expr::Template;
@@ -15,35 +15,17 @@ use stead_core::graph::{Graph, ScopeId, codes};
 use stead_core::id::{NodeId, ResourceId, TypeName};
 use stead_core::text::{Span, Spanned};
 use stead_core::value::Value;
-use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Managed};
 use stead_resources::builtin_of;
 
 use crate::contexts::Contexts;
+use crate::managing::{Heir, Managing, is_removal};
 use crate::memory::Memory;
 use crate::messages::error_chain;
 use crate::prepared::Prepared;
 use crate::session::Session;
-use crate::things::{Held, Hold, Things, to_remove};
-
-/// Why a thing stays.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Why {
-    /// The document does not say that it is to be removed.
-    NotStated,
-    /// No run is known to have created it.
-    NotCreated,
-    /// It is not known how it would be removed, or what that would take along.
-    NotRemovable,
-    /// Another document manages it.
-    Elsewhere,
-    /// Something of a document lies in it, or uses it.
-    Used,
-    /// An instance of the document manages something that only the run knows.
-    Open(String),
-    /// The record of another document cannot be read.
-    Unreadable(String),
-}
+use crate::staying::{Why, unknown};
+use crate::things::{Blocked, Held, Hold, Things, to_remove};
 
 /// The fate of one thing.
 enum Fate {
@@ -89,6 +71,7 @@ impl Session {
         if left.managed.is_empty() {
             return;
         }
+        let label = |managed: &Managed| format!("'{}' ({})", managed.name, managed.type_name);
         let mut stays: BTreeMap<Why, Vec<String>> = BTreeMap::new();
         let mut removing = BTreeMap::new();
         let fates = left.fates(self, prepared, &things, policy);
@@ -96,22 +79,25 @@ impl Session {
             match fate {
                 Fate::Remove => drop(removing.insert(key, self.as_written(managed))),
                 Fate::MayBeHad => {}
-                Fate::Forget(inherits) => {
-                    prepared.removed.inherited.extend(inherits);
+                Fate::Forget(heir) => {
+                    let heir = heir.map(|key| Heir { key, is_of_created: managed.created });
+                    prepared.removed.inherited.extend(heir.map(|heir| (key.clone(), heir)));
                     prepared.removed.forgotten.insert(key);
                 }
                 Fate::Stay(why) => {
                     if policy == Removed::Keep || matches!(why, Why::NotCreated | Why::NotRemovable | Why::Elsewhere) {
                         prepared.removed.forgotten.insert(key);
                     }
-                    stays.entry(why).or_default().push(format!("'{}' ({})", managed.name, managed.type_name));
+                    stays.entry(why).or_default().push(label(&managed));
                 }
             }
         }
-        if policy != Removed::Keep {
-            prepared.warnings.extend(stays.iter().map(|(why, things)| finding(why, things)));
+        if let Err(why) = self.add_removals(prepared, &removing, stated.as_ref()) {
+            stays.entry(why).or_default().extend(removing.values().map(label));
         }
-        self.add_removals(prepared, removing, stated.as_ref());
+        if policy != Removed::Keep {
+            prepared.warnings.extend(stays.iter().map(|(why, things)| why.finding(things)));
+        }
     }
 
     /// The instances that were to remove what they must not any more: since the document was prepared the record may have become
@@ -134,6 +120,23 @@ impl Session {
         prepared.removed.removing.iter().filter(|(_, key)| !may_go(key)).map(|(id, _)| *id).collect()
     }
 
+    /// The things of a document in its run, with what the record has before that.
+    pub(crate) fn managing(&self, prepared: &Prepared, recorded: &BTreeMap<String, Managed>) -> Managing {
+        let (graph, things) = (&prepared.graph, self.things(&prepared.graph));
+        let budget = Budget::new(Budget::DOCUMENT);
+        let stated = |id: NodeId| {
+            graph.declaration(id).properties.as_ref()?.get("_exist")?;
+            let desired = self.desired_so_far(prepared, id, &budget).filter(|desired| is_removal(desired))?;
+            Some(things.of(graph, id, &desired)?.key)
+        };
+        let removes = |id: &NodeId| prepared.removed.removing.get(id).cloned().or_else(|| stated(*id));
+        let was_created = |key: &String| recorded.get(key).is_some_and(|thing| thing.created);
+        let has_any = recorded.values().any(|thing| thing.created);
+        let order = graph.order.iter().filter(|_| has_any);
+        let next = order.filter_map(removes).filter(was_created).collect();
+        Managing::new((things, graph), &prepared.removed, recorded, next)
+    }
+
     /// The thing with its path as a document in this folder would have it.
     fn as_written(&self, mut managed: Managed) -> Managed {
         let path = managed.removal.as_mut().and_then(|removal| removal.get_mut("path"));
@@ -150,38 +153,47 @@ impl Session {
     fn add_removals(
         &mut self,
         prepared: &mut Prepared,
-        removing: BTreeMap<String, Managed>,
+        removing: &BTreeMap<String, Managed>,
         stated: Option<&Spanned<Removed>>,
-    ) {
-        let Some(document) = prepared.graph.scopes.first().map(|scope| Arc::clone(&scope.document)) else { return };
+    ) -> Result<(), Why> {
+        let Some(document) = prepared.graph.scopes.first().map(|scope| Arc::clone(&scope.document)) else {
+            return Ok(());
+        };
         if removing.is_empty() {
-            return;
+            return Ok(());
         }
         let own = document.resources.len();
         let members = &prepared.graph.scope(ScopeId(0)).members;
         let names = members.iter().map(|id| prepared.graph.id_of(*id).to_string().to_lowercase()).collect();
         let span = stated.map(|stated| stated.span).unwrap_or_default();
-        let removals = instances(&removing, names, span);
+        let removals = instances(removing, names, span);
         let supplied = prepared.supplied.clone();
         let mut with = |removals: Vec<Instance>| {
             let mut document = Document::clone(&document);
             document.resources.extend(removals);
-            self.resolve(document, &supplied, Vec::new()).ok()
+            self.resolve(document, &supplied, Vec::new())
         };
-        // What was recorded by several runs may need each other in a circle.
         let unordered = || removals.iter().map(|each| Instance { depends_on: Vec::new(), ..each.clone() }).collect();
-        let Some(mut with) = with(removals.clone()).or_else(|| with(unordered())) else {
-            tracing::warn!("what is no longer in the document cannot be removed with it, and stays");
-            return;
+        let resolved = match with(removals.clone()) {
+            // What was recorded by several runs may need each other in a circle.
+            Err(unusable) if unusable.findings.iter().any(|finding| finding.code.id == codes::CYCLE.id) => {
+                with(unordered())
+            }
+            resolved => resolved,
         };
+        let mut with = resolved.map_err(|unusable| {
+            let mut errors = unusable.findings.iter().filter(|finding| finding.severity == Severity::Error);
+            Why::Unresolved(errors.next().map(|finding| finding.message.clone()).unwrap_or_default())
+        })?;
         self.complete_order(&mut with);
-        let keys: Vec<String> = removing.into_keys().collect();
+        let keys: Vec<&String> = removing.keys().collect();
         let added = with.graph.scope(ScopeId(0)).members.iter().filter_map(|id| {
             let place = (with.graph.node(*id).declaration as usize).checked_sub(own)?;
-            Some((*id, keys.get(place)?.clone()))
+            Some((*id, (*keys.get(place)?).clone()))
         });
         prepared.removed.removing = added.collect();
         (prepared.graph, prepared.sources, prepared.facts) = (with.graph, with.sources, with.facts);
+        Ok(())
     }
 }
 
@@ -250,7 +262,9 @@ impl Leftover {
             };
             (key, managed, fate)
         };
-        self.managed.into_iter().map(fate).collect()
+        let mut fates: Vec<_> = self.managed.into_iter().map(fate).collect();
+        keep_blocked(things, &mut fates);
+        fates
     }
 
     /// Adds the things of instances whose claims are wider, and returns those whose thing is not known before the run.
@@ -322,14 +336,38 @@ fn claimed(session: &Session, prepared: &Prepared, things: &Things, managed: &Ma
                 let desired = session.desired_so_far(prepared, id, &Budget::new(Budget::DOCUMENT))?;
                 things.of(&prepared.graph, id, &desired)
             };
-            let is_same = |other: Claims| held.real(other) == held.real(claims.clone());
-            let same = by.and_then(of).filter(|thing| {
-                managed.created
-                    && thing.managed.type_name == managed.type_name
-                    && things.claims(&thing.managed).is_some_and(is_same)
-            });
+            // Another type may have it, such as a template what was a file.
+            let is_same = |other: Claims| held.own(other) == held.own(claims.clone());
+            let same = by.and_then(of).filter(|thing| things.claims(&thing.managed).is_some_and(is_same));
             Some(Fate::Forget(same.map(|thing| thing.key)))
         }
+    }
+}
+
+/// Keeps what cannot be removed as it is now, such as a directory with something of others in it: a run that tried would fail each
+/// time. What is only in the way of it until this run removes that, too, keeps nothing.
+fn keep_blocked(things: &Things, fates: &mut [(String, Managed, Fate)]) {
+    let path = |managed: &Managed| {
+        let claims = things.claims(managed)?;
+        claims.0.first().map(|Claim::Path { path, .. }| path.to_path_buf())
+    };
+    let removed = fates.iter().enumerate().filter(|(_, (.., fate))| matches!(fate, Fate::Remove));
+    let mut going: BTreeMap<PathBuf, usize> =
+        removed.filter_map(|(at, (_, managed, _))| Some((path(managed)?, at))).collect();
+    let needed: BTreeSet<String> =
+        going.values().filter_map(|at| fates.get(*at)).flat_map(|(_, managed, _)| managed.after.clone()).collect();
+    // What lies in a directory comes before it.
+    for (path, at) in going.clone().into_iter().rev() {
+        let Some((key, managed, fate)) = fates.get_mut(at) else { continue };
+        let why = match things.blocked(managed) {
+            None => continue,
+            Some(Blocked::By(entries)) if entries.iter().all(|name| going.contains_key(&path.join(name))) => continue,
+            Some(Blocked::By(_)) => Why::Used,
+            Some(Blocked::Otherwise(_)) if needed.contains(key) => continue,
+            Some(Blocked::Otherwise(message)) => Why::Blocked(message),
+        };
+        *fate = Fate::Stay(why);
+        going.remove(&path);
     }
 }
 
@@ -361,59 +399,23 @@ fn free(
     }
 }
 
-fn unknown(error: &StoreError) -> Diagnostic {
-    let why = error_chain(error);
-    let message =
-        format!("it is not known what earlier runs created and is no longer in the document, so that it stays: {why}");
-    Diagnostic { span: None, ..Diagnostic::warning(&codes::GONE, Span::default(), message) }
-}
+#[cfg(test)]
+mod tests {
+    use stead_core::value::Object;
 
-fn finding(why: &Why, things: &[String]) -> Diagnostic {
-    let gone = "what is no longer in the document";
-    let (message, help) = match why {
-        Why::NotStated => (
-            format!("earlier runs created {gone}"),
-            Some("'directives: {removed: remove}' removes it, and 'removed: keep' says nothing of it"),
-        ),
-        Why::NotCreated => (
-            format!("earlier runs managed {gone}, and are not known to have created it, so that it stays"),
-            Some("to remove it, state it with '_exist: false'"),
-        ),
-        Why::NotRemovable => (
-            format!("earlier runs created {gone}, and its resource does not say how to remove it alone"),
-            Some("to remove it, state it with '_exist: false'"),
-        ),
-        Why::Elsewhere => (
-            format!("another document manages {gone}, so that it stays"),
-            Some("it is that document's from the next 'stead apply' on: nothing is to be done"),
-        ),
-        Why::Used => (
-            format!("{gone} is still used, so that it stays"),
-            Some("it is removed once nothing lies in it or uses it; to keep it, put it back into the document"),
-        ),
-        Why::Open(instance) => (
-            format!("{gone} stays, since it is not known before the run what {instance} manages"),
-            Some("write out there what tells the thing, such as its path; or state what is to go with '_exist: false'"),
-        ),
-        Why::Unreadable(error) => (
-            format!("{gone} stays, since it is not known what other documents manage: {error}"),
-            Some("to remove it nevertheless, state it with '_exist: false'"),
-        ),
-    };
-    Diagnostic {
-        severity: Severity::Warning,
-        span: None,
-        help: help.map(str::to_owned),
-        ..Diagnostic::warning(&codes::GONE, Span::default(), format!("{message}: {}", listed(things)))
-    }
-}
+    use super::*;
+    use crate::host::{Host, HostOptions};
 
-/// The first of some things in words, and how many there are besides.
-fn listed(things: &[String]) -> String {
-    const MOST: usize = 8;
-    let first = things.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    match things.len().saturating_sub(MOST) {
-        0 => first,
-        more => format!("{first} and {more} more"),
+    #[test]
+    fn a_removal_that_the_document_cannot_be_resolved_with_says_why() {
+        let mut session = Host::new(HostOptions::default()).session("/");
+        let prepared = session.prepare("main.yaml", "resources: []", Object::new());
+        let mut prepared = prepared.unwrap_or_else(|_| panic!("valid"));
+        let type_name = TypeName::parse("Test/Missing").unwrap();
+        let thing = Managed { name: "a".into(), type_name, removal: None, created: true, after: Vec::new() };
+        let why = session.add_removals(&mut prepared, &BTreeMap::from([("a".to_owned(), thing)]), None).unwrap_err();
+        let said = why.finding(&["'a' (Test/Missing)".to_owned()]).message;
+        assert!(said.starts_with("no longer in the document; kept, since the document cannot be resolved"), "{said}");
+        assert!(said.contains("Test/Missing") && prepared.removed.removing.is_empty(), "{said}");
     }
 }

@@ -51,6 +51,7 @@ mod saved_plan;
 mod second_look;
 mod session;
 mod shared;
+mod staying;
 mod summary;
 mod things;
 mod watch;

@@ -13,7 +13,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::run::{Acting, Owed, Run};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::store::StoreError;
-use stead_host::store::kept::{Kept, Managed, Reading, Slot};
+use stead_host::store::kept::{Kept, Managed, Noting, Reading, Slot};
 use stead_system::places;
 
 use crate::managing::Managing;
@@ -190,6 +190,9 @@ pub(crate) struct Ledger<'a> {
     delivered: Owed,
     /// `None` where things are not recorded.
     managing: Option<Managing>,
+    noting: Noting<'a>,
+    /// True if there are notes that the record has not taken in.
+    has_noted: bool,
     journal: Box<dyn Journal + 'a>,
 }
 
@@ -214,29 +217,39 @@ impl<'a> Ledger<'a> {
             added: Owed::new(),
             delivered: Owed::new(),
             managing,
+            noting: slot.noting(),
+            has_noted: false,
             journal,
         }
     }
 
-    /// Records what is owed if the process ends during the calls that are about to begin, and that what they may remove is
-    /// not known to be there.
+    /// Records what is owed if the process ends during the calls that are about to begin, and what is to be noted of things.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut new = if self.owes { self.acting.on(events) } else { Owed::new() };
         new.retain(|path| !self.certain.contains(path));
-        let removed = self.managing.as_mut().map(|managing| managing.about_to_remove(events)).unwrap_or_default();
-        if new.is_empty() && removed.is_empty() {
+        self.note(events)?;
+        if new.is_empty() {
             return Ok(());
         }
         let added = &mut self.added;
         self.slot.change(|kept| {
             added.extend(new.difference(&kept.owed).cloned());
             kept.owed.extend(new.iter().cloned());
-            let removed = kept.managed.iter_mut().filter(|(key, _)| removed.contains(*key));
-            removed.for_each(|(_, managed)| managed.created = false);
         })?;
         self.recorded.extend(new.iter().cloned());
         self.certain.extend(new);
         Ok(())
+    }
+
+    /// Notes what was created, and what may be gone after the calls that are about to begin. Where nobody can, the former is left
+    /// to the end of the run.
+    fn note(&mut self, events: &[Event]) -> Result<(), StoreError> {
+        let note = self.managing.as_mut().map(|managing| managing.note(events)).unwrap_or_default();
+        if note.is_empty() {
+            return Ok(());
+        }
+        self.has_noted = true;
+        self.noting.note(&note).or_else(|error| if note.leaving.is_empty() { Ok(()) } else { Err(error) })
     }
 }
 
@@ -264,7 +277,7 @@ impl Journal for Ledger<'_> {
             kept.owed.extend(owed.iter().cloned());
             news.write(kept);
         };
-        if (!is_recorded || !news.is_empty())
+        if (!is_recorded || !news.is_empty() || std::mem::take(&mut self.has_noted))
             && let Err(error) = self.slot.change(change)
         {
             let why = error_chain(&error);
@@ -294,6 +307,7 @@ mod tests {
     use stead_core::event::EventKind;
     use stead_core::run::policy::{Attempt, Policy, Verdict};
     use stead_core::value::Object;
+    use stead_host::journal::FileJournal;
     use tempfile::TempDir;
 
     use super::*;
@@ -384,6 +398,29 @@ mod tests {
             suspend.cancel();
         });
         assert_eq!(place.owed(), ["on-b"], "the first one knows nothing of it");
+    }
+
+    #[test]
+    fn what_a_run_made_before_it_is_resumed_is_recorded_as_made() {
+        let place = Place::new();
+        let (session, mut prepared) = place.prepared();
+        prepared.memory = prepared.memory.map(|memory| Memory { owes: false, ..memory });
+        let path = place.folder.path().join("journal");
+        let journal = Box::new(FileJournal::create(&path).unwrap());
+        session.run(&prepared, RunOptions { journal, ..once() }).unwrap();
+        let (_, mut events) = FileJournal::resume(&path).unwrap();
+        let is_of_a =
+            |event: &Event| event.kind.instance().is_some_and(|instance| instance.to_string().ends_with(":a"));
+        let settled = |event: &Event| is_of_a(event) && matches!(event.kind, EventKind::Settled { .. });
+        let end = events.iter().position(settled).unwrap();
+        events.truncate(end + 1);
+        // The power failed, and nothing that was noted of them is there.
+        fs::remove_dir_all(place.slot.path().parent().unwrap()).unwrap();
+        fs::remove_file(place.folder.path().join("b")).unwrap();
+        session.resume(&prepared, &events, once()).unwrap();
+        let Reading::Known(kept) = place.slot.read().unwrap() else { panic!("damaged") };
+        let created = kept.managed.into_values().filter(|managed| managed.created).map(|managed| managed.name);
+        assert_eq!(created.collect::<Vec<_>>(), ["a".into(), "b".into()]);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
+use stead_core::call::{Execution, FailureKind};
 use stead_core::claims::{Claim, Claims, Extent, Provision};
 use stead_core::diff::exists;
 use stead_core::graph::{Graph, Role};
@@ -81,9 +83,9 @@ impl Things {
     }
 
     /// The things that must be there for an instance, as their keys.
-    pub(crate) fn needed<'k>(graph: &Graph, id: NodeId, key_of: impl Fn(NodeId) -> Option<&'k str>) -> Vec<String> {
+    pub(crate) fn needed(graph: &Graph, id: NodeId, key_of: impl Fn(NodeId) -> Option<String>) -> Vec<String> {
         let needs = graph.node(id).needs.iter().filter(|need| need.kind.must_succeed());
-        needs.filter_map(|need| key_of(need.node).map(str::to_owned)).collect()
+        needs.filter_map(|need| key_of(need.node)).collect()
     }
 
     /// The claims on a thing; `None` where it is not known how it is removed, or what that takes along.
@@ -94,6 +96,24 @@ impl Things {
         let is_tree = |Claim::Path { extent, .. }: &Claim| matches!(extent, Extent::Tree { .. });
         let is_known = claims.0.iter().any(is_own) && !claims.0.iter().any(is_tree);
         is_known.then_some(claims)
+    }
+
+    /// What keeps a thing from being removed as it is now; `None` where nothing does that is known.
+    pub(crate) fn blocked(&self, managed: &Managed) -> Option<Blocked> {
+        let (built_in, removal) = (builtin(&managed.type_name)?, to_remove(managed)?);
+        let provider = self.providers.of(&built_in.manifest);
+        let failure = provider.set(&self.contexts.usual, &Plain::new(removal), Execution::WhatIf).err()?;
+        let is_directory =
+            |claims: Claims| claims.0.iter().any(|Claim::Path { extent, .. }| *extent == Extent::Directory);
+        let path = || {
+            managed.removal.as_ref()?.get("path")?.as_str().filter(|_| self.claims(managed).is_some_and(is_directory))
+        };
+        let entries = path().and_then(|path| self.contexts.usual.system_root.entries(path).ok());
+        Some(match entries.filter(|entries| !entries.is_empty()) {
+            Some(entries) => Blocked::By(entries.into_keys().collect()),
+            None if failure.kind == FailureKind::Blocked => Blocked::Otherwise(failure.message),
+            None => return None,
+        })
     }
 
     /// Returns whether the thing is not there. What is not known may be there.
@@ -107,6 +127,14 @@ impl Things {
             (None, None, None) => false,
         })
     }
+}
+
+/// What is in the way of a removal.
+pub(crate) enum Blocked {
+    /// The entries of a directory.
+    By(Vec<OsString>),
+    /// Something else: the message of the resource.
+    Otherwise(String),
 }
 
 fn keyed(graph: &Graph, id: NodeId, key: &Json, removal: Option<serde_json::Map<String, Json>>) -> Keyed {
@@ -173,8 +201,14 @@ impl Held {
         self.used.extend(paths.flat_map(both));
     }
 
-    /// The claims with the paths where links lead to.
-    pub(crate) fn real(&self, claims: Claims) -> Claims {
+    /// The claims on what an instance makes itself, with the paths where links lead to. A file is one, whoever states its content.
+    pub(crate) fn own(&self, mut claims: Claims) -> Claims {
+        claims.0.retain(is_own);
+        for Claim::Path { extent, .. } in &mut claims.0 {
+            if *extent == Extent::Attributes {
+                *extent = Extent::Whole;
+            }
+        }
         claims.resolved(|path| self.real_paths.of(path).map_or(Cow::Borrowed(path), Cow::Owned))
     }
 

@@ -1,5 +1,5 @@
 //! Things that a document does not have any more are removed if its runs made it, and nobody else has it: random documents of two
-//! identities on two systems, with others at work between the runs, and kills in them.
+//! identities on two systems, with others at work between the runs, and kills at any step of them, which lose nothing of that.
 //!
 //! `STEAD_REMOVED_CASES` is how many sequences of runs are tried.
 
@@ -211,9 +211,10 @@ impl World {
             !apply.things.contains(thing) && (!is_whole || is_forgotten)
         };
         own.recorded.retain(|thing| !is_over(thing));
+        // What was made before a kill is recorded as well.
+        own.recorded.extend(&after - &before);
         if is_whole {
             own.last.clone_from(&apply.things);
-            own.recorded.extend(&after - &before);
             let forgotten = |thing: &usize| apply.policy == Policy::Keep || !after.contains(thing);
             own.made.retain(|thing| apply.things.contains(thing) || !forgotten(thing));
         }

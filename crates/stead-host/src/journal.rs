@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use stead_core::event::Event;
 use stead_core::run::Run;
 
+pub(crate) use format::Chain;
+
 pub use file::{FileJournal, OpenJournalError};
 pub use format::{ReadError, read};
 pub use recorded::{RecordedRun, RecordedRuns, RunId};

@@ -21,6 +21,9 @@ pub(crate) trait Declared {
     /// The properties that tell which thing an instance is about; empty where none do.
     const IDENTITY: &'static [&'static str];
 
+    /// The options that are stated again when a thing is removed that its document does not have any more.
+    const REMOVAL: &'static [&'static str];
+
     /// The properties that are reported and cannot be stated, and whose changes are shown as if they could.
     const SHOWN: &'static [&'static str];
 
@@ -45,6 +48,7 @@ pub(crate) trait Declared {
             manifest,
             keys: Self::KEYS,
             identity: Self::IDENTITY,
+            removal: Self::REMOVAL,
             shown: Self::SHOWN,
             printed: Self::PRINTED,
             ..built_in

@@ -84,6 +84,8 @@ pub struct BuiltIn {
     pub keys: &'static [&'static str],
     /// The properties that tell which thing an instance is about; empty where none do.
     pub identity: &'static [&'static str],
+    /// The options by which such a thing is removed, and which are recorded for that.
+    removal: &'static [&'static str],
     /// A document, YAML, with an instance as it occurs in practice.
     pub example: &'static str,
     /// Made when it is first asked for: most runs ask for none.
@@ -216,6 +218,7 @@ impl Profile {
             shown: &[],
             keys: &[],
             identity: &[],
+            removal: &[],
             example: self.example,
         })
     }

@@ -10,7 +10,8 @@ use crate::BuiltIn;
 pub struct Thing {
     /// The properties that tell it from others of its type.
     pub key: Object,
-    /// The properties by which just this thing is removed, without `_exist`. Nothing in them makes room for anything else.
+    /// The properties by which just this thing is removed, without `_exist`: what tells it, and the options that are declared for
+    /// that, of which none makes room for anything else. They are recorded.
     pub removal: Object,
 }
 
@@ -19,9 +20,6 @@ const LINE: (&str, [&str; 3]) = ("Stead/Line", ["path", "match", "line"]);
 
 /// The property by which one instance manages one of several values of a key, so that the value is a part of the key.
 const SEVERAL: (&str, &str) = ("multiple", "value");
-
-/// Options that let a removal take more along than the thing.
-const MAKES_ROOM: [&str; 5] = ["force", "recurse", "purge", "_purge", "removeHome"];
 
 impl BuiltIn {
     /// The thing that an instance with these properties manages; `None` where they do not tell, or only by a secret.
@@ -47,8 +45,7 @@ impl BuiltIn {
         if !is_complete || [&key, &removal].into_iter().any(|each| each.values().any(Value::has_sealed)) {
             return None;
         }
-        let options = stated.iter().filter(|(name, value)| self.is_option(name) && !value.has_sealed());
-        removal.extend(options.map(|(name, value)| (name.clone(), value.clone())));
+        removal.extend(of(self.removal).into_iter().filter(|(_, value)| !value.has_sealed()));
         Some(Thing { key, removal })
     }
 
@@ -66,9 +63,5 @@ impl BuiltIn {
         let is_stated = |name: &Json| name.as_str().is_none_or(|name| key.contains_key(name));
         let own = required.iter().filter(|name| name.as_str().is_some_and(|name| self.identity.contains(&name)));
         !key.is_empty() && own.into_iter().all(is_stated)
-    }
-
-    fn is_option(&self, name: &str) -> bool {
-        self.schema()["properties"][name]["writeOnly"] == true && !MAKES_ROOM.contains(&name)
     }
 }

@@ -1,5 +1,5 @@
 //! An apply is killed before any system call by which it changes something: what acts on the change that it made is run by
-//! the next one.
+//! the next one, and what it made is known to it.
 //!
 //! `STEAD_KILLS=1000` tries that many of the system calls, in place of 24 that are spread over all.
 
@@ -10,8 +10,6 @@ use std::process::{Command, Stdio};
 
 use stead_testkit::{skip, times};
 use tempfile::TempDir;
-
-const TEST: &str = "a_kill_at_any_point_loses_no_notification";
 
 const DOCUMENT: &str = r#"
 resources:
@@ -30,10 +28,14 @@ const CALLS: &str =
 struct Place(TempDir);
 
 impl Place {
-    fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("main.yaml"), DOCUMENT).unwrap();
-        Self(folder)
+    fn new(document: &str) -> Self {
+        let place = Self(TempDir::new().unwrap());
+        place.deliver(document);
+        place
+    }
+
+    fn deliver(&self, document: &str) {
+        fs::write(self.0.path().join("main.yaml"), document).unwrap();
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
@@ -70,8 +72,8 @@ impl Place {
 }
 
 /// How many of the calls one thread of an apply makes at most: a kill counts them for each thread.
-fn calls() -> usize {
-    let place = Place::new();
+fn calls(document: &str) -> usize {
+    let place = Place::new(document);
     assert!(place.trace(None), "{}", place.read("trace"));
     let trace = place.read("trace");
     let threads: std::collections::BTreeSet<&str> = trace.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -79,19 +81,29 @@ fn calls() -> usize {
     threads.iter().map(of).max().unwrap_or(0)
 }
 
+/// Has an apply of the document killed before calls that are spread over all; returns how often it was.
+fn kill(test: &str, document: &str, mut killed: impl FnMut(&Place, usize)) -> Option<usize> {
+    if Command::new("strace").arg("-V").output().is_err() {
+        skip(test, "there is no strace");
+        return None;
+    }
+    let (calls, tries) = (calls(document), times("STEAD_KILLS", 24));
+    let mut kills = 0;
+    for at in (1..=calls).rev().step_by((calls / tries).max(1)) {
+        let place = Place::new(document);
+        if !place.trace(Some(at)) {
+            kills += 1;
+            killed(&place, at);
+        }
+    }
+    assert!(kills > 0, "nothing was killed");
+    Some(kills)
+}
+
 #[test]
 fn a_kill_at_any_point_loses_no_notification() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        return skip(TEST, "there is no strace");
-    }
-    let (calls, tries) = (calls(), times("STEAD_KILLS", 24));
-    let (mut killed, mut between) = (0, 0);
-    for at in (1..=calls).rev().step_by((calls / tries).max(1)) {
-        let place = Place::new();
-        if place.trace(Some(at)) {
-            continue;
-        }
-        killed += 1;
+    let mut between = 0;
+    let kills = kill("a_kill_at_any_point_loses_no_notification", DOCUMENT, |place, at| {
         let (conf, log) = (place.read("conf"), place.read("log"));
         between += usize::from(conf == "new" && !(log.contains("one") && log.contains("three")));
         // What was killed may hold the lock for a moment, which is waited for.
@@ -102,8 +114,27 @@ fn a_kill_at_any_point_loses_no_notification() {
         }
         assert_eq!(place.apply(), Some(0));
         assert_eq!(place.read("log"), log, "killed before call {at}: nothing is owed any more");
-    }
-    println!("{killed} kills, {between} of them between a change and what acts on it");
-    assert!(killed > 0, "nothing was killed");
+    });
+    let Some(kills) = kills else { return };
+    println!("{kills} kills, {between} of them between a change and what acts on it");
+    assert!(between > 0, "nothing was killed when it matters");
+}
+
+/// What it has made is removed once it is not in the document any more, but for the one file that was being made.
+#[test]
+fn a_kill_at_any_point_loses_nothing_that_was_created() {
+    let file =
+        |name: usize| format!("- {{name: f{name}, type: Stead/File, properties: {{path: f{name}, content: x}}}}\n");
+    let document = format!("resources:\n{}", (0..40).map(file).collect::<String>());
+    let mut between = 0;
+    let kills = kill("a_kill_at_any_point_loses_nothing_that_was_created", &document, |place, at| {
+        let there = || (0..40).filter(|name| place.0.path().join(format!("f{name}")).exists()).count();
+        between += usize::from((2..40).contains(&there()));
+        place.deliver("directives: {removed: remove}\nresources: []\n");
+        assert_eq!(place.apply(), Some(0), "killed before call {at}");
+        assert!(there() <= 1, "killed before call {at}: {} files stay", there());
+    });
+    let Some(kills) = kills else { return };
+    println!("{kills} kills, {between} of them after some of the files");
     assert!(between > 0, "nothing was killed when it matters");
 }

@@ -8,7 +8,7 @@
 //! A checksum covers its record and the checksum before it: a record that was changed, removed, repeated, moved or brought
 //! from another journal does not fit. It finds accidents, not attacks: whoever can write the file can compute checksums.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stead_core::event::{Event, VERSION};
 
@@ -119,14 +119,14 @@ fn check_first(json: &[u8]) -> Result<(), ReadError> {
 
 /// The checksum of a record and of all that are in front of it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Chain([u8; CHECKSUM / 2]);
+pub(crate) struct Chain([u8; CHECKSUM / 2]);
 
 impl Chain {
-    /// Writes events as records.
-    pub(super) fn wrap(mut self, events: &[Event]) -> serde_json::Result<(Self, Vec<u8>)> {
-        let mut records = Vec::with_capacity(events.len() * 256);
-        for event in events {
-            let json = serde_json::to_vec(event)?;
+    /// Writes values as records.
+    pub(crate) fn wrap(mut self, values: &[impl Serialize]) -> serde_json::Result<(Self, Vec<u8>)> {
+        let mut records = Vec::with_capacity(values.len() * 256);
+        for value in values {
+            let json = serde_json::to_vec(value)?;
             self = self.next(&json);
             records.extend(self.text().as_bytes());
             records.push(b' ');
@@ -136,8 +136,8 @@ impl Chain {
         Ok((self, records))
     }
 
-    /// The event of a record, as JSON, if it is what was written after the last one.
-    fn unwrap<'r>(&mut self, line: &'r [u8]) -> Option<&'r [u8]> {
+    /// The value of a record, as JSON, if it is what was written after the last one.
+    pub(crate) fn unwrap<'r>(&mut self, line: &'r [u8]) -> Option<&'r [u8]> {
         let (checksum, rest) = line.split_at_checked(CHECKSUM)?;
         let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
         *self = self.next(json);

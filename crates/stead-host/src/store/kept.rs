@@ -5,6 +5,7 @@
 //! not know it must not write the record without it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,8 +19,13 @@ use super::StoreError;
 use super::record::{self, Found, Undecodable};
 use stead_system::folder::Folder;
 
+mod notes;
+
+pub use notes::Note;
+use notes::Notes;
+
 /// The form of a record that this program reads and writes.
-pub const FORM: u32 = 2;
+pub const FORM: u32 = 3;
 
 const FOLDER: &str = "kept";
 const LOCK: &str = "lock";
@@ -127,7 +133,7 @@ impl Slot {
     /// When the system fails, or a newer version wrote the record: it is not read in part.
     pub fn read(&self) -> Result<Reading, StoreError> {
         match Folder::existing(&self.folder)? {
-            Some(folder) => self.read_in(&folder),
+            Some(folder) => Ok(self.read_in(&folder)?.0),
             None => Ok(Reading::Known(Kept::default())),
         }
     }
@@ -143,19 +149,10 @@ impl Slot {
             if name == self.file || Path::new(name).extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let path = || self.folder.join(name);
-            let json = match record::read(&folder, name)? {
-                Found::Intact(json) => json,
-                Found::Damaged => return Err(StoreError::Damaged(path())),
-                Found::Absent => continue,
-            };
-            match record::decode::<Record>(FORM, &json) {
-                Ok(record) if record.owner.root == self.owner.root => others.push(record.kept),
-                Ok(_) => {}
-                Err(Undecodable::Newer(found)) => {
-                    return Err(StoreError::Newer { path: path(), found, reads: FORM });
-                }
-                Err(Undecodable::Foreign(_)) => return Err(StoreError::Damaged(path())),
+            match read_from(&folder, name)? {
+                (_, Behind::Damage) => return Err(StoreError::Damaged(self.folder.join(name))),
+                (Some(record), _) if record.owner.root == self.owner.root => others.push(record.kept),
+                _ => {}
             }
         }
         Ok(others)
@@ -171,41 +168,173 @@ impl Slot {
     /// Changes what is kept. One process at a time does; what is damaged is set aside first, and taken for `Kept::default()`.
     ///
     /// Guarantees: the record is the former or the new one at any time, also after an error and after a power failure; once
-    /// this returns it is the new one. Nothing is written where nothing changes.
+    /// this returns it is the new one, and has what was noted behind the former one. Nothing is written where nothing changes
+    /// and nothing was noted.
     pub fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), StoreError> {
         let folder = Folder::create(&self.folder)?;
-        let _lock = folder.lock(LOCK, PATIENCE)?.ok_or_else(|| StoreError::Busy(self.folder.clone()))?;
-        let former = match self.read_in(&folder)? {
-            Reading::Known(kept) => kept,
-            Reading::Damaged => {
-                folder.set_aside(&self.file)?;
-                folder.remove(&self.file)?;
-                Kept::default()
-            }
-        };
+        let _lock = self.lock(&folder)?;
+        let (former, notes) = self.intact(&folder)?;
         let mut kept = former.clone();
         change(&mut kept);
-        if kept == former {
+        if notes.is_none() && kept == former {
             return Ok(());
         }
         if kept == Kept::default() {
-            return Ok(folder.remove(&self.file)?);
+            folder.remove(&self.file)?;
+            if notes.is_some() {
+                folder.remove_unflushed(notes_of(&self.file))?;
+            }
+            return Ok(());
         }
-        let record = Record { owner: self.owner.clone(), kept };
-        Ok(folder.replace(&self.file, &record::encode(FORM, &record)?)?)
+        self.write(&folder, kept, notes.is_some())
     }
 
-    fn read_in(&self, folder: &Folder) -> Result<Reading, StoreError> {
-        let json = match record::read(folder, &self.file)? {
-            Found::Intact(json) => json,
-            Found::Damaged => return Ok(Reading::Damaged),
-            Found::Absent => return Ok(Reading::Known(Kept::default())),
-        };
-        match record::decode::<Record>(FORM, &json) {
-            Ok(record) if record.owner == self.owner => Ok(Reading::Known(record.kept)),
-            Err(Undecodable::Newer(found)) => Err(StoreError::Newer { path: self.path(), found, reads: FORM }),
-            Ok(_) | Err(Undecodable::Foreign(_)) => Ok(Reading::Damaged),
+    /// Writes the record, which takes in the notes behind the former one.
+    fn write(&self, folder: &Folder, kept: Kept, has_notes: bool) -> Result<(), StoreError> {
+        let is_empty = kept == Kept::default();
+        let record = record::encode(FORM, &Record { owner: self.owner.clone(), kept })?;
+        // One with nothing in it only says whose notes are behind it.
+        if is_empty { folder.replace_unflushed(&self.file, &record) } else { folder.replace(&self.file, &record) }?;
+        if has_notes {
+            folder.remove_unflushed(notes_of(&self.file))?;
         }
+        Ok(())
+    }
+
+    /// Where a run notes what it comes to know.
+    pub fn noting(&self) -> Noting<'_> {
+        Noting { slot: self, open: None }
+    }
+
+    fn lock(&self, folder: &Folder) -> Result<impl Drop + use<>, StoreError> {
+        folder.lock(LOCK, PATIENCE)?.map(Locked).ok_or_else(|| StoreError::Busy(self.folder.clone()))
+    }
+
+    /// What is kept, and the notes among it that are not in the record. What is damaged is set aside, and notes that were behind
+    /// a former record are removed.
+    fn intact(&self, folder: &Folder) -> Result<(Kept, Option<Notes>), StoreError> {
+        match self.read_in(folder)? {
+            (Reading::Known(kept), Behind::Notes(notes)) => Ok((kept, Some(notes))),
+            (Reading::Known(kept), Behind::Nothing) => Ok((kept, None)),
+            (Reading::Known(kept), _) => {
+                folder.remove_unflushed(notes_of(&self.file))?;
+                Ok((kept, None))
+            }
+            (Reading::Damaged, _) => {
+                folder.set_aside(&self.file)?;
+                folder.remove(&self.file)?;
+                folder.remove_unflushed(notes_of(&self.file))?;
+                Ok((Kept::default(), None))
+            }
+        }
+    }
+
+    fn read_in(&self, folder: &Folder) -> Result<(Reading, Behind), StoreError> {
+        Ok(match read_from(folder, &self.file)? {
+            (None, Behind::Damage) => (Reading::Damaged, Behind::Damage),
+            (Some(record), _) if record.owner != self.owner => (Reading::Damaged, Behind::Damage),
+            (record, behind) => (Reading::Known(record.map(|record| record.kept).unwrap_or_default()), behind),
+        })
+    }
+}
+
+/// The file of the notes behind a record.
+fn notes_of(file: &str) -> String {
+    format!("{}.notes", file.trim_end_matches(".json"))
+}
+
+/// The notes that are there beside a record.
+enum Behind {
+    Nothing,
+    /// Some that add to it.
+    Notes(Notes),
+    /// Some that it has taken in, after which the process ended.
+    Leftover,
+    /// The record is damaged, or they are.
+    Damage,
+}
+
+/// Reads a record with what was noted behind it. While others write, that is what was kept at some time meanwhile: a record is
+/// replaced before the notes go that it takes in.
+fn read_from(folder: &Folder, file: &str) -> Result<(Option<Record>, Behind), StoreError> {
+    let notes = notes::read(folder, &notes_of(file))?;
+    let json = match record::read(folder, file)? {
+        Found::Intact(json) => json,
+        Found::Damaged => return Ok((None, Behind::Damage)),
+        Found::Absent if matches!(notes, notes::Found::Absent) => return Ok((None, Behind::Nothing)),
+        Found::Absent => return Ok((None, Behind::Leftover)),
+    };
+    let mut record: Record = match record::decode(FORM, &json) {
+        Ok(record) => record,
+        Err(Undecodable::Newer(found)) => {
+            return Err(StoreError::Newer { path: folder.path().join(file), found, reads: FORM });
+        }
+        Err(Undecodable::Foreign(_)) => return Ok((None, Behind::Damage)),
+    };
+    Ok(match notes {
+        notes::Found::Absent => (Some(record), Behind::Nothing),
+        notes::Found::Damaged => (None, Behind::Damage),
+        notes::Found::Intact(mut notes) if notes.follow(&sha256(&json)) => {
+            notes.add_to(&mut record.kept);
+            (Some(record), Behind::Notes(notes))
+        }
+        notes::Found::Intact(_) => (Some(record), Behind::Leftover),
+    })
+}
+
+/// Has others wait until it is dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        _ = self.0.unlock();
+    }
+}
+
+/// Writes notes behind a record, each of which is as long as what it says. The next change of the record takes them in.
+pub struct Noting<'s> {
+    slot: &'s Slot,
+    open: Option<(Folder, notes::Open)>,
+}
+
+impl Noting<'_> {
+    /// Adds a note. Once this returns it survives the process, and where something may be gone the power, too.
+    pub fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+        let (slot, name) = (self.slot, notes_of(&self.slot.file));
+        let (folder, open) = match self.open.take() {
+            Some((folder, open)) => (folder, Some(open)),
+            None => (Folder::create(&slot.folder)?, None),
+        };
+        let _lock = slot.lock(&folder)?;
+        let record = folder.identity(&slot.file)?;
+        let mut open = match open.filter(|open| open.is_current(record)) {
+            Some(open) => open,
+            None => slot.open_notes(&folder, &name)?,
+        };
+        // After an error nobody knows what it has: it is read then.
+        open.append(&folder, &name, note)?;
+        self.open = Some((folder, open));
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// Opens the notes behind the record. There is one then, so that whose they are is known.
+    fn open_notes(&self, folder: &Folder, name: &str) -> Result<notes::Open, StoreError> {
+        let (kept, notes) = self.intact(folder)?;
+        let has_old = notes.as_ref().is_some_and(|notes| !notes.are_of_this_boot());
+        let notes = notes.filter(Notes::are_of_this_boot);
+        if has_old || folder.identity(&self.file)?.is_none() {
+            self.write(folder, kept, has_old)?;
+        }
+        let damaged = || StoreError::Damaged(self.path());
+        let follow = match (notes, record::read(folder, &self.file)?) {
+            (Some(notes), _) => Ok(notes),
+            (None, Found::Intact(json)) => Err(sha256(&json)),
+            (None, _) => return Err(damaged()),
+        };
+        let record = folder.identity(&self.file)?.ok_or_else(damaged)?;
+        notes::Open::new(folder, (name, record), follow)
     }
 }
 
@@ -303,5 +432,99 @@ mod tests {
         });
         let Reading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
         assert_eq!(kept.owed.len(), 40);
+    }
+
+    fn thing(created: bool) -> Managed {
+        let type_name = TypeName::parse("Stead/File").unwrap();
+        Managed { name: "f".into(), type_name, removal: None, created, after: Vec::new() }
+    }
+
+    fn creates(keys: &[&str]) -> Note {
+        let created = keys.iter().map(|key| ((*key).to_owned(), thing(true))).collect();
+        Note { created, ..Note::default() }
+    }
+
+    fn leaves(keys: &[&str]) -> Note {
+        Note { leaving: keys.iter().map(|key| (*key).to_owned()).collect(), ..Note::default() }
+    }
+
+    /// The keys of what is known to have been created.
+    fn created(slot: &Slot) -> Vec<String> {
+        let Reading::Known(kept) = slot.read().unwrap() else { panic!("damaged") };
+        kept.managed.into_iter().filter_map(|(key, managed)| managed.created.then_some(key)).collect()
+    }
+
+    fn notes_at(slot: &Slot) -> PathBuf {
+        slot.folder.join(notes_of(&slot.file))
+    }
+
+    #[test]
+    fn notes_are_read_with_the_record_and_taken_in_by_its_next_change() {
+        let store = tempfile::tempdir().unwrap();
+        let (one, other) = (slot(&store, "/one"), slot(&store, "/other"));
+        let mut noting = one.noting();
+        noting.note(&creates(&["a", "b"])).unwrap();
+        noting.note(&leaves(&["a"])).unwrap();
+        // Those of another process.
+        one.noting().note(&creates(&["c"])).unwrap();
+        noting.note(&creates(&["d"])).unwrap();
+        assert_eq!(created(&one), ["b", "c", "d"]);
+        let Ok([others]) = <[Kept; 1]>::try_from(other.others().unwrap()) else { panic!("there is one") };
+        assert!(others.managed["b"].created);
+        let notes = fs::read(notes_at(&one)).unwrap();
+        one.change(|kept| drop(kept.managed.remove("b"))).unwrap();
+        assert!(!notes_at(&one).exists());
+        // A kill left them behind the record that has them.
+        fs::write(notes_at(&one), notes).unwrap();
+        assert_eq!(created(&one), ["c", "d"]);
+        noting.note(&creates(&["e"])).unwrap();
+        assert_eq!(created(&one), ["c", "d", "e"]);
+        one.change(|kept| kept.managed.clear()).unwrap();
+        assert_eq!(fs::read_dir(&one.folder).unwrap().count(), 1, "nothing is left but the lock");
+    }
+
+    #[test]
+    fn a_cut_through_notes_loses_the_last_alone_and_any_other_damage_is_found() {
+        let store = tempfile::tempdir().unwrap();
+        let slot = slot(&store, "/one");
+        let mut noting = slot.noting();
+        for key in ["a", "b", "c"] {
+            noting.note(&creates(&[key])).unwrap();
+        }
+        let whole = fs::read(notes_at(&slot)).unwrap();
+        for length in 0..whole.len() {
+            fs::write(notes_at(&slot), &whole[..length]).unwrap();
+            let lines = str::from_utf8(&whole[..length]).unwrap().matches('\n').count();
+            assert_eq!(created(&slot).len(), lines.saturating_sub(1), "cut at {length}");
+        }
+        slot.noting().note(&creates(&["d"])).unwrap();
+        assert_eq!(created(&slot), ["a", "b", "d"], "what is incomplete is cut off first");
+        for at in 0..whole.len() - 1 {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            fs::write(notes_at(&slot), flipped).unwrap();
+            assert_eq!(slot.read().unwrap(), Reading::Damaged, "flipped at {at}");
+        }
+        slot.change(|kept| kept.owed.extend(["T:a".to_owned()])).unwrap();
+        assert_eq!(slot.read().unwrap(), Reading::Known(kept(&["T:a"])));
+    }
+
+    #[test]
+    fn after_another_boot_nothing_counts_that_was_not_flushed() {
+        let store = tempfile::tempdir().unwrap();
+        let slot = slot(&store, "/one");
+        slot.change(|kept| drop(kept.managed.insert("a".to_owned(), thing(true)))).unwrap();
+        let record = fs::read(slot.path()).unwrap();
+        let json = &record[..record.iter().position(|byte| *byte == b'\n').unwrap()];
+        let head = serde_json::json!({"form": FORM, "follows": sha256(json), "boot": "another"});
+        let lines =
+            [head, serde_json::to_value(creates(&["b"])).unwrap(), serde_json::to_value(leaves(&["a"])).unwrap()];
+        let (_, mut notes) = crate::journal::Chain::default().wrap(&lines).unwrap();
+        // What the disk has of what followed.
+        notes.extend(b"\0\0\0\n\0\0");
+        fs::write(notes_at(&slot), notes).unwrap();
+        assert_eq!(created(&slot), [""; 0], "the file of 'b' may not be there, and 'a' may be another's");
+        slot.noting().note(&creates(&["c"])).unwrap();
+        assert_eq!(created(&slot), ["c"]);
     }
 }

@@ -6,6 +6,7 @@
 //! STATE/runs/              recorded runs
 //! STATE/applied/NAME       digests of the secrets that were set last of an instance that keeps them to itself
 //! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances, and what they manage
+//! STATE/kept/NAME.notes    what a run has come to know since then, until it settles
 //! STATE/key.lock           held while the key is made
 //! STATE/locks/             locks, where STEAD_STATE names the folder
 //! ```

@@ -39,7 +39,7 @@ struct Properties<'a> {
     #[property(required)]
     content: Option<TextBlock<'a>>,
     /// The sign that begins the marks, which makes them comments in the file.
-    #[property(option)]
+    #[property(option, removal)]
     #[serde(default = "hash")]
     #[schemars(extend("default" = "#"))]
     comment: SingleLine<'a>,
@@ -62,7 +62,7 @@ struct Properties<'a> {
     /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
     /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
     /// running system.
-    #[property(option)]
+    #[property(option, removal)]
     validate: Option<Guard<'a>>,
     /// Whether the block exists.
     exist: bool,

@@ -69,7 +69,7 @@ struct Properties<'a> {
     parents: bool,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
     /// 'NAME.backup-' and the beginning of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
-    #[property(option)]
+    #[property(option, removal)]
     #[serde(default)]
     #[schemars(extend("default" = false))]
     backup: Backup<'a>,

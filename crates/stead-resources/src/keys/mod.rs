@@ -81,7 +81,7 @@ struct Properties<'a> {
     /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
     /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
     /// running system.
-    #[property(option)]
+    #[property(option, removal)]
     validate: Option<Guard<'a>>,
     /// Whether the value exists.
     exist: bool,
@@ -170,6 +170,7 @@ impl<F: Format> Declared for Of<'_, F> {
     const PROFILE: Profile = F::PROFILE;
     const KEYS: &'static [&'static str] = Properties::KEYS;
     const IDENTITY: &'static [&'static str] = Properties::IDENTITY;
+    const REMOVAL: &'static [&'static str] = Properties::REMOVAL;
     const PRINTED: Option<&'static str> = Properties::PRINTED;
     const SHOWN: &'static [&'static str] = Properties::SHOWN;
     const SECRETS: &'static [(&'static str, SecretForm)] = Properties::SECRETS;

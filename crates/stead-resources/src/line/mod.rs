@@ -65,7 +65,7 @@ struct Properties<'a> {
     /// where the path of that goes, which is a file of the same name that only this user can read. If it ends with another
     /// exit code than 0, the file stays as it is. It is run where something is changed, not for a plan, and is a program of the
     /// running system.
-    #[property(option)]
+    #[property(option, removal)]
     validate: Option<Guard<'a>>,
     /// Whether the line exists.
     exist: bool,

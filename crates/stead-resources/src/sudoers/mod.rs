@@ -47,7 +47,7 @@ struct Properties<'a> {
     content: Option<FileText<'a>>,
     /// Whether `visudo` checks the rules. If false, they are written as they are: an error in them may keep all users from
     /// using sudo.
-    #[property(option)]
+    #[property(option, removal)]
     #[serde(default = "is_wanted")]
     validate: bool,
     /// Whether the file exists.

@@ -71,7 +71,7 @@ struct Properties<'a> {
     group: Option<AccountName<'a>>,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
     /// 'NAME.backup-' and the first digits of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
-    #[property(option)]
+    #[property(option, removal)]
     #[serde(default)]
     #[schemars(extend("default" = false))]
     backup: Backup<'a>,

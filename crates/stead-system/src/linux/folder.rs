@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
 
 use super::fs::{
-    Durability, Former, FsError, How, OpenError, Ownership, Place, Replacement, TrustedDirectory, User, Writes,
-    remove_abandoned,
+    Durability, Former, FsError, How, Identity, OpenError, Ownership, Place, Presence, Replacement, TrustedDirectory,
+    User, Writes, remove_abandoned,
 };
 
 /// Why a private folder cannot be used, or something in it.
@@ -123,10 +123,30 @@ impl Folder {
 
     /// Replaces a file as a whole, durably, or creates it.
     pub fn replace(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
-        let place = self.place(name, &self.writes)?;
+        self.replaced(name, content, &self.writes)
+    }
+
+    /// Replaces a file as a whole, or creates it, without flushing.
+    pub fn replace_unflushed(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+        self.replaced(name, content, &Writes::unrecorded())
+    }
+
+    fn replaced(&self, name: &str, content: &[u8], writes: &Writes) -> Result<(), FolderError> {
+        let place = self.place(name, writes)?;
         let replacement = Replacement::begin(&place, Former::Any)?;
         replacement.write(content)?;
         Ok(replacement.finish(0o600, Ownership::default()).map(drop)?)
+    }
+
+    /// Opens a file for reading and for appending, or creates one.
+    pub fn append(&self, name: &str, presence: Presence) -> Result<File, FolderError> {
+        let opened = self.directory.append(OsStr::new(name), presence);
+        opened.map_err(|source| failed("open", &self.path().join(name), source))
+    }
+
+    /// What tells a file from every other, and from what it was before; `None` where there is none.
+    pub fn identity(&self, name: &str) -> Result<Option<Identity>, FolderError> {
+        Ok(self.place(name, &Writes::unrecorded())?.status()?.map(|status| status.identity))
     }
 
     /// Gives a file a second name, in place of an older one. It is not flushed: the next replacement of the file does that.

@@ -14,6 +14,14 @@ pub fn id(root: &SystemRoot) -> Option<[u8; 16]> {
     Some(id.to_be_bytes())
 }
 
+/// The file in which the system has the id of its present boot.
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The id of the present boot of the machine, as a file has it; `None` where that cannot be read.
+pub fn boot_id(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|id| id.trim().to_owned())
+}
+
 /// The processors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Processors {

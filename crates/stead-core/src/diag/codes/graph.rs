@@ -71,13 +71,15 @@ crate::codes! {
          it: its properties are checked when it is called, a plan says that the instance is unknown until what it depends\n\
          on has changed, and where nothing of that would change, that it fails. Groups, importers and adapters with nested\n\
          instances must be there when the run begins.";
-    GONE = "W0533", "earlier runs managed what is no longer in the document",
+    GONE = "W0533", "something is no longer in the document, and kept",
         "stead keeps a record of what the runs of a document manage, and of what they created. When an instance is no longer\n\
          in the document, what it managed stays, unless the document says `directives: {removed: remove}`: then what earlier\n\
          runs created is removed, in a plan that shows it, and only where no other instance manages it, and no other document\n\
          that the same user applied. What was there before is never removed. What a run created is removed also where somebody\n\
-         changed it since: the plan shows what is there now. `removed: keep` leaves everything and says nothing. To remove\n\
-         something else, or with what others put into it, state it with `_exist: false` and what that needs, such as `recurse`.\n\n\
+         changed it since: the plan shows what is there now. What cannot be removed as it is, such as a directory that others\n\
+         put something into, is kept, and the rest of the document is applied. `removed: keep` leaves everything and hides this\n\
+         warning. To remove something else, or with what others put into it, state it with `_exist: false` and what that\n\
+         needs, such as `recurse`. An instance whose `condition` is false is still in the document.\n\n\
          Documents of one name are one document, wherever their files lie: give each its own name, or none.";
     NOT_IN_BUNDLE = "E0518", "the file is not in the bundle",
         "A delivery is a bundle: the document with every file that it names by a relative path, whatever its conditions\n\

@@ -1,0 +1,105 @@
+//! Why things that a document does not have any more stay, in words.
+
+use stead_core::diag::{Diagnostic, Severity};
+use stead_core::graph::codes;
+use stead_core::text::Span;
+use stead_host::store::StoreError;
+
+use crate::messages::error_chain;
+
+/// Why a thing stays.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Why {
+    /// The document does not say that it is to be removed.
+    NotStated,
+    /// No run is known to have created it.
+    NotCreated,
+    /// It is not known how it would be removed, or what that would take along.
+    NotRemovable,
+    /// Another document manages it.
+    Elsewhere,
+    /// Something that stays lies in it, or uses it.
+    Used,
+    /// It cannot be removed as it is now: the message of its resource.
+    Blocked(String),
+    /// The document cannot be resolved with its removal: the first error.
+    Unresolved(String),
+    /// An instance of the document manages something that only the run knows.
+    Open(String),
+    /// The record of another document cannot be read.
+    Unreadable(String),
+}
+
+impl Why {
+    /// The reason behind "since", and what users can do.
+    fn texts(&self) -> (String, &'static str) {
+        match self {
+            Self::NotStated => (
+                "the document does not say 'removed: remove'".to_owned(),
+                "add 'directives: {removed: remove}' to remove it, or '{removed: keep}' to hide this warning",
+            ),
+            Self::NotCreated => (
+                "no earlier run is known to have created it".to_owned(),
+                "to remove it, state it with '_exist: false'; the next 'stead apply' no longer reports it",
+            ),
+            Self::NotRemovable => (
+                "its resource does not say how to remove it alone".to_owned(),
+                "to remove it, state it with '_exist: false'; the next 'stead apply' no longer reports it",
+            ),
+            Self::Elsewhere => (
+                "another document manages it".to_owned(),
+                "there is nothing to do: the next 'stead apply' no longer reports it",
+            ),
+            Self::Used => (
+                "something that stays lies in it or uses it".to_owned(),
+                "take out what is in it or uses it, and the next 'stead apply' removes it",
+            ),
+            Self::Blocked(message) => (
+                format!("it cannot be removed as it is now: {message}"),
+                "once nothing is in the way, the next 'stead apply' removes it",
+            ),
+            Self::Unresolved(message) => (
+                format!("the document cannot be resolved with its removal: {message}"),
+                "to remove it, state it with '_exist: false'",
+            ),
+            Self::Open(instance) => (
+                format!("only the run knows what {instance} manages"),
+                "write out there what identifies the thing, such as its path; or state what is to go with '_exist: false'",
+            ),
+            Self::Unreadable(error) => (
+                format!("it is not known what other documents manage: {error}"),
+                "to remove it nevertheless, state it with '_exist: false'",
+            ),
+        }
+    }
+
+    /// The warning about the things that stay for this reason.
+    pub(crate) fn finding(&self, things: &[String]) -> Diagnostic {
+        let (since, help) = self.texts();
+        let message = format!("no longer in the document; kept, since {since}: {}", listed(things));
+        Diagnostic { help: Some(help.to_owned()), ..warning(message) }
+    }
+}
+
+/// The warning where the record cannot be read.
+pub(crate) fn unknown(error: &StoreError) -> Diagnostic {
+    warning(format!(
+        "what is no longer in the document is kept, since the record cannot be read: {}",
+        error_chain(error)
+    ))
+}
+
+fn warning(message: String) -> Diagnostic {
+    let at_no_place = Diagnostic::warning(&codes::GONE, Span::default(), message);
+    Diagnostic { severity: Severity::Warning, span: None, ..at_no_place }
+}
+
+/// The first of some things in words, and how many there are besides.
+fn listed(things: &[String]) -> String {
+    const MOST: usize = 8;
+    let first = things.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    match things.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
