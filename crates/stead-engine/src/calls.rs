@@ -4,7 +4,7 @@ mod lasting;
 mod shown;
 mod to_come;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +30,7 @@ use stead_system::Cancel;
 use stead_system::fs::SystemPath;
 
 use crate::contexts::Contexts;
+use crate::doubts::doubted;
 use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
@@ -62,6 +63,8 @@ pub(crate) struct SessionCalls {
     pub(crate) second_look: SecondLook<Answered>,
     /// The instances of adapters that have not been called.
     pub(crate) to_come: ToCome,
+    /// The instances that are not taken to be in their desired state, whatever they find.
+    pub(crate) in_doubt: BTreeSet<NodeId>,
 }
 
 impl Session {
@@ -71,6 +74,7 @@ impl Session {
             planned: Planned::default(),
             second_look: SecondLook::default(),
             to_come: ToCome::of(graph),
+            in_doubt: BTreeSet::new(),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -168,7 +172,12 @@ impl Calls for SessionCalls {
         let is_loose = || provider.claims(&Plain::covered(&call.desired)).is_none();
         let disturbance =
             (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
-        let response = carry_out(call, &*provider, &*self.vault, &cx);
+        let mut response = carry_out(call, &*provider, &*self.vault, &cx);
+        if self.in_doubt.contains(&call.instance.node())
+            && let Some(failure) = doubted(call, &response.outcome)
+        {
+            response = failure.into();
+        }
         let was_loose = disturbance.is_some();
         // Whatever it changed, it changed before it was answered.
         drop(disturbance);

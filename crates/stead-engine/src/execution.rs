@@ -1,11 +1,13 @@
 //! Running what was prepared.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stead_core::event::{Event, Mode};
+use stead_core::id::NodeId;
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Limits, Stop, execute};
@@ -126,13 +128,14 @@ impl Session {
             None => None,
         };
         let Some(recalled) = recalled else {
-            return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock);
+            return self.drive(Run::new(self.setup(prepared, &execution)), execution, lock, BTreeSet::new());
         };
         execution.exceptions.owed.extend(&recalled.owed);
         execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.managed));
+        let in_doubt = prepared.in_doubt(&recalled.in_doubt, execution.mode);
         let run = Run::new(self.setup(prepared, &execution));
         let execution = self.with_ledger(prepared, execution, recalled, &[]);
-        self.drive(run, execution, lock)
+        self.drive(run, execution, lock, in_doubt)
     }
 
     /// Has what the run comes to owe and to manage recorded, if it changes anything.
@@ -175,7 +178,7 @@ impl Session {
         if let Some(recalled) = recalled.map_err(RunError::from)?.flatten() {
             execution = self.with_ledger(prepared, execution, recalled, journal);
         }
-        Ok(self.drive(run, execution, lock)?)
+        Ok(self.drive(run, execution, lock, BTreeSet::new())?)
     }
 
     fn setup(&self, prepared: &Prepared, execution: &RunOptions<'_>) -> Setup {
@@ -196,7 +199,13 @@ impl Session {
     }
 
     /// Carries a run out, with the lock of the machine if it needs that.
-    fn drive(&self, mut run: Run, execution: RunOptions<'_>, (lock, turn): Locked) -> Result<Run, RunError> {
+    fn drive(
+        &self,
+        mut run: Run,
+        execution: RunOptions<'_>,
+        (lock, turn): Locked,
+        in_doubt: BTreeSet<NodeId>,
+    ) -> Result<Run, RunError> {
         let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
@@ -204,7 +213,7 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, ..self.calls(run.graph()) });
+        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, in_doubt, ..self.calls(run.graph()) });
         let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };

@@ -19,6 +19,7 @@ mod conflicts;
 mod contexts;
 mod difference;
 mod document_keys;
+mod doubts;
 mod embedded;
 mod evaluation;
 mod execution;

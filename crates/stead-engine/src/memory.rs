@@ -1,4 +1,5 @@
-//! The memory of former runs of a document: the instances that are owed a notification, and the things that they manage.
+//! The memory of former runs of a document: the instances that are owed a notification or in doubt, and the things that they
+//! manage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,6 +17,7 @@ use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Managed, Noting, Reading, Slot};
 use stead_system::places;
 
+use crate::doubts::Doubts;
 use crate::managing::Managing;
 use crate::messages::error_chain;
 
@@ -29,7 +31,8 @@ pub struct Memory {
     /// `None` for a user without a store.
     slot: Option<Slot>,
     document: DocumentIdentity,
-    /// True if notifications that are owed are in the record. The agent keeps its own with the stages of its documents.
+    /// True if notifications that are owed, and what is in doubt, are in the record. The agent keeps its own with the stages of its
+    /// documents.
     owes: bool,
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Recalled<'m> {
     recorded: Owed,
     /// The instances of the document that are owed a notification.
     pub(crate) owed: BTreeSet<NodeId>,
+    /// The paths that the record has in doubt.
+    pub(crate) in_doubt: BTreeSet<String>,
     /// The things that the record has as managed.
     pub(crate) managed: BTreeMap<String, Managed>,
     /// True if the things of this run are recorded: the document has an identity of its own, and the record can be written.
@@ -106,7 +111,7 @@ impl Memory {
     pub(crate) fn recall(&self, graph: &Graph, mode: Mode) -> Result<Option<Recalled<'_>>, StoreError> {
         let acts = self.owes && graph.notified().next().is_some();
         let compares = matches!(mode.operation, Operation::Test | Operation::Set);
-        if !compares || !acts && !changes(mode) {
+        if !compares {
             return Ok(None);
         }
         let will_write = acts && changes(mode);
@@ -121,6 +126,10 @@ impl Memory {
         };
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
         let reading = slot.read()?;
+        let doubts = self.owes && matches!(&reading, Reading::Known(kept) if !kept.in_doubt.is_empty());
+        if !acts && !doubts && !changes(mode) {
+            return Ok(None);
+        }
         let is_first = changes(mode) && reading == Reading::default();
         if let Some(error) = is_first.then(|| slot.prepare().err()).flatten() {
             return forgets(&error_chain(&error));
@@ -135,12 +144,12 @@ impl Memory {
         graph: &Graph,
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
-        let (recorded, managed) = match reading {
-            Reading::Known(kept) if !self.owes => (Owed::new(), kept.managed),
-            Reading::Known(kept) => (kept.owed, kept.managed),
+        let (recorded, in_doubt, managed) = match reading {
+            Reading::Known(kept) if !self.owes => (Owed::new(), BTreeSet::new(), kept.managed),
+            Reading::Known(kept) => (kept.owed, kept.in_doubt, kept.managed),
             Reading::Damaged if !self.owes => {
                 tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
-                (Owed::new(), BTreeMap::new())
+                (Owed::new(), BTreeSet::new(), BTreeMap::new())
             }
             Reading::Damaged => {
                 let all: Owed = graph.notified().map(|id| graph.node(id).path.to_string()).collect();
@@ -149,7 +158,7 @@ impl Memory {
                 if changes(mode) {
                     slot.change(|kept| kept.owed.clone_from(&all))?;
                 }
-                (all, BTreeMap::new())
+                (all, BTreeSet::new(), BTreeMap::new())
             }
         };
         let is_shared = self.document.is_shared();
@@ -159,6 +168,7 @@ impl Memory {
             is_shared,
             owed: graph.known(&recorded),
             recorded,
+            in_doubt,
             managed,
             keeps_things: !is_shared,
         })
@@ -188,6 +198,7 @@ pub(crate) struct Ledger<'a> {
     obsolete: Owed,
     /// Those that were delivered when the machine was left to others last. What they owe since is theirs.
     delivered: Owed,
+    in_doubt: Doubts,
     /// `None` where things are not recorded.
     managing: Option<Managing>,
     noting: Noting<'a>,
@@ -204,7 +215,7 @@ impl<'a> Ledger<'a> {
         managing: Option<Managing>,
         journal: Box<dyn Journal + 'a>,
     ) -> Self {
-        let Recalled { slot, owes, is_shared, recorded, owed, .. } = recalled;
+        let Recalled { slot, owes, is_shared, recorded, owed, in_doubt, .. } = recalled;
         let known: Owed = owed.into_iter().map(|id| graph.node(id).path.to_string()).collect();
         let unknown = recorded.difference(&known).filter(|_| !is_shared);
         Self {
@@ -216,6 +227,7 @@ impl<'a> Ledger<'a> {
             recorded,
             added: Owed::new(),
             delivered: Owed::new(),
+            in_doubt: Doubts::of(in_doubt, graph, is_shared),
             managing,
             noting: slot.noting(),
             has_noted: false,
@@ -223,18 +235,21 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records what is owed if the process ends during the calls that are about to begin, and what is to be noted of things.
+    /// Records what is owed if the process ends during the calls that are about to begin, and what is to be noted of things. What a
+    /// call that ended has left in doubt is recorded before it counts.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut new = if self.owes { self.acting.on(events) } else { Owed::new() };
         new.retain(|path| !self.certain.contains(path));
         self.note(events)?;
-        if new.is_empty() {
+        let doubted = if self.owes { self.in_doubt.arise(events) } else { BTreeSet::new() };
+        if new.is_empty() && doubted.is_empty() {
             return Ok(());
         }
         let added = &mut self.added;
         self.slot.change(|kept| {
             added.extend(new.difference(&kept.owed).cloned());
             kept.owed.extend(new.iter().cloned());
+            kept.in_doubt.extend(doubted);
         })?;
         self.recorded.extend(new.iter().cloned());
         self.certain.extend(new);
@@ -272,12 +287,14 @@ impl Journal for Ledger<'_> {
         over.append(&mut self.obsolete);
         let is_recorded = owed.is_subset(&self.recorded) && over.is_disjoint(&self.recorded);
         let news = self.managing.as_mut().map(|managing| managing.news(run)).unwrap_or_default();
+        let cleared = self.in_doubt.cleared(run);
         let change = |kept: &mut Kept| {
             kept.owed.retain(|path| !over.contains(path));
             kept.owed.extend(owed.iter().cloned());
+            kept.in_doubt.retain(|path| !cleared.contains(path));
             news.write(kept);
         };
-        if (!is_recorded || !news.is_empty() || std::mem::take(&mut self.has_noted))
+        if (!is_recorded || !news.is_empty() || !cleared.is_empty() || std::mem::take(&mut self.has_noted))
             && let Err(error) = self.slot.change(change)
         {
             let why = error_chain(&error);

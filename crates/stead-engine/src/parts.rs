@@ -40,9 +40,10 @@ impl Prepared {
             return Ok(());
         }
         let graph = &*self.graph;
-        let wanted = match parts.only.as_slice() {
+        let named = meant(graph, &parts.only)?;
+        let wanted = match named.as_slice() {
             [] => graph.iter().map(|(id, _)| id).collect(),
-            words => with_what_they_need(graph, meant(graph, words)?),
+            named => with_what_they_need(graph, named.to_vec()),
         };
         let left_out = with_what_needs_them(graph, meant(graph, &parts.skip)?);
         let mut selected: BTreeSet<NodeId> = wanted.difference(&left_out).copied().collect();
@@ -59,7 +60,7 @@ impl Prepared {
                 selected.remove(&id);
             }
         }
-        self.selected = Some(Arc::new(selected));
+        (self.selected, self.named) = (Some(Arc::new(selected)), named.into_iter().collect());
         Ok(())
     }
 }

@@ -36,6 +36,8 @@ pub struct Prepared {
     pub supplied: Supplied,
     /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
     pub selected: Option<Arc<BTreeSet<NodeId>>>,
+    /// The instances that its part was named by.
+    pub(crate) named: BTreeSet<NodeId>,
     /// Its memory between runs; `None` where its runs do not remember former ones.
     pub memory: Option<Memory>,
     /// The things that it does not have any more; see [`crate::Session::account_for_removed`].

@@ -1,6 +1,7 @@
 //! From text to a document that can be run, or to everything that is wrong with it.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stead_core::diag::{Diagnostic, any_error};
@@ -258,6 +259,7 @@ impl Session {
             reconcile,
             supplied: Supplied::default(),
             selected: None,
+            named: BTreeSet::new(),
             memory: None,
             removed: Gone::default(),
         }

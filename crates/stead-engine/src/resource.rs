@@ -1,5 +1,6 @@
 //! Calling one resource: a run of a single instance.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -138,6 +139,7 @@ impl ResourceCall {
             supplied: Supplied::default(),
             removed: Gone::default(),
             selected: None,
+            named: BTreeSet::new(),
             memory: None,
         };
         let run = self.session.run(&prepared, plan)?;

@@ -392,8 +392,8 @@ directives: {implicitOrder: false}",
     key(
         DocumentDirective,
         "removed",
-        "What becomes of what earlier runs of the document created when it is no longer in it: `report` names it, \
-`remove` removes it, `keep` leaves it alone and says nothing.",
+        "The treatment of things that earlier runs of the document created and that it no longer has: `report` names \
+them, `remove` removes them, `keep` leaves them alone and says nothing.",
         "\
 directives: {removed: remove}",
     ),

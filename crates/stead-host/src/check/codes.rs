@@ -61,7 +61,7 @@ What a group answers is an array with a result for each nested instance, with it
 in. Who reads the result looks for each of them by these. `test` reports whether the group is in its desired state, from
 `inDesiredState` of all results.";
 
-    CLAIM = "E0915", "what is claimed is not what is changed", "\
+    CLAIM = "E0915", "a file that is claimed was not changed", "\
 `metadata.stead.claims` names the properties that hold paths which an instance creates, changes or removes. `set` changed
 the state and left such a path as it was. Instances that claim the same are reported as conflicts, and one that lies in what
 another claims waits for it: claim no more than `set` touches.";

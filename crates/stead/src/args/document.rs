@@ -140,10 +140,10 @@ pub(super) struct FilesAbout {
     /// Also write a report to FILE that any browser shows: what failed and changed, what waited for what, what took how long
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
     report: Option<PathBuf>,
-    /// Also write figures to FILE for Prometheus (the textfile collector of its node exporter): when, how long, how many
+    /// Also write metrics to FILE for the textfile collector of the node exporter of Prometheus: time, duration, instances by status
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "hosts"])]
     metrics: Option<PathBuf>,
-    /// Let every user read that file
+    /// Let all users read the file of --metrics
     #[arg(long, requires = "metrics")]
     metrics_for_all: bool,
 }
@@ -195,7 +195,7 @@ pub(crate) struct Apply {
     recording: Recording,
     #[command(flatten)]
     fleet: Fleet,
-    /// Leave the runs on these machines to themselves once they have begun; they are recorded, and 'stead history' shows how they ended
+    /// Return once the runs on these machines have begun; they go on by themselves, and 'stead history' shows how they ended
     #[arg(long, requires = "machines", help_heading = "Many machines")]
     detach: bool,
 }

@@ -16,14 +16,16 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         return error;
     }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
-    if let Some(number) = number_behind_w(words) {
+    let command = called(words, option);
+    let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
+    let is_test = has("filter") && has("width");
+    if let Some(number) = number_behind_w(words).filter(|_| !is_test) {
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(no_number(&number))]));
         return error;
     }
-    let command = called(words, option);
-    let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
     let hint = match option.as_str() {
+        "-w" if is_test => "'--width' states how many tests run at once",
         "-w" if has("width") => "'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'",
         "--check" if has("what-if") => "'--what-if' shows what would change",
         "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",

@@ -6,7 +6,7 @@ crate::codes! {
          `{{ params.get('name') }}`, `{{ params.get('name', default) }}`, `{{ params.name }}` and\n\
          `{{ params['name'] }}` within values: they become parameters of the document. Convert the rendered file\n\
          instead, or write the loop as `copy` and the condition as `condition`.";
-    FORM = "E1002", "not the form of an SLS file",
+    FORM = "E1002", "an SLS file is invalid",
         "An SLS file holds states by their ids: `id: {module.function: [{argument: value}, ..]}` or\n\
          `id: module.function`, besides `include`, `extend`, `exclude` and `META`.";
     UNKNOWN_STATE = "E1003", "no state of that module and id",

@@ -1,7 +1,7 @@
 //! Findings about tests of documents.
 
 crate::codes! {
-    FORM = "E1301", "not the form of a test",
+    FORM = "E1301", "a file of tests is invalid",
         "A file of tests, `*.test.yaml`, has a list `tests`, each with a `name`, and perhaps the `document` that they are about;\n\
          without it that is the file of the same name without `.test`. `given` is what the test starts from: `parameters`,\n\
          `labels`, a folder `root`, `files` by their paths, and types that may `run`. `expect` is what is to come of it: the\n\

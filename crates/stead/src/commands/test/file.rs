@@ -215,6 +215,14 @@ struct Reader {
 
 impl Reader {
     fn file(&mut self, root: &Node, beside: &Path) -> Vec<Test> {
+        if root.get("tests").is_none() && root.get("resources").is_some() {
+            self.form.wrong(
+                root.span,
+                "this is a document, not a file of tests",
+                "'stead new test FILE' writes a test of it, and 'stead test' runs that",
+            );
+            return Vec::new();
+        }
         self.form.check_members(root, OF_FILE, "a file of tests");
         let document = self.document(root).unwrap_or_else(|| beside.to_owned());
         let Some(tests) = root.get("tests") else {

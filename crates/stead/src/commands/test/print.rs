@@ -59,10 +59,11 @@ fn summary(results: &Results<'_>) -> String {
     format!("{all}: {passed} passed, {failed} failed{rest} in {} ms\n", results.elapsed.as_millis())
 }
 
-/// A failure behind its place.
+/// A failure behind its place, which a finding shows itself.
 fn said(failure: &Shortcoming) -> String {
-    let place = failure.place.as_ref().map(|place| format!("{place}: "));
-    place.unwrap_or_default() + &failure.text
+    let is_shown = |place: &String| failure.text.contains(&format!("--> {place}"));
+    let place = failure.place.as_ref().map(ToString::to_string).filter(|place| !is_shown(place));
+    place.map(|place| place + ": ").unwrap_or_default() + &failure.text
 }
 
 /// A failure for other programs.

@@ -1,0 +1,94 @@
+//! Instances in doubt: a set of them left a program running, which was ended. What it did besides is there, such as the file that a
+//! command creates, and so they seem to be in their desired state. They are not taken to be, until a set of them runs through, or
+//! an administrator names them in `--only`.
+
+use std::collections::BTreeSet;
+
+use stead_core::call::{Call, Execution, Failure, FailureKind, Outcome};
+use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::graph::Graph;
+use stead_core::id::NodeId;
+use stead_core::run::Run;
+
+use crate::memory::changes;
+use crate::prepared::Prepared;
+
+/// The instances in doubt, as the record has them.
+pub(crate) struct Doubts {
+    recorded: BTreeSet<String>,
+    /// Those that the document does not have any more.
+    obsolete: BTreeSet<String>,
+    /// The instances of which a set is under way.
+    being_set: BTreeSet<NodeId>,
+}
+
+impl Doubts {
+    pub(crate) fn of(recorded: BTreeSet<String>, graph: &Graph, is_shared: bool) -> Self {
+        let known: BTreeSet<String> =
+            graph.known(&recorded).iter().map(|id| graph.node(*id).path.to_string()).collect();
+        let obsolete = recorded.difference(&known).filter(|_| !is_shared).cloned().collect();
+        Self { recorded, obsolete, being_set: BTreeSet::new() }
+    }
+
+    /// The instances that come to be in doubt: a set of them ended, and with it what it had left running.
+    pub(crate) fn arise(&mut self, events: &[Event]) -> BTreeSet<String> {
+        let mut new = BTreeSet::new();
+        for event in events {
+            match &event.kind {
+                EventKind::CallStarted { instance, operation, execution: Execution::Actual, .. }
+                    if operation.may_change() =>
+                {
+                    self.being_set.insert(instance.node());
+                }
+                EventKind::CallEnded { instance, response, .. } if self.being_set.remove(&instance.node()) => {
+                    let left = matches!(&response.outcome, Outcome::Failed(failure) if failure.kind == FailureKind::LeftBehind);
+                    new.extend(left.then(|| instance.to_string()).filter(|path| !self.recorded.contains(path)));
+                }
+                _ => {}
+            }
+        }
+        self.recorded.extend(new.iter().cloned());
+        new
+    }
+
+    /// Those that are no longer in doubt: a set of them ran through, or an administrator said that they are all right.
+    pub(crate) fn cleared(&mut self, run: &Run) -> BTreeSet<String> {
+        let mut cleared = std::mem::take(&mut self.obsolete);
+        let graph = run.graph();
+        let succeeded = |id: &NodeId| matches!(run.report().status(*id), Some(Status::Changed | Status::InState));
+        let known = graph.known(&self.recorded).into_iter().filter(succeeded);
+        cleared.extend(known.map(|id| graph.node(id).path.to_string()));
+        self.recorded.retain(|path| !cleared.contains(path));
+        cleared
+    }
+}
+
+impl Prepared {
+    /// The instances of these paths that are in doubt in a run of this mode.
+    pub(crate) fn in_doubt(&self, paths: &BTreeSet<String>, mode: Mode) -> BTreeSet<NodeId> {
+        let is_named = |id: &NodeId| self.graph.node(*id).path.outward().any(|path| self.named.contains(&path.node()));
+        let mut in_doubt = self.graph.known(paths);
+        in_doubt.retain(|id| !(changes(mode) && is_named(id)));
+        in_doubt
+    }
+}
+
+/// The failure of an instance in doubt that was found in its desired state.
+pub(crate) fn doubted(call: &Call, outcome: &Outcome) -> Option<Failure> {
+    let is_in_state = match outcome {
+        Outcome::Tested(tested) => tested.in_desired_state,
+        Outcome::Changed(changed) => {
+            let differed = call.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
+            !differed && changed.changed.as_ref().is_none_or(Vec::is_empty)
+        }
+        _ => false,
+    };
+    let message = || {
+        format!(
+            "it seems to be in its desired state, but its last set left a program running, which was ended. Have that program started \
+             as a service, remove what the test finds, and apply again; or apply with --only '{}' if all is well",
+            call.name()
+        )
+    };
+    is_in_state.then(|| Failure::new(FailureKind::LeftBehind, message()))
+}
