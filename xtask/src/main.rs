@@ -30,7 +30,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   tidy      direction of dependencies, the code map, links, words that do not belong here
   codes     diagnostic codes: each declared once, each with a case below corpus/
   circles   modules that import each other
-  renamed   types of ours that are imported under another name
+  renamed   types of ours that share a name, or are imported under another
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   language  words and phrases that have a better one, as xtask/words.txt lists them
   all       all of them

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
-use crate::schema::{Form, Type};
+use crate::schema::{Spelling, Type};
 use crate::text::{Node, Span};
 use crate::value::{Object, Value};
 
@@ -234,7 +234,7 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
         return Ok(());
     }
     let (name, wanted) = (&parameter.name.value, article(data_type));
-    let help = match Form::of(&[type_of(data_type)], value) {
+    let help = match Spelling::of(&[type_of(data_type)], value) {
         _ if is_no_json(data_type, value) => {
             "a value on the command line is JSON: members are in double quotes, as in '{\"a\": 1}'".to_owned()
         }

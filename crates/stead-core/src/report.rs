@@ -14,7 +14,7 @@ use crate::diff::exists;
 use crate::event::{Event, EventKind, Header, SkipReason, Status};
 use crate::id::NodeId;
 use crate::value::Value;
-pub use record::{Answer, Phase, Record};
+pub use record::{KeptAnswer, Phase, Record};
 
 /// The outcome of a run and of each of its instances, as far as it is known.
 ///

@@ -13,7 +13,7 @@ mod reason;
 pub use digest::digest;
 
 pub use mismatch::Mismatch;
-pub use reason::{Form, Reason, Type, is_key_of_instances};
+pub use reason::{Reason, Spelling, Type, is_key_of_instances};
 
 /// A compiled JSON Schema, and what the engine reads from it besides.
 ///

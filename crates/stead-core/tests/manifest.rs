@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use stead_core::diag::Diagnostic;
 use stead_core::manifest::{
-    self, AdaptedManifest, CommandResource, Declaration, Declared, Extension, Form, Implementation, Manifest, Method,
-    SchemaSource,
+    self, AdaptedManifest, CommandResource, Declaration, Declared, Extension, Implementation, Manifest, ManifestForm,
+    ProgramCall, SchemaSource,
 };
 use stead_core::text::{Limits, Source, SourceId, Sources, read};
 use stead_testkit::{Case, Computed, Suite};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 
 /// The one section that has the name of a manifest is read as that manifest.
 fn run(case: &Case) -> Result<Computed, String> {
-    let file = case.files().find_map(|(name, text)| Some((name, text, Form::of(name)?)));
+    let file = case.files().find_map(|(name, text)| Some((name, text, ManifestForm::of(name)?)));
     let (name, text, form) = file.ok_or("there is no section with the name of a manifest")?;
     let mut sources = Sources::default();
     sources.add(Source::new(name, text));
@@ -96,7 +96,7 @@ fn resource(out: &mut String, manifest: &Manifest) {
 }
 
 fn operations(out: &mut String, command: &CommandResource) {
-    let methods: [(&str, &Option<Method>); 8] = [
+    let methods: [(&str, &Option<ProgramCall>); 8] = [
         ("get", &command.get),
         ("set", &command.set),
         ("whatIf", &command.what_if),

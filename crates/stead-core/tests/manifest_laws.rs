@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    self, Catalog, Declaration, Form, Implementation, Manifest, NotFound, Version, VersionRequirement,
+    self, Catalog, Declaration, Implementation, Manifest, ManifestForm, NotFound, Version, VersionRequirement,
 };
 use stead_testkit::{repository, skip};
 
@@ -86,10 +86,10 @@ proptest! {
     fn parsing_ends_and_either_declares_or_explains(json in nearly_manifest()) {
         let node = manifest::unplaced(&json);
         prop_assert_eq!(manifest::plain(&node), json.clone());
-        for form in [Form::Resource, Form::Adapted, Form::Extension, Form::guess(&node)] {
+        for form in [ManifestForm::Resource, ManifestForm::Adapted, ManifestForm::Extension, ManifestForm::guess(&node)] {
             let (declared, findings) = manifest::parse(form, &node, Path::new("/m/x.dsc.resource.json"));
             let silent = declared.is_empty() && findings.is_empty();
-            prop_assert!(!silent || form == Form::List, "nothing is said about {json}");
+            prop_assert!(!silent || form == ManifestForm::List, "nothing is said about {json}");
             for each in declared {
                 if let Declaration::Resource(manifest) = each.declaration {
                     let listing = manifest::listing(&manifest);
@@ -139,26 +139,26 @@ proptest! {
         name in ".{0,12}(\\.[dD][sS][cC])?(\\.(resource|adaptedResource|EXTENSION|Manifests|other))?(\\.(json|YAML|yml|jsonc))?"
     ) {
         let forms = [
-            ("resource", Form::Resource),
-            ("adaptedresource", Form::Adapted),
-            ("extension", Form::Extension),
-            ("manifests", Form::List),
+            ("resource", ManifestForm::Resource),
+            ("adaptedresource", ManifestForm::Adapted),
+            ("extension", ManifestForm::Extension),
+            ("manifests", ManifestForm::List),
         ];
         let lower = name.to_ascii_lowercase();
         let ends = |word: &str| ["json", "yaml", "yml"].iter().any(|ending| lower.ends_with(&format!(".dsc.{word}.{ending}")));
         let expected = forms.iter().find(|(word, _)| ends(word)).map(|(_, form)| *form);
-        prop_assert_eq!(Form::of(&name), expected);
+        prop_assert_eq!(ManifestForm::of(&name), expected);
     }
 }
 
 #[test]
 fn forms_are_known_by_file_names_without_regard_to_case() {
     let cases = [
-        ("a.dsc.resource.json", Some(Form::Resource)),
-        ("A.DSC.RESOURCE.YML", Some(Form::Resource)),
-        ("a.b.dsc.adaptedresource.yaml", Some(Form::Adapted)),
-        ("a.dsc.extension.json", Some(Form::Extension)),
-        (".dsc.manifests.json", Some(Form::List)),
+        ("a.dsc.resource.json", Some(ManifestForm::Resource)),
+        ("A.DSC.RESOURCE.YML", Some(ManifestForm::Resource)),
+        ("a.b.dsc.adaptedresource.yaml", Some(ManifestForm::Adapted)),
+        ("a.dsc.extension.json", Some(ManifestForm::Extension)),
+        (".dsc.manifests.json", Some(ManifestForm::List)),
         ("dsc.resource.json", None),
         ("a.dsc.resource.jsonc", None),
         ("a.dsc.resource", None),
@@ -166,7 +166,7 @@ fn forms_are_known_by_file_names_without_regard_to_case() {
         ("", None),
     ];
     for (name, form) in cases {
-        assert_eq!(Form::of(name), form, "{name}");
+        assert_eq!(ManifestForm::of(name), form, "{name}");
     }
 }
 
@@ -251,7 +251,7 @@ fn listings_are_as_recorded() {
         if expected["requireAdapter"].is_null() && expected["manifest"].is_object() {
             let path = Path::new(expected["path"].as_str().unwrap());
             let node = manifest::unplaced(&expected["manifest"]);
-            let (declared, findings) = manifest::parse(Form::Resource, &node, path);
+            let (declared, findings) = manifest::parse(ManifestForm::Resource, &node, path);
             let [declared] = &declared[..] else { panic!("{findings:?}") };
             let Declaration::Resource(manifest) = &declared.declaration else { panic!("not a resource") };
             assert_eq!(manifest::listing(manifest).to_string(), line);

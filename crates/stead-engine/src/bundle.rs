@@ -13,7 +13,7 @@ use stead_core::expr::expressions;
 use stead_core::graph::MAX_NESTING;
 use stead_core::graph::codes::NOT_IN_BUNDLE;
 use stead_core::identity::DocumentIdentity;
-use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::text::{Limits, Source, Sources, Span, locate};
 use stead_core::value::Value;
 use stead_host::bundle::{Files, Gathering, Missing, UnpackError};
@@ -252,7 +252,7 @@ impl Walk<'_> {
         let catalog = self.session.shared.host.catalog();
         let found = catalog.find(&instance.type_name.value, None).ok();
         let is_include = |manifest: &Manifest| {
-            manifest.kind == Kind::Importer && matches!(manifest.implementation, Implementation::Engine)
+            manifest.kind == ResourceKind::Importer && matches!(manifest.implementation, Implementation::Engine)
         };
         if found.as_ref().is_some_and(|manifest| is_include(manifest)) {
             return self.include(instance, folder);

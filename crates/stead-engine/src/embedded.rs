@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stead_core::id::TypeName;
-use stead_core::manifest::{Implementation, Kind, Manifest, Promises, SecretPlaces, Version};
+use stead_core::manifest::{Implementation, Manifest, Promises, ResourceKind, SecretPlaces, Version};
 use stead_host::provider::{Context, Provider};
 use stead_resources::builtin;
 
@@ -55,7 +55,7 @@ impl EmbeddedResource {
     pub fn new(manifest: Manifest, provider: Arc<dyn Provider>) -> Result<Self, NotEmbedded> {
         let type_name = manifest.type_name.clone();
         let is_own = manifest.is_in_process() && !matches!(manifest.implementation, Implementation::Engine);
-        if manifest.kind != Kind::Resource || !is_own {
+        if manifest.kind != ResourceKind::Resource || !is_own {
             return Err(NotEmbedded::Kind(type_name));
         }
         let built_in = builtin(&type_name).map(|own| own.manifest.version.clone());

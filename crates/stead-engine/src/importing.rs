@@ -13,7 +13,7 @@ use stead_core::manifest::{Manifest, unplaced};
 use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Sources, Span};
 use stead_core::value::{Object, Value};
-use stead_host::command::{CommandProvider, Settings, resolve};
+use stead_host::command::{CommandProvider, CommandSettings, resolve};
 use stead_host::provider::{Context, Plain, Provider};
 
 type Findings = Vec<ExpansionFinding>;
@@ -23,13 +23,13 @@ type Findings = Vec<ExpansionFinding>;
 /// Guarantees: a program is asked once for the same properties, however often the document is gone through until all facts
 /// for it are known.
 pub(crate) struct Importers<'a> {
-    settings: &'a Settings,
+    settings: &'a CommandSettings,
     cx: Context,
     answers: RefCell<BTreeMap<String, Json>>,
 }
 
 impl<'a> Importers<'a> {
-    pub(crate) fn new(settings: &'a Settings, cx: Context) -> Self {
+    pub(crate) fn new(settings: &'a CommandSettings, cx: Context) -> Self {
         Self { settings, cx, answers: RefCell::default() }
     }
 

@@ -10,7 +10,7 @@ use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Rest
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::event::Mode;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Implementation, Kind, Manifest, Version};
+use stead_core::manifest::{Implementation, Manifest, ResourceKind, Version};
 use stead_core::report::Record;
 use stead_core::value::{Object, Value};
 
@@ -259,7 +259,7 @@ impl ResourceCall {
     /// Refuses what has no methods of its own.
     fn callable(self) -> Result<Self, InvokeError> {
         match (self.manifest.kind, &self.manifest.implementation) {
-            (Kind::Adapter | Kind::Importer, _) | (_, Implementation::Engine) => {
+            (ResourceKind::Adapter | ResourceKind::Importer, _) | (_, Implementation::Engine) => {
                 Err(InvokeError::Implementation(self.manifest.type_name.clone()))
             }
             _ => Ok(self),

@@ -3,7 +3,7 @@
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Expansion, ExpansionFinding, Found, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
-use stead_core::manifest::{self, Kind, Manifest, VersionRequirement};
+use stead_core::manifest::{self, Manifest, ResourceKind, VersionRequirement};
 use stead_core::text::{Sources, Span};
 use stead_core::value::Object;
 use stead_host::catalog::{Discovery, Wanted};
@@ -76,7 +76,7 @@ impl Known<'_> {
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
-        self.discovery.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
+        self.discovery.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == ResourceKind::Adapter)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stead_core::call::{Failure, FailureKind};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Kind, Late, Manifest};
+use stead_core::manifest::{Late, Manifest, ResourceKind};
 use stead_host::catalog::{Discovery, Wanted};
 
 /// The search for resources that were not there when a run began.
@@ -31,7 +31,7 @@ impl LateSearch {
             return Ok(Arc::clone(known));
         }
         let manifest = self.before.again().find(&wanted).map_err(|error| missing(&error.to_string()))?;
-        if matches!(manifest.kind, Kind::Adapter | Kind::Importer) {
+        if matches!(manifest.kind, ResourceKind::Adapter | ResourceKind::Importer) {
             let message = format!("'{type_name}' holds other instances, and must be there before the run begins");
             return Err(Failure::new(FailureKind::Unsupported, message));
         }

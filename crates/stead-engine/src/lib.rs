@@ -94,7 +94,7 @@ pub mod provider {
     pub use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
     pub use stead_core::destruction::Effects;
     pub use stead_core::id::TypeName;
-    pub use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, Promises, Version};
+    pub use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, ResourceKind, Version};
     pub use stead_core::schema::Schema;
     pub use stead_core::statements::Statement;
     pub use stead_host::check;

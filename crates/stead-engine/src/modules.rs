@@ -8,10 +8,10 @@ use stead_core::call::Failure;
 use stead_core::document::{Document, Template, modules_of};
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Extension, Form, Manifest};
+use stead_core::manifest::{Extension, Manifest, ManifestForm};
 use stead_core::value::Value;
 use stead_host::catalog::Programs;
-use stead_host::command::{Settings, extension, list_adapted};
+use stead_host::command::{CommandSettings, extension, list_adapted};
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
@@ -27,7 +27,7 @@ const MODULE_PATH: &str = "PSModulePath";
 pub(crate) struct OnMachine {
     /// Without secrets: extensions that open them are what is being discovered.
     pub(crate) machine: Machine,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<CommandSettings>,
     pub(crate) context: Context,
     pub(crate) modules: Arc<Modules>,
 }
@@ -64,7 +64,7 @@ impl Programs for OnMachine {
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {
-        extension::discover(extension, &Form::ENDINGS, &self.settings, &self.context(&extension.type_name))
+        extension::discover(extension, &ManifestForm::ENDINGS, &self.settings, &self.context(&extension.type_name))
     }
 
     fn forget(&self) {

@@ -7,7 +7,7 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::{Claim, Claims, Extent, Ties};
 use stead_core::manifest::{CommandResource, Implementation, Manifest, SchemaSource, SecretPlaces};
 use stead_core::statements::Statement;
-use stead_host::command::{CommandProvider, Residents, Settings};
+use stead_host::command::{CommandProvider, CommandSettings, Residents};
 use stead_host::provider::{Context, LineTest, Plain, Provider, SetReply, State, TestReply};
 use stead_powershell::transitional::{self, Scripts};
 use stead_resources::builtin_of;
@@ -17,7 +17,7 @@ use crate::host::Host;
 /// The providers of the resources; each is made once.
 pub(crate) struct Providers {
     host: Host,
-    settings: Arc<Settings>,
+    settings: Arc<CommandSettings>,
     /// The programs that stay for as long as this is there.
     residents: Residents,
     /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
@@ -44,7 +44,7 @@ fn has_schema_elsewhere(manifest: &Manifest) -> bool {
 type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
-    pub(crate) fn new(host: &Host, settings: Arc<Settings>) -> Self {
+    pub(crate) fn new(host: &Host, settings: Arc<CommandSettings>) -> Self {
         Self {
             host: host.clone(),
             settings,

@@ -11,7 +11,7 @@ use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, Verify};
 use stead_core::graph::{Facts, Graph};
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::parameters::Supplied;
 use stead_core::report::Record;
 use stead_core::run::Run;
@@ -108,7 +108,9 @@ impl ResourceCall {
     /// Refuses to call an adapter itself: it carries out others.
     pub fn not_an_adapter(self) -> Result<Self, Refusal> {
         match self.manifest.kind {
-            Kind::Adapter => Err(Refusal::Failed("Can not perform this operation on the adapter itself".to_owned())),
+            ResourceKind::Adapter => {
+                Err(Refusal::Failed("Can not perform this operation on the adapter itself".to_owned()))
+            }
             _ => Ok(self),
         }
     }

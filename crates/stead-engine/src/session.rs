@@ -10,7 +10,7 @@ use stead_core::manifest::{Implementation, Manifest};
 use stead_core::text::Sources;
 use stead_host::bundle::{Files, FilesWithin};
 use stead_host::catalog::Discovery;
-use stead_host::command::Settings;
+use stead_host::command::CommandSettings;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::provider::{Context, SystemSide};
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// The settings that programs of resources are given.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CommandSettings {
         &self.shared.settings
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stead_host::catalog::Discovery;
-use stead_host::command::Settings;
+use stead_host::command::CommandSettings;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) stated_modules: Vec<String>,
     /// The folder that relative paths start from.
     pub(crate) root: Arc<Path>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<CommandSettings>,
     /// The variables of the environment that programs are given besides those that all are.
     pub(crate) inherited: Arc<[String]>,
     pub(crate) discovery: Arc<Discovery>,
@@ -99,8 +99,8 @@ impl Shared {
 
 /// Returns the settings of programs of resources: the environment that may be handed on, where the document is, and
 /// how much is traced.
-fn command_settings(root: &Path, options: &HostOptions) -> Settings {
-    let mut settings = Settings { elevated: options.elevated, ..Settings::of_this_process() };
+fn command_settings(root: &Path, options: &HostOptions) -> CommandSettings {
+    let mut settings = CommandSettings { elevated: options.elevated, ..CommandSettings::of_this_process() };
     settings.environment.add_of_this_process(&options.environment);
     settings.environment.set("DSC_CONFIG_ROOT", root);
     let level = options.trace_level;

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::json;
 use stead_engine::provider::check::{Depth, Subject, check};
 use stead_engine::provider::{
-    Capabilities, Claims, Context, EmbeddedResource, Execution, Extent, Failure, FailureKind, Implementation, Kind,
-    Manifest, Plain, Provider, Schema, SetReply, State, TypeName, Version,
+    Capabilities, Claims, Context, EmbeddedResource, Execution, Extent, Failure, FailureKind, Implementation, Manifest,
+    Plain, Provider, ResourceKind, Schema, SetReply, State, TypeName, Version,
 };
 use stead_engine::{Host, HostOptions, Mode, Object, Planned, RunOptions, Value};
 
@@ -206,7 +206,7 @@ fn what_cannot_be_embedded_is_refused_with_the_reason() {
         EmbeddedResource::new(manifest, Arc::new(At(Extent::Whole, None))).err().unwrap().to_string()
     };
     assert_eq!(said(manifest("Own/Note", "1.0.0")), "'Own/Note' has no schema");
-    let group = Manifest { kind: Kind::Group, ..manifest("Own/Note", "1.0.0") };
+    let group = Manifest { kind: ResourceKind::Group, ..manifest("Own/Note", "1.0.0") };
     let program = Manifest { implementation: Implementation::Command(Arc::default()), ..manifest("Own/Note", "1.0.0") };
     for other in [group, program] {
         assert_eq!(said(other), "'Own/Note' must be of the kind 'resource', and carried out in this process");

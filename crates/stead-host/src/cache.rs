@@ -26,7 +26,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// Why a file of a cache is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum CacheError {
     /// Its directory cannot be opened, or is not trusted.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -51,17 +51,17 @@ impl CacheFile {
     }
 
     /// Writes the file; all or nothing.
-    pub fn write(&self, cache: &Path, user: User, body: &[u8]) -> Result<(), Unusable> {
+    pub fn write(&self, cache: &Path, user: User, body: &[u8]) -> Result<(), CacheError> {
         self.write_pieces(cache, user, &[format!("{}{}\n", self.header, sha256(body)).as_bytes(), body])
     }
 
     /// Writes a file with a table, which [`Self::open`] reads at once, and parts, which are read by themselves.
-    pub fn write_parts(&self, cache: &Path, user: User, table: &[u8], parts: &[u8]) -> Result<(), Unusable> {
+    pub fn write_parts(&self, cache: &Path, user: User, table: &[u8], parts: &[u8]) -> Result<(), CacheError> {
         let header = format!("{}{} {}\n", self.header, checksum(table), table.len());
         self.write_pieces(cache, user, &[header.as_bytes(), table, parts])
     }
 
-    fn write_pieces(&self, cache: &Path, user: User, pieces: &[&[u8]]) -> Result<(), Unusable> {
+    fn write_pieces(&self, cache: &Path, user: User, pieces: &[&[u8]]) -> Result<(), CacheError> {
         let directory = TrustedDirectory::create(cache, user.trust())?;
         let temporary = format!("{}.{}", self.name, std::process::id());
         let (temporary, name) = (OsStr::new(&temporary), OsStr::new(self.name));
@@ -77,7 +77,7 @@ impl CacheFile {
     }
 
     /// The whole file, if it is private to this user; see [`Self::body`].
-    pub fn read(&self, cache: &Path, user: User) -> Result<Vec<u8>, Unusable> {
+    pub fn read(&self, cache: &Path, user: User) -> Result<Vec<u8>, CacheError> {
         let (file, size) = self.open_private(cache, user)?;
         let mut text = Vec::with_capacity(size + 1);
         file.take(LARGEST).read_to_end(&mut text)?;
@@ -85,35 +85,35 @@ impl CacheFile {
     }
 
     /// Reads the table of a file that [`Self::write_parts`] wrote, if it is private to this user.
-    pub fn open(&self, cache: &Path, user: User) -> Result<Parted, Unusable> {
+    pub fn open(&self, cache: &Path, user: User) -> Result<Parted, CacheError> {
         let (file, size) = self.open_private(cache, user)?;
         let mut start = vec![0; size.min(self.header.len() + LONGEST_HEADER)];
         read_exact_at(&file, &mut start, 0)?;
-        let rest = start.strip_prefix(self.header.as_bytes()).ok_or(Unusable::Damaged)?;
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or(Unusable::Damaged)?;
-        let line = rest.get(..end).and_then(|line| std::str::from_utf8(line).ok()).ok_or(Unusable::Damaged)?;
-        let (expected, length) = line.split_once(' ').ok_or(Unusable::Damaged)?;
-        let length: usize = length.parse().ok().filter(|length| *length <= size).ok_or(Unusable::Damaged)?;
+        let rest = start.strip_prefix(self.header.as_bytes()).ok_or(CacheError::Damaged)?;
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or(CacheError::Damaged)?;
+        let line = rest.get(..end).and_then(|line| std::str::from_utf8(line).ok()).ok_or(CacheError::Damaged)?;
+        let (expected, length) = line.split_once(' ').ok_or(CacheError::Damaged)?;
+        let length: usize = length.parse().ok().filter(|length| *length <= size).ok_or(CacheError::Damaged)?;
         let table_at = self.header.len() + end + 1;
         let mut table = vec![0; length];
         read_exact_at(&file, &mut table, table_at as u64)?;
         if checksum(&table).to_string() != expected {
-            return Err(Unusable::Damaged);
+            return Err(CacheError::Damaged);
         }
         Ok(Parted { file, table, parts_at: (table_at + length) as u64 })
     }
 
     /// The file, if it is private to this user, and its size.
-    fn open_private(&self, cache: &Path, user: User) -> Result<(File, usize), Unusable> {
+    fn open_private(&self, cache: &Path, user: User) -> Result<(File, usize), CacheError> {
         let directory = TrustedDirectory::open(cache, user.trust())?;
         private(user, directory.metadata())?;
         let file = directory.open_file(OsStr::new(self.name))?;
         let metadata = file.metadata()?;
         private(user, &metadata)?;
         if !metadata.is_file() || metadata.len() > LARGEST {
-            return Err(Unusable::Size);
+            return Err(CacheError::Size);
         }
-        Ok((file, usize::try_from(metadata.len()).map_err(|_| Unusable::Size)?))
+        Ok((file, usize::try_from(metadata.len()).map_err(|_| CacheError::Size)?))
     }
 
     /// Returns the content, given the whole file; `None` if that is damaged or from another version.
@@ -177,7 +177,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
+fn private(user: User, metadata: &Metadata) -> Result<(), CacheError> {
     let status = Status::from(metadata);
-    if status.uid == user.id && status.mode & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
+    if status.uid == user.id && status.mode & 0o022 == 0 { Ok(()) } else { Err(CacheError::Writable) }
 }

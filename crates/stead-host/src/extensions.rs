@@ -9,7 +9,7 @@ use stead_core::manifest::{Extension, ImportMethod};
 use stead_core::value::{Seal, Sensitive, Value};
 
 use crate::catalog::Discovery;
-use crate::command::{Settings, extension};
+use crate::command::{CommandSettings, extension};
 use crate::provider::{Context, TraceLevel};
 
 /// Endings of files that are documents already: no extension is asked for them, so that reading one needs no search of
@@ -19,13 +19,13 @@ const DOCUMENTS: [&str; 3] = ["json", "yaml", "yml"];
 /// The extensions of this machine, and what their programs are run with.
 pub struct Extensions {
     discovery: Arc<Discovery>,
-    settings: Settings,
+    settings: CommandSettings,
     cx: Context,
 }
 
 impl Extensions {
     /// The extensions that were or will be discovered. Each is called with `cx` under its own name.
-    pub fn new(discovery: Arc<Discovery>, settings: Settings, cx: Context) -> Self {
+    pub fn new(discovery: Arc<Discovery>, settings: CommandSettings, cx: Context) -> Self {
         Self { discovery, settings, cx }
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, code};
 use stead_core::diag::any_error;
-use stead_core::manifest::{Declaration, Extension, Form, Manifest, parse, unplaced};
+use stead_core::manifest::{Declaration, Extension, Manifest, ManifestForm, parse, unplaced};
 use stead_host::command::extension::{discover, import, secret};
-use stead_host::command::{CommandProvider, Settings, list_adapted};
+use stead_host::command::{CommandProvider, CommandSettings, list_adapted};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_system::fs::User;
 use stead_system::process::Environment;
@@ -51,7 +51,7 @@ fn run_with(case: &Case, stated: &str, left: &str) -> Result<String, String> {
     };
     let said = Said::default();
     let cx = limited(context(folder.path(), &said), case)?;
-    let settings = Settings { elevated: case.section("rights").trim() != "anybody", ..settings() };
+    let settings = CommandSettings { elevated: case.section("rights").trim() != "anybody", ..settings() };
     let provider = CommandProvider::new(&called, settings).ok_or("no provider for this manifest")?;
     for line in case.section("calls").lines() {
         said.line(&format!("> {line}"));
@@ -92,12 +92,12 @@ fn read(text: &str) -> Result<Json, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn settings() -> Settings {
+fn settings() -> CommandSettings {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let environment = Environment::of([path], &[]);
     let environment = environment.trusting(User::current().trust());
     let (grace, settle) = (Duration::from_millis(300), Duration::from_millis(200));
-    Settings { environment, grace, settle, elevated: true }
+    CommandSettings { environment, grace, settle, elevated: true }
 }
 
 /// The context with the limits of the case: `deadline` in milliseconds, `limit` in bytes, and `cancelled`.
@@ -177,7 +177,7 @@ fn complain(failure: &Failure) -> String {
 }
 
 /// Reads a manifest with what every one must say filled in, so that the cases show what matters to them.
-fn declared(form: Form, text: &str, folder: &Path, usual: &Json) -> Result<Declaration, String> {
+fn declared(form: ManifestForm, text: &str, folder: &Path, usual: &Json) -> Result<Declaration, String> {
     let mut json = usual.clone();
     let stated: Json = read(text)?;
     for (key, value) in stated.as_object().into_iter().flatten() {
@@ -193,7 +193,7 @@ fn declared(form: Form, text: &str, folder: &Path, usual: &Json) -> Result<Decla
 
 fn manifest(text: &str, folder: &Path) -> Result<Manifest, String> {
     let usual = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json"});
-    match declared(Form::Resource, text, folder, &usual)? {
+    match declared(ManifestForm::Resource, text, folder, &usual)? {
         Declaration::Resource(manifest) => Ok(*manifest),
         other => Err(format!("not a resource: {other:?}")),
     }
@@ -204,7 +204,7 @@ fn adapted(text: &str, adapter: &Arc<Manifest>, folder: &Path) -> Result<Manifes
         "$schema": "https://aka.ms/dsc/schemas/v3/bundled/adaptedresource/manifest.json",
         "kind": "resource", "capabilities": ["get"], "requireAdapter": adapter.type_name, "schema": {},
     });
-    match declared(Form::Adapted, text, folder, &usual)? {
+    match declared(ManifestForm::Adapted, text, folder, &usual)? {
         Declaration::Adapted(manifest) => Ok(manifest.into_manifest(Arc::clone(adapter))),
         other => Err(format!("not adapted: {other:?}")),
     }
@@ -212,7 +212,7 @@ fn adapted(text: &str, adapter: &Arc<Manifest>, folder: &Path) -> Result<Manifes
 
 fn extension(text: &str, folder: &Path) -> Result<Extension, String> {
     let usual = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/extension/manifest.json"});
-    match declared(Form::Extension, text, folder, &usual)? {
+    match declared(ManifestForm::Extension, text, folder, &usual)? {
         Declaration::Extension(extension) => Ok(*extension),
         other => Err(format!("not an extension: {other:?}")),
     }

@@ -15,7 +15,7 @@ use stead_core::call::{
 use stead_core::expr::{Answer, Environment, Expression};
 use stead_core::id::{NodeId, ResourceId, SecretName, TypeName};
 use stead_core::instance_path::InstancePath;
-use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, Version};
+use stead_core::manifest::{Capabilities, CommandResource, Implementation, Manifest, ResourceKind, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Recipe, Seal, Sensitive, Value};
 use stead_host::operate::carry_out;
@@ -115,11 +115,11 @@ fn manifest(json: &Json) -> Arc<Manifest> {
         resolve: false,
     };
     let kind = match json["kind"].as_str() {
-        Some("exporter") => Kind::Exporter,
-        Some("group") => Kind::Group,
-        _ => Kind::Resource,
+        Some("exporter") => ResourceKind::Exporter,
+        Some("group") => ResourceKind::Group,
+        _ => ResourceKind::Resource,
     };
-    let deprecated = json["deprecatedWhatIf"].as_bool().unwrap_or(false).then(|| stead_core::manifest::Method {
+    let deprecated = json["deprecatedWhatIf"].as_bool().unwrap_or(false).then(|| stead_core::manifest::ProgramCall {
         executable: "x".to_owned(),
         arguments: Vec::new(),
         input: stead_core::manifest::Input::None,

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stead_core::call::{Execution, FailureKind};
-use stead_core::manifest::{Declaration, Form, Manifest, parse, unplaced};
-use stead_host::command::{CommandProvider, Residents, Settings};
+use stead_core::manifest::{Declaration, Manifest, ManifestForm, parse, unplaced};
+use stead_host::command::{CommandProvider, CommandSettings, Residents};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_system::fs::User;
 use stead_system::process::Environment;
@@ -109,19 +109,19 @@ fn manifest(folder: &Path, type_name: &str, args: &[&str]) -> Arc<Manifest> {
         "get": {"executable": "false", "input": "stdin"},
         "set": {"executable": "false", "input": "stdin"},
     });
-    let (declared, findings) = parse(Form::Resource, &unplaced(&json), &folder.join("a.dsc.resource.json"));
+    let (declared, findings) = parse(ManifestForm::Resource, &unplaced(&json), &folder.join("a.dsc.resource.json"));
     match declared.into_iter().next().map(|declared| declared.declaration) {
         Some(Declaration::Resource(manifest)) => Arc::new(*manifest),
         _ => panic!("{findings:?}"),
     }
 }
 
-fn settings(mark: &str) -> Settings {
+fn settings(mark: &str) -> CommandSettings {
     let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("RESIDENTS_OF", mark)];
     let environment = Environment::of(variables.map(|(name, value)| (name.into(), value.into())), &["RESIDENTS_OF"]);
     let environment = environment.trusting(User::current().trust());
     let grace = Duration::from_millis(100);
-    Settings { environment, grace, settle: grace, elevated: true }
+    CommandSettings { environment, grace, settle: grace, elevated: true }
 }
 
 /// The processes whose environment has a mark.

@@ -47,7 +47,7 @@ pub fn adapters() -> Vec<Manifest> {
         let tags = ["powershell", "linux"].map(str::to_owned).to_vec();
         let nothing_else = Manifest::new(TypeName::parse(name).ok()?, version, Implementation::InProcess);
         Some(Manifest {
-            kind: manifest::Kind::Adapter,
+            kind: manifest::ResourceKind::Adapter,
             description: Some(description.to_owned()),
             tags,
             ..nothing_else

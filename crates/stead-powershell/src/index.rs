@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use stead_host::cache::{CacheFile, Part, Parted, Unusable};
+use stead_host::cache::{CacheError, CacheFile, Part, Parted};
 use stead_powershell_reader::manifest::same;
 use stead_powershell_reader::module::{Environment, Files, FoundModule, Module, Modules, Names, Stamped, find};
 use stead_system::fs::{Identity, OpenError, Trust, TrustedDirectory, User};
@@ -167,7 +167,7 @@ impl Index<'_> {
     fn load(&self) -> (Option<Parted>, BTreeMap<PathBuf, Root>) {
         let Some(cache) = self.cache else { return Default::default() };
         let loaded = CACHE.open(cache, self.user).and_then(|index| {
-            let table = serde_json::from_slice(index.table()).map_err(|_| Unusable::Damaged)?;
+            let table = serde_json::from_slice(index.table()).map_err(|_| CacheError::Damaged)?;
             Ok((Some(index), table))
         });
         loaded.unwrap_or_else(|reason| {
@@ -219,7 +219,7 @@ impl Inventory {
     }
 
     /// Writes what can be relied on later, and what is known of directories that were not searched now.
-    fn store(&self, cache: &Path, index: &Index<'_>) -> Result<(), Unusable> {
+    fn store(&self, cache: &Path, index: &Index<'_>) -> Result<(), CacheError> {
         // What is not used of it costs nothing, and growing costs a copy.
         let modules: usize = self.roots.iter().map(|(_, root)| root.modules.len()).sum();
         let mut parts = Vec::with_capacity(modules * PART);

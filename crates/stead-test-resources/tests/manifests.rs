@@ -6,17 +6,17 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::diag::Severity;
-use stead_core::manifest::{self, Form};
+use stead_core::manifest::{self, ManifestForm};
 use stead_core::text::{Limits, SourceId, read};
 
 /// The path, the form and the text of every manifest.
-fn manifests() -> io::Result<Vec<(PathBuf, Form, String)>> {
+fn manifests() -> io::Result<Vec<(PathBuf, ManifestForm, String)>> {
     let corpus = stead_testkit::repository().join("corpus/compat");
     let mut found = Vec::new();
     for folder in ["resources", "extensions", "extensions/discovered"] {
         for entry in fs::read_dir(corpus.join(folder))? {
             let path = entry?.path();
-            if let Some(form) = path.file_name().and_then(|name| Form::of(name.to_str()?)) {
+            if let Some(form) = path.file_name().and_then(|name| ManifestForm::of(name.to_str()?)) {
                 let text = fs::read_to_string(&path)?;
                 found.push((path, form, text));
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use serde_json::Value as Json;
 use stead_system::fs::{OpenError, TrustedDirectory, User};
-use stead_system::socket::Stream;
+use stead_system::socket::Connection;
 use stead_system::user;
 
 use super::{Ask, Refused, Request, Response, SOCKET};
@@ -133,7 +133,7 @@ fn send(directory: &Path, request: &Request) -> Result<Response, CallError> {
 }
 
 fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> {
-    let mut stream = Stream::connect(directory, SOCKET)?;
+    let mut stream = Connection::connect(directory, SOCKET)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(request.patience())?;
     let mut line = serde_json::to_vec(request)?;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use stead_system::fs::{TrustedDirectory, User};
-use stead_system::socket::{PrivateListener, Stream};
+use stead_system::socket::{Connection, PrivateListener};
 use stead_system::user;
 
 use super::{MOST_BYTES, Refused, Request, Response, SOCKET};
@@ -77,7 +77,7 @@ struct Callers(Mutex<Connections>);
 struct Connections {
     last: u64,
     /// Those that have not sent their requests, the first one first.
-    sending: BTreeMap<u64, Stream>,
+    sending: BTreeMap<u64, Connection>,
     answered: usize,
 }
 
@@ -95,7 +95,7 @@ struct Caller {
 }
 
 impl Caller {
-    fn of(callers: &Arc<Callers>, stream: &Stream) -> io::Result<Self> {
+    fn of(callers: &Arc<Callers>, stream: &Connection) -> io::Result<Self> {
         let mut all = callers.lock();
         all.last += 1;
         let number = all.last;
@@ -117,7 +117,7 @@ impl Caller {
         self.is_answered
     }
 
-    fn attend(mut self, mut stream: Stream, answer: &Answer) -> io::Result<()> {
+    fn attend(mut self, mut stream: Connection, answer: &Answer) -> io::Result<()> {
         let caller = stream.user()?;
         stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         let response = if caller == 0 || caller == user::own() {
@@ -153,7 +153,7 @@ impl Drop for Caller {
 
 /// Reads until an instant, however little comes at a time.
 struct Until<'s> {
-    stream: &'s Stream,
+    stream: &'s Connection,
     deadline: Instant,
 }
 

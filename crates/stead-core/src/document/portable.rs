@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{DataType, Document, Exclusive, Instance, Over, Parameter, Reconcile, codes};
 use crate::diag::Diagnostic;
-use crate::expr::{self, Expression, Part, Placed, Template, expressions};
+use crate::expr::{self, Expression, Placed, Subexpression, Template, expressions};
 use crate::id::TypeName;
 use crate::text::{Kind, Sources, Span, locate};
 
@@ -59,7 +59,7 @@ impl Document {
     }
 
     /// The declared type of the parameter whose value a part of an expression is.
-    fn declared(&self, part: Part<'_>) -> Option<DataType> {
+    fn declared(&self, part: Subexpression<'_>) -> Option<DataType> {
         let (builtin, call) = part.call()?;
         let argument = call.arguments().next().filter(|_| builtin.name == "parameters")?;
         let named = |parameter: &&Parameter| argument.text() == Some(&*parameter.name.value);

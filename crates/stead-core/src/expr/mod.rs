@@ -394,30 +394,30 @@ impl Expression {
     }
 
     /// The expression as a part of itself.
-    pub fn whole(&self) -> Part<'_> {
-        Part { node: &self.root }
+    pub fn whole(&self) -> Subexpression<'_> {
+        Subexpression { node: &self.root }
     }
 
     /// Every call of a function of the language, in the order written: also those that will not be computed, and those in
     /// lambdas.
-    pub fn calls(&self, function: &str) -> impl Iterator<Item = Call<'_>> {
+    pub fn calls(&self, function: &str) -> impl Iterator<Item = FunctionCall<'_>> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
             if let ExpressionForm::Call { builtin, arguments } = &node.kind
                 && builtin.name == function
             {
-                found.push(Call { node, arguments });
+                found.push(FunctionCall { node, arguments });
             }
         });
         found.into_iter()
     }
 
     /// Every call of any function of the language with that function, in the order written.
-    pub fn all_calls(&self) -> impl Iterator<Item = (&'static Builtin, Call<'_>)> {
+    pub fn all_calls(&self) -> impl Iterator<Item = (&'static Builtin, FunctionCall<'_>)> {
         let mut found = Vec::new();
         self.root.walk(&mut |node| {
             if let ExpressionForm::Call { builtin, arguments } = &node.kind {
-                found.push((*builtin, Call { node, arguments }));
+                found.push((*builtin, FunctionCall { node, arguments }));
             }
         });
         found.into_iter()
@@ -434,7 +434,7 @@ impl Expression {
             {
                 let members =
                     path.iter().map_while(|accessor| Some((accessor.member()?, accessor.at.clone()))).collect();
-                found.push(Access { argument: Part { node }, members });
+                found.push(Access { argument: Subexpression { node }, members });
             }
         });
         found.into_iter()
@@ -465,20 +465,20 @@ impl Expression {
 
 /// A call somewhere in an expression.
 #[derive(Clone, Copy)]
-pub struct Call<'x> {
+pub struct FunctionCall<'x> {
     node: &'x Node,
     arguments: &'x [Node],
 }
 
-impl<'x> Call<'x> {
+impl<'x> FunctionCall<'x> {
     /// The bytes of [`Expression::text`] that it takes.
     pub fn at(&self) -> Range<usize> {
         self.node.at.clone()
     }
 
     /// Its arguments.
-    pub fn arguments(&self) -> impl ExactSizeIterator<Item = Part<'x>> {
-        self.arguments.iter().map(|node| Part { node })
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = Subexpression<'x>> {
+        self.arguments.iter().map(|node| Subexpression { node })
     }
 }
 
@@ -486,7 +486,7 @@ impl<'x> Call<'x> {
 #[derive(Clone)]
 pub struct Access<'x> {
     /// The first argument of the call.
-    pub argument: Part<'x>,
+    pub argument: Subexpression<'x>,
     /// The names of the members, each of the one before, as far as they are written; with the bytes of
     /// [`Expression::text`] that they take.
     pub members: Vec<(&'x str, Range<usize>)>,
@@ -494,20 +494,22 @@ pub struct Access<'x> {
 
 /// A part of an expression, which can be computed by itself.
 #[derive(Clone, Copy)]
-pub struct Part<'x> {
+pub struct Subexpression<'x> {
     node: &'x Node,
 }
 
-impl Part<'_> {
+impl Subexpression<'_> {
     /// The bytes of [`Expression::text`] that it takes.
     pub fn at(&self) -> Range<usize> {
         self.node.at.clone()
     }
 
     /// The function of the language that it is a call of, with its arguments.
-    pub fn call(&self) -> Option<(&'static Builtin, Call<'_>)> {
+    pub fn call(&self) -> Option<(&'static Builtin, FunctionCall<'_>)> {
         match &self.node.kind {
-            ExpressionForm::Call { builtin, arguments } => Some((*builtin, Call { node: self.node, arguments })),
+            ExpressionForm::Call { builtin, arguments } => {
+                Some((*builtin, FunctionCall { node: self.node, arguments }))
+            }
             _ => None,
         }
     }

@@ -12,14 +12,14 @@ pub struct Iteration {
     /// From 0.
     pub index: i64,
     /// What it is for, in a loop over items.
-    pub item: Option<Item>,
+    pub item: Option<LoopItem>,
     /// That of the loop around.
     pub outer: Option<Arc<Iteration>>,
 }
 
 /// The item of an iteration.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Item {
+pub struct LoopItem {
     /// What expressions call it.
     pub called: Arc<str>,
     /// Its value; `None` while it is not known.

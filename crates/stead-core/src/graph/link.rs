@@ -12,7 +12,7 @@ use super::{
 use crate::budget::Cost;
 use crate::diag::{Diagnostic, Meant};
 use crate::document::{Document, Exclusive, Relation};
-use crate::expr::{Part, Placed, Template, expressions};
+use crate::expr::{Placed, Subexpression, Template, expressions};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
 use crate::text::{Span, locate};
@@ -83,7 +83,8 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     let declaration = &document.resources[node.declaration as usize];
     // The properties of what holds others are its nested instances, which have needs of their own. What is stated as it is
     // holds no expression.
-    let evaluated = node.role == Role::Instance && node.manifest.kind != manifest::Kind::Group && node.stated.is_none();
+    let evaluated =
+        node.role == Role::Instance && node.manifest.kind != manifest::ResourceKind::Group && node.stated.is_none();
     let mut needs = Vec::new();
     let own = |kind| move |node| (id, Need { node, kind });
     needs.extend(targets(builder, &origin, &declaration.depends_on, "dependsOn").map(own(NeedKind::Require)));
@@ -306,11 +307,11 @@ const REFERENCE: &str = "reference";
 struct Reference<'a> {
     /// The string that holds the expression.
     span: Span,
-    argument: Part<'a>,
+    argument: Subexpression<'a>,
 }
 
 /// The argument of a `reference()`, if it is known before anything runs.
-fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
+fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Subexpression<'_>) -> Option<String> {
     let (scope, iteration) = (origin.scope, origin.iteration.as_deref());
     let place = builder.place(scope, iteration);
     match argument.evaluate(&place) {

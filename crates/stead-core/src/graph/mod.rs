@@ -38,7 +38,7 @@ use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
 pub use implied::Implied;
-pub use iteration::{Item, Iteration};
+pub use iteration::{Iteration, LoopItem};
 pub use order::{Cycle, sort};
 pub use resolve::{MAX_NESTING, resolve};
 use scope::stated;
@@ -438,7 +438,7 @@ pub trait Resources {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
 
     /// Returns the document that an instance with these properties consists of. The instance is of a composite
-    /// resource, which has the kind [`Importer`](crate::manifest::Kind::Importer) and is carried out by its adapter,
+    /// resource, which has the kind [`Importer`](crate::manifest::ResourceKind::Importer) and is carried out by its adapter,
     /// or of an importer that [resolves](Manifest::resolves). Texts that its findings point into are added to
     /// `sources`, each once.
     fn expand(

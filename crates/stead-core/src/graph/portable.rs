@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::document::codes::NOT_PORTABLE;
 use crate::expr::expressions;
 use crate::id::NodeId;
-use crate::manifest::Kind;
+use crate::manifest::ResourceKind;
 use crate::text::{self, Sources, Span, locate};
 
 impl Graph {
@@ -84,7 +84,10 @@ impl Graph {
         let is_unset = |id: NodeId| {
             let node = self.node(id);
             let can = &node.manifest.capabilities;
-            node.role == Role::Instance && node.manifest.kind == Kind::Resource && !can.set && !self.is_asserted(id)
+            node.role == Role::Instance
+                && node.manifest.kind == ResourceKind::Resource
+                && !can.set
+                && !self.is_asserted(id)
         };
         self.iter().filter(move |(id, _)| is_unset(*id)).map(|(id, node)| {
             let message = format!("'config set' fails in dsc: '{}' has no 'set'", node.manifest.type_name);

@@ -24,7 +24,7 @@ use crate::document::{self, Discovery, Document, Instance, Parameter};
 use crate::expr::{Answer, Environment, FactKey};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
-use crate::manifest::{Implementation, Kind, Late, Manifest, Version, VersionRequirement};
+use crate::manifest::{Implementation, Late, Manifest, ResourceKind, Version, VersionRequirement};
 use crate::parameters::{self, Supplied};
 use crate::text::{self, Sources, Span};
 use crate::value::{Object, Value, sealing_wrapped};
@@ -467,7 +467,8 @@ impl Builder<'_> {
     /// The desired state of a group that is a program, if what its nested instances state is secret by their resources. It
     /// gets them as they were written, and what is sealed is opened for it.
     fn with_nested_secrets(&self, manifest: &Manifest, instance: &Instance) -> Option<Arc<Value>> {
-        let is_program = manifest.kind == Kind::Group && !matches!(manifest.implementation, Implementation::Engine);
+        let is_program =
+            manifest.kind == ResourceKind::Group && !matches!(manifest.implementation, Implementation::Engine);
         let properties = instance.properties.as_ref().filter(|_| is_program)?;
         let mut desired = properties.literal();
         self.seal_nested(&mut desired).then(|| Arc::new(desired))

@@ -14,7 +14,7 @@ use crate::id::TypeName;
 /// use std::path::Path;
 ///
 /// use stead_core::id::TypeName;
-/// use stead_core::manifest::{Catalog, Declaration, Form, parse};
+/// use stead_core::manifest::{Catalog, Declaration, ManifestForm, parse};
 /// use stead_core::text::{Limits, SourceId, read};
 ///
 /// let text = "
@@ -24,10 +24,10 @@ use crate::id::TypeName;
 /// get: {executable: till, args: [get]}
 /// schema: {embedded: {type: object, properties: {}}}
 /// ";
-/// assert_eq!(Form::of("till.dsc.resource.yaml"), Some(Form::Resource));
+/// assert_eq!(ManifestForm::of("till.dsc.resource.yaml"), Some(ManifestForm::Resource));
 /// let (tree, _) = read(SourceId::default(), text, &Limits::default());
 /// let tree = tree.ok_or("the manifest cannot be read")?;
-/// let (declared, findings) = parse(Form::Resource, &tree, Path::new("/opt/till.dsc.resource.yaml"));
+/// let (declared, findings) = parse(ManifestForm::Resource, &tree, Path::new("/opt/till.dsc.resource.yaml"));
 /// assert!(findings.is_empty(), "{findings:?}");
 /// let mut catalog = Catalog::default();
 /// for each in declared {

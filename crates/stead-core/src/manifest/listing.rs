@@ -6,12 +6,12 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
-use super::{AdaptedResource, Capabilities, Extension, Implementation, Kind, Manifest, words};
+use super::{AdaptedResource, Capabilities, Extension, Implementation, Manifest, ResourceKind, words};
 use crate::id::TypeName;
 
 /// A resource as one line of `resource list -o json`.
 pub fn listing(manifest: &Manifest) -> Json {
-    serde_json::to_value(Listing::of(manifest)).unwrap_or_default()
+    serde_json::to_value(ResourceListing::of(manifest)).unwrap_or_default()
 }
 
 const NULL: Cow<'static, Json> = Cow::Borrowed(&Json::Null);
@@ -19,7 +19,7 @@ const NULL: Cow<'static, Json> = Cow::Borrowed(&Json::Null);
 /// A listing of a resource that borrows from its manifest, to be written at once.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listing<'a> {
+pub struct ResourceListing<'a> {
     r#type: &'a str,
     kind: Option<&'static str>,
     version: String,
@@ -38,7 +38,7 @@ pub struct Listing<'a> {
     adapted_content: &'a Json,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> ResourceListing<'a> {
     /// Returns the listing of a resource.
     pub fn of(manifest: &'a Manifest) -> Self {
         let nothing_else = Self {
@@ -122,7 +122,7 @@ fn path_json(path: &Path) -> Cow<'static, Json> {
     Cow::Owned(Json::String(path.to_string_lossy().into_owned()))
 }
 
-fn kind(kind: Kind) -> Option<&'static str> {
+fn kind(kind: ResourceKind) -> Option<&'static str> {
     words::KINDS.iter().find(|(_, each)| *each == kind).map(|(word, _)| *word)
 }
 

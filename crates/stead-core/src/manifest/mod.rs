@@ -31,16 +31,16 @@ pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
 pub use lane::Lane;
-pub use listing::{Listing, extension_listing, listing};
+pub use listing::{ResourceListing, extension_listing, listing};
 pub use marked::SecretPlaces;
-pub use parse::{Declaration, Declared, Form, parse, parse_listed};
+pub use parse::{Declaration, Declared, ManifestForm, parse, parse_listed};
 pub use read::{plain, unplaced};
 pub use secret::{SecretForm, SecretProperty};
 pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
 /// The role of a resource for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ResourceKind {
     /// It manages something itself.
     Resource,
     /// It carries out resources of another kind.
@@ -111,7 +111,7 @@ pub struct Manifest<I = Implementation> {
     /// Its version.
     pub version: Version,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ResourceKind,
     /// The operations that it supports.
     pub capabilities: Capabilities,
     /// The guarantees that it gives beyond the protocol.
@@ -147,7 +147,7 @@ impl<I> Manifest<I> {
         Self {
             type_name,
             version,
-            kind: Kind::Resource,
+            kind: ResourceKind::Resource,
             capabilities: Capabilities::default(),
             promises: Promises::default(),
             description: None,
@@ -203,13 +203,13 @@ impl Manifest {
 
     /// Returns whether its instances consist of others, which its adapter knows before anything runs.
     pub fn is_composite(&self) -> bool {
-        self.kind == Kind::Importer && self.is_powershell()
+        self.kind == ResourceKind::Importer && self.is_powershell()
     }
 
     /// True if its instances stand for documents, which its program says before anything runs.
     pub fn resolves(&self) -> bool {
         let is_command = matches!(self.implementation, Implementation::Command(_));
-        self.kind == Kind::Importer && is_command && self.capabilities.resolve
+        self.kind == ResourceKind::Importer && is_command && self.capabilities.resolve
     }
 
     /// Names what it or its adapter lacks, without which its kind is not carried out as it is meant; in one sentence.
@@ -221,10 +221,10 @@ impl Manifest {
         let Implementation::Command(command) = &programs.implementation else { return None };
         let name = &programs.type_name;
         match programs.kind {
-            Kind::Adapter if command.validate.is_none() => {
+            ResourceKind::Adapter if command.validate.is_none() => {
                 Some(format!("the adapter '{name}' has no 'validate': properties are not checked before they are set"))
             }
-            Kind::Importer if command.resolve.is_none() => {
+            ResourceKind::Importer if command.resolve.is_none() => {
                 Some(format!("the importer '{name}' has no 'resolve': it is called as a resource"))
             }
             _ => None,
@@ -238,7 +238,7 @@ impl Manifest {
 
     /// True of an adapter that is a part of this program, which finds what it adapts by itself.
     pub fn is_own_adapter(&self) -> bool {
-        self.kind == Kind::Adapter && self.is_in_process()
+        self.kind == ResourceKind::Adapter && self.is_in_process()
     }
 
     /// True if it is carried out within this process: by a provider that is part of the program, or by the engine itself. Asked to
@@ -307,21 +307,21 @@ pub struct CommandResource {
     /// The manifest as written, for listings.
     pub manifest: serde_json::Value,
     /// `get`
-    pub get: Option<Method>,
+    pub get: Option<ProgramCall>,
     /// `set`
-    pub set: Option<Method>,
+    pub set: Option<ProgramCall>,
     /// `whatIf`, which is deprecated
-    pub what_if: Option<Method>,
+    pub what_if: Option<ProgramCall>,
     /// `test`
-    pub test: Option<Method>,
+    pub test: Option<ProgramCall>,
     /// `delete`
-    pub delete: Option<Method>,
+    pub delete: Option<ProgramCall>,
     /// `export`
-    pub export: Option<Method>,
+    pub export: Option<ProgramCall>,
     /// `validate`
-    pub validate: Option<Method>,
+    pub validate: Option<ProgramCall>,
     /// `resolve`
-    pub resolve: Option<Method>,
+    pub resolve: Option<ProgramCall>,
     /// `schema`
     pub schema: Option<SchemaSource>,
     /// `export.schema`
@@ -347,7 +347,7 @@ pub struct ResidentProgram {
 
 /// A program and how it is called.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Method {
+pub struct ProgramCall {
     /// The program: a name, or a path relative to the manifest.
     pub executable: String,
     /// The arguments that it is called with.
@@ -428,7 +428,7 @@ pub enum SchemaSource {
 #[derive(Clone, PartialEq, Debug)]
 pub struct AdapterMethods {
     /// Lists the adapted resources, one JSON object a line.
-    pub list: Option<Method>,
+    pub list: Option<ProgramCall>,
     /// The input that it is given.
     pub input_kind: AdapterInput,
 }

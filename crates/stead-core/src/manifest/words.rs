@@ -1,18 +1,18 @@
 //! Words that are both read and printed: each stands here once.
 
-use super::{Capabilities, Kind};
+use super::{Capabilities, ResourceKind};
 
 /// The kinds of resources.
-pub(super) const KINDS: [(&str, Kind); 5] = [
-    ("resource", Kind::Resource),
-    ("adapter", Kind::Adapter),
-    ("group", Kind::Group),
-    ("importer", Kind::Importer),
-    ("exporter", Kind::Exporter),
+pub(super) const KINDS: [(&str, ResourceKind); 5] = [
+    ("resource", ResourceKind::Resource),
+    ("adapter", ResourceKind::Adapter),
+    ("group", ResourceKind::Group),
+    ("importer", ResourceKind::Importer),
+    ("exporter", ResourceKind::Exporter),
 ];
 
 /// The former name of the kind `importer`, still read.
-pub(super) const IMPORT: (&str, Kind) = ("import", Kind::Importer);
+pub(super) const IMPORT: (&str, ResourceKind) = ("import", ResourceKind::Importer);
 
 /// Where a capability is kept.
 type CapabilityField = fn(&mut Capabilities) -> &mut bool;

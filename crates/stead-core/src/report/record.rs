@@ -87,7 +87,7 @@ impl Before {
 
 /// Something that a provider answered.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Answer<'a> {
+pub enum KeptAnswer<'a> {
     /// As a whole.
     Response(&'a Response),
     /// A state, or what is handed back with the next call.
@@ -248,18 +248,18 @@ impl Record {
     }
 
     /// Every response that is kept, each once: of the last call, of its test, and of the try before.
-    pub fn answers(&self) -> impl Iterator<Item = Answer<'_>> {
+    pub fn answers(&self) -> impl Iterator<Item = KeptAnswer<'_>> {
         let response = self.response.as_deref();
         let is_in = |tested: &&Arc<Tested>| matches!(response.map(|response| &response.outcome), Some(Outcome::Tested(own)) if Arc::ptr_eq(own, tested));
         let tested = self.tested.as_ref().filter(|tested| !is_in(tested));
         let is_same = |last: &&Arc<Response>| self.response.as_ref().is_some_and(|own| Arc::ptr_eq(own, last));
         let earlier = self.earlier.as_deref();
         let last_try = earlier.map(|earlier| &earlier.last).filter(|last| !is_same(last));
-        let responses = response.into_iter().chain(last_try.map(|last| &**last)).map(Answer::Response);
+        let responses = response.into_iter().chain(last_try.map(|last| &**last)).map(KeptAnswer::Response);
         let first = earlier.and_then(|earlier| earlier.first.as_ref()?.state());
         let found = tested.into_iter().flat_map(|tested| tested.states());
         let states = found.chain(first).chain(self.pending.as_deref());
-        responses.chain(states.map(Answer::Value))
+        responses.chain(states.map(KeptAnswer::Value))
     }
 
     /// Returns its status, if it has ended.

@@ -17,7 +17,7 @@ use crate::expr::{FactKey, Stop};
 use crate::footprint::Footprint;
 use crate::graph::{Halt, Purpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
-use crate::manifest::Kind;
+use crate::manifest::ResourceKind;
 use crate::planner::opening;
 use crate::report::{Phase, Record};
 use crate::value::{Value, sealing_wrapped};
@@ -139,7 +139,7 @@ impl Run {
         }
         let Some(properties) = &self.graph.declaration(id).properties else { return Ok(Arc::new(Value::Null)) };
         // A group that is a program gets its nested instances as they were written: they are its own to evaluate.
-        if self.graph.node(id).manifest.kind == Kind::Group {
+        if self.graph.node(id).manifest.kind == ResourceKind::Group {
             return Ok(Arc::new(properties.literal()));
         }
         let manifest = &self.graph.node(id).manifest;

@@ -8,7 +8,7 @@ use crate::event::{Event, EventKind};
 use crate::expr;
 use crate::graph::{Graph, NeedKind, Role};
 use crate::id::NodeId;
-use crate::report::Answer;
+use crate::report::KeptAnswer;
 use crate::value::Value;
 
 /// By [`NodeId`], the instances whose states nobody asks for: those of the outermost document that nothing waits for, if it has
@@ -83,10 +83,10 @@ impl Run {
 }
 
 /// About how many bytes of memory an answer takes.
-fn weight(answer: Answer<'_>) -> u64 {
+fn weight(answer: KeptAnswer<'_>) -> u64 {
     let response = match answer {
-        Answer::Response(response) => response,
-        Answer::Value(value) => return value.weight(),
+        KeptAnswer::Response(response) => response,
+        KeptAnswer::Value(value) => return value.weight(),
     };
     let of = |value: Option<&Value>| value.map_or(0, Value::weight);
     let outcome = match &response.outcome {

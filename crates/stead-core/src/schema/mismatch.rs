@@ -6,7 +6,7 @@ use jsonschema::JsonType;
 use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
-use super::reason::{Form, Reason, Type, alternatives, listed};
+use super::reason::{Reason, Spelling, Type, alternatives, listed};
 use crate::diag::{Meant, counted};
 use crate::value::{Value, pointer};
 
@@ -18,7 +18,7 @@ pub struct Mismatch {
     /// The mismatch there.
     pub reason: Reason,
     /// How it is written, if that is all that is wrong.
-    pub form: Option<Form>,
+    pub form: Option<Spelling>,
     /// True if it holds whatever the members or elements of the value are.
     pub is_shallow: bool,
     /// When it is wrong, such as "when 'after' is used"; `None` for always.
@@ -107,10 +107,10 @@ fn is_shallow(kind: &Kind) -> bool {
     )
 }
 
-fn form(reason: &Reason, found: &Json) -> Option<Form> {
+fn form(reason: &Reason, found: &Json) -> Option<Spelling> {
     match (reason, found) {
         (Reason::Type(wanted), Json::Bool(_) | Json::Number(_) | Json::String(_)) => {
-            Form::of(wanted, &Value::from(found.clone()))
+            Spelling::of(wanted, &Value::from(found.clone()))
         }
         _ => None,
     }

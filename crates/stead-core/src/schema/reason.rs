@@ -147,7 +147,7 @@ pub(super) fn listed(names: &[impl AsRef<str>], word: &str) -> String {
 
 /// How a value is written that was meant to be of a type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum Spelling {
     /// In quotes, so that it is a string.
     Quoted,
     /// Without quotes, so that it is none.
@@ -156,7 +156,7 @@ pub enum Form {
     List,
 }
 
-impl Form {
+impl Spelling {
     /// Returns how `found` is written to be of one of the types, if that is all that is wrong with it.
     pub fn of(wanted: &[Type], found: &Value) -> Option<Self> {
         let wants = |each: Type| wanted.contains(&each);

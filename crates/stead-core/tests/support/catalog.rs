@@ -5,7 +5,7 @@ use std::sync::Arc;
 use stead_core::graph::{Found, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, Version, VersionRequirement,
+    AdaptedResource, Capabilities, Catalog, Implementation, Manifest, ResourceKind, Version, VersionRequirement,
 };
 
 /// One of each kind that the engine treats differently.
@@ -55,7 +55,7 @@ impl Known {
         Some(Manifest { kind, capabilities, deprecation, ..Manifest::new(type_name, version, implementation) })
     }
 
-    fn kind(&self, word: &str) -> Option<(Kind, Implementation)> {
+    fn kind(&self, word: &str) -> Option<(ResourceKind, Implementation)> {
         if let Some(by) = word.strip_prefix("adapted:") {
             let adapter = Arc::clone(self.0.versions(&TypeName::parse(by).ok()?).first()?);
             let resource = Arc::new(AdaptedResource {
@@ -66,16 +66,16 @@ impl Known {
                 manifest_path: None,
                 manifest: serde_json::Value::Null,
             });
-            return Some((Kind::Resource, Implementation::Adapted { adapter, resource }));
+            return Some((ResourceKind::Resource, Implementation::Adapted { adapter, resource }));
         }
         let command = Implementation::Command(Arc::default());
         Some(match word {
-            "resource" => (Kind::Resource, command),
-            "adapter" => (Kind::Adapter, command),
-            "group" => (Kind::Group, command),
-            "exporter" => (Kind::Exporter, command),
-            "engineGroup" => (Kind::Group, Implementation::Engine),
-            "engineImporter" => (Kind::Importer, Implementation::Engine),
+            "resource" => (ResourceKind::Resource, command),
+            "adapter" => (ResourceKind::Adapter, command),
+            "group" => (ResourceKind::Group, command),
+            "exporter" => (ResourceKind::Exporter, command),
+            "engineGroup" => (ResourceKind::Group, Implementation::Engine),
+            "engineImporter" => (ResourceKind::Importer, Implementation::Engine),
             _ => return None,
         })
     }

@@ -3,7 +3,7 @@
 use stead_core::diag::Diagnostic;
 use stead_core::document::INSTANCE_KEYS;
 use stead_core::expr::Template;
-use stead_core::schema::{Form, Reason, Type};
+use stead_core::schema::{Reason, Spelling, Type};
 use stead_core::text::Kind;
 
 use super::Pass;
@@ -48,8 +48,8 @@ impl Pass<'_> {
                 Diagnostic { span: finding.span, ..fixed }
             }
             (Some(Reason::Type(wanted)), Some(value))
-                if let Some(form) = Form::of(wanted, &value.literal())
-                    && (form != Form::Quoted || (fault.accepts)(self.written(value))) =>
+                if let Some(form) = Spelling::of(wanted, &value.literal())
+                    && (form != Spelling::Quoted || (fault.accepts)(self.written(value))) =>
             {
                 self.in_form(finding.with_help(form.help()), form, value)
             }
@@ -65,12 +65,14 @@ impl Pass<'_> {
     }
 
     /// The finding with the change that writes the value in a form.
-    fn in_form(&self, finding: Diagnostic, form: Form, value: &Template) -> Diagnostic {
+    fn in_form(&self, finding: Diagnostic, form: Spelling, value: &Template) -> Diagnostic {
         let written = self.written(value);
         let replacement = match (form, &value.kind) {
             // An alias is not what it stands for.
-            (Form::Quoted, _) if !written.starts_with('*') => format!("\"{written}\""),
-            (Form::Unquoted, Kind::String(text)) if written.trim_matches(['"', '\'']) == &**text => (**text).to_owned(),
+            (Spelling::Quoted, _) if !written.starts_with('*') => format!("\"{written}\""),
+            (Spelling::Unquoted, Kind::String(text)) if written.trim_matches(['"', '\'']) == &**text => {
+                (**text).to_owned()
+            }
             _ => return finding,
         };
         finding.with_fix(value.span, replacement)

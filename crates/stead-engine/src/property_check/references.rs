@@ -77,7 +77,7 @@ fn wrong(
 /// The schema of what an instance reports, if that is its own state.
 fn reported(prepared: &Prepared, id: NodeId, types: &mut Types<'_>) -> Option<Arc<Schema>> {
     let node = prepared.graph.node(id);
-    let is_own = node.role == Role::Instance && node.manifest.kind == manifest::Kind::Resource;
+    let is_own = node.role == Role::Instance && node.manifest.kind == manifest::ResourceKind::Resource;
     // An adapter may add to what its resources report.
     let is_adapted = matches!(node.manifest.implementation, Implementation::Adapted { .. });
     if is_own && !is_adapted { types.schema(&node.manifest) } else { None }

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::cache::{CacheFile, Unusable};
+use crate::cache::{CacheError, CacheFile};
 use stead_system::fs::{Identity, User};
 
 /// Directories by path.
@@ -75,13 +75,13 @@ impl Index {
         }
     }
 
-    fn write(&self, cache: &Path, user: User) -> Result<(), Unusable> {
+    fn write(&self, cache: &Path, user: User) -> Result<(), CacheError> {
         CACHE.write(cache, user, &serde_json::to_vec(self).map_err(io::Error::from)?)
     }
 }
 
-fn load(cache: &Path, user: User) -> Result<Index, Unusable> {
-    decode(&CACHE.read(cache, user)?).ok_or(Unusable::Damaged)
+fn load(cache: &Path, user: User) -> Result<Index, CacheError> {
+    decode(&CACHE.read(cache, user)?).ok_or(CacheError::Damaged)
 }
 
 fn decode(text: &[u8]) -> Option<Index> {

@@ -10,7 +10,8 @@ use serde_json::Value as Json;
 use stead_core::expr::{Environment, Expression, FactKey, Stop};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Form, Implementation, Kind, Manifest,
+    self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Implementation, Manifest, ManifestForm,
+    ResourceKind,
 };
 use stead_core::value::Value;
 
@@ -120,7 +121,7 @@ fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Resu
         return Err(Reason::Untrusted(untrusted));
     }
     match catalog.find(&resource.require_adapter, None) {
-        Ok(found) if found.kind == Kind::Adapter => Ok(adapted.into_manifest(found.clone())),
+        Ok(found) if found.kind == ResourceKind::Adapter => Ok(adapted.into_manifest(found.clone())),
         _ => Err(Reason::Adapter(adapted.type_name, adapted.implementation.require_adapter)),
     }
 }
@@ -149,14 +150,14 @@ fn discovered_manifest(found: &Json, extension: &Extension, search: &Search) -> 
         if !path.is_absolute() {
             return Err(format!("'{}' is not an absolute path", path.display()));
         }
-        let form = path.file_name().and_then(|name| Form::of(name.to_str()?));
+        let form = path.file_name().and_then(|name| ManifestForm::of(name.to_str()?));
         let form = form.ok_or_else(|| format!("'{}' does not have the name of a manifest", path.display()))?;
         return Ok(single(path, form, search.user));
     }
     let content =
         found.get("manifestContent").ok_or("what it printed has neither 'manifestPath' nor 'manifestContent'")?;
     let node = manifest::unplaced(content);
-    let (declared, findings) = manifest::parse(Form::guess(&node), &node, &extension.manifest_path);
+    let (declared, findings) = manifest::parse(ManifestForm::guess(&node), &node, &extension.manifest_path);
     if stead_core::diag::any_error(&findings) && declared.is_empty() {
         return Err(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "));
     }

@@ -19,7 +19,7 @@ use stead_core::call::Failure;
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    Catalog, Extension, Implementation, Kind, Manifest, NotFound, VersionRequirement, parse_listed,
+    Catalog, Extension, Implementation, Manifest, NotFound, ResourceKind, VersionRequirement, parse_listed,
 };
 use stead_core::value::Value;
 
@@ -283,7 +283,8 @@ fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound
 fn lists(manifest: &Manifest) -> bool {
     match &manifest.implementation {
         Implementation::Command(command) => {
-            manifest.kind == Kind::Adapter && command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some())
+            manifest.kind == ResourceKind::Adapter
+                && command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some())
         }
         _ => manifest.is_own_adapter(),
     }

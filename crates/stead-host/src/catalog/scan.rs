@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
-use stead_core::manifest::{self, Declared, Form};
+use stead_core::manifest::{self, Declared, ManifestForm};
 use stead_core::text::{Limits, Source, SourceId, read};
 
 use super::index::{Content, Directory, Entry, Index};
@@ -72,7 +72,7 @@ fn scan_with(search: &Search, now: SystemTime, look: impl FnOnce(&mut Scanner<'_
 }
 
 /// Reads one manifest file that something other than a search named.
-pub(super) fn single(path: &Path, form: Form, user: User) -> Scan {
+pub(super) fn single(path: &Path, form: ManifestForm, user: User) -> Scan {
     let mut scan = Scan::default();
     match TrustedFile::open(path, user.trust()).map_err(Reason::from).and_then(|file| text(&file)) {
         Ok(text) => drop(scan.note(path, form, &text)),
@@ -192,7 +192,7 @@ impl Scanner<'_> {
 
     /// Reads one file; returns what the index may keep of it.
     fn file(&mut self, path: &Path, directory: &TrustedDirectory, name: &str) -> Option<Content> {
-        let form = Form::of(name)?;
+        let form = ManifestForm::of(name)?;
         let manifest = path.join(name);
         let read = directory.file(OsStr::new(name)).map_err(Reason::from).and_then(|file| {
             let stamp = Identity::of(file.metadata());
@@ -220,7 +220,7 @@ impl Scanner<'_> {
 
 impl Scan {
     /// Takes up the text of a manifest. Returns it as JSON when nothing had to be said about it.
-    fn note(&mut self, path: &Path, form: Form, text: &str) -> Option<Json> {
+    fn note(&mut self, path: &Path, form: ManifestForm, text: &str) -> Option<Json> {
         tracing::trace!("Found manifest: {}", path.display());
         let source = Source::new(path.to_string_lossy(), text);
         let (node, mut findings) = read(SourceId::default(), &source.text, &Limits::default());
@@ -236,7 +236,7 @@ impl Scan {
     }
 
     /// Takes up what the index kept. False when it turns out not to be flawless after all.
-    fn note_kept(&mut self, path: &Path, form: Form, json: &Json) -> bool {
+    fn note_kept(&mut self, path: &Path, form: ManifestForm, json: &Json) -> bool {
         let (declared, findings) = manifest::parse(form, &manifest::unplaced(json), path);
         let flawless = findings.is_empty();
         if flawless {
@@ -245,7 +245,7 @@ impl Scan {
         flawless
     }
 
-    fn declare(&mut self, path: &Path, form: Form, node: &stead_core::text::Node) -> Vec<Diagnostic> {
+    fn declare(&mut self, path: &Path, form: ManifestForm, node: &stead_core::text::Node) -> Vec<Diagnostic> {
         let (declared, findings) = manifest::parse(form, node, path);
         self.declared.extend(declared.into_iter().map(|each| (path.to_owned(), each)));
         findings
@@ -256,7 +256,7 @@ impl Scan {
 fn list(directory: &TrustedDirectory) -> Result<BTreeSet<String>, OpenError> {
     let failed = |source| OpenError::System { path: directory.path().to_owned(), source };
     let names = directory.names().map_err(failed)?.into_iter().filter_map(|name| name.into_string().ok());
-    Ok(names.filter(|name| Form::of(name).is_some()).collect())
+    Ok(names.filter(|name| ManifestForm::of(name).is_some()).collect())
 }
 
 /// The text of a manifest.

@@ -7,7 +7,7 @@ use stead_core::diag::Diagnostic;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, parse_listed};
 
 use super::{Checker, Subject, codes, examine};
-use crate::command::{CommandProvider, Settings, list_adapted};
+use crate::command::{CommandProvider, CommandSettings, list_adapted};
 use crate::provider::{Context, Provider};
 
 /// Has an adapter list what it carries out, twice, and says in what the list cannot be relied on. What is right with it
@@ -18,7 +18,7 @@ pub fn check_list(
     adapter: &Arc<Manifest>,
     provider: &dyn Provider,
     cx: &Context,
-    settings: &Settings,
+    settings: &CommandSettings,
 ) -> (Vec<Arc<Manifest>>, Vec<Diagnostic>) {
     let mut resources = Vec::new();
     let subject = Subject { manifest: adapter, provider, schema: None };
@@ -37,7 +37,7 @@ fn lists(adapter: &Manifest) -> bool {
 }
 
 impl Checker<'_> {
-    fn lists(&mut self, adapter: &Arc<Manifest>, settings: &Settings) -> Vec<Arc<Manifest>> {
+    fn lists(&mut self, adapter: &Arc<Manifest>, settings: &CommandSettings) -> Vec<Arc<Manifest>> {
         let Some(first) = self.listed("list", settings) else { return Vec::new() };
         if self.listed("the second list", settings).is_some_and(|second| second != first) {
             self.error(&codes::UNSTABLE, "the second list is another one", "");
@@ -55,7 +55,7 @@ impl Checker<'_> {
         known
     }
 
-    fn listed(&mut self, operation: &str, settings: &Settings) -> Option<Vec<Json>> {
+    fn listed(&mut self, operation: &str, settings: &CommandSettings) -> Option<Vec<Json>> {
         let listed = list_adapted(self.subject.manifest, settings, &self.cx);
         listed.map_err(|failure| self.failed(operation, &failure)).ok()
     }
@@ -84,7 +84,7 @@ impl Checker<'_> {
         Some(Arc::new(manifest.into_manifest(Arc::clone(adapter))))
     }
 
-    fn has_schema(&mut self, adapted: &Arc<Manifest>, settings: &Settings) {
+    fn has_schema(&mut self, adapted: &Arc<Manifest>, settings: &CommandSettings) {
         let Some(provider) = CommandProvider::new(adapted, settings.clone()) else { return };
         if let Err(failure) = provider.schema(&self.cx) {
             let message = format!("'{}': {}", adapted.type_name, failure.message.trim_end());

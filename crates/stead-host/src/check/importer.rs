@@ -7,13 +7,18 @@ use stead_core::text::{Limits, Source, Sources};
 
 use super::state::holds;
 use super::{Checker, Subject, codes, examine};
-use crate::command::{Settings, resolve};
+use crate::command::{CommandSettings, resolve};
 use crate::provider::{Context, Plain};
 
 /// Has an importer resolve its properties twice, and says in what that is not a document.
 ///
 /// Guarantees: nothing is called that is meant to change anything.
-pub fn check_resolve(subject: Subject<'_>, cx: &Context, desired: &Json, settings: &Settings) -> Vec<Diagnostic> {
+pub fn check_resolve(
+    subject: Subject<'_>,
+    cx: &Context,
+    desired: &Json,
+    settings: &CommandSettings,
+) -> Vec<Diagnostic> {
     examine(subject, cx, &[desired], |checker| {
         checker.desired = Plain::new(desired.clone());
         if checker.schema_usable() && checker.allows_desired() {
@@ -23,7 +28,7 @@ pub fn check_resolve(subject: Subject<'_>, cx: &Context, desired: &Json, setting
 }
 
 impl Checker<'_> {
-    fn resolves(&mut self, settings: &Settings) {
+    fn resolves(&mut self, settings: &CommandSettings) {
         let Some(first) = self.resolve("resolve", settings) else { return };
         self.is_document(&first);
         if self.secrets.iter().any(|secret| holds(&first, secret)) {
@@ -34,7 +39,7 @@ impl Checker<'_> {
         }
     }
 
-    fn resolve(&mut self, operation: &str, settings: &Settings) -> Option<Json> {
+    fn resolve(&mut self, operation: &str, settings: &CommandSettings) -> Option<Json> {
         let resolved = resolve(self.subject.manifest, &self.desired, settings, &self.cx);
         resolved.map_err(|failure| self.failed(operation, &failure)).ok()
     }

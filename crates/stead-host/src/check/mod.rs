@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value as Json;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::diag::{Code, Diagnostic, Severity};
-use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::schema::Schema;
 use stead_core::value::REDACTED;
 
@@ -227,7 +227,7 @@ impl Checker<'_> {
         let state = bare(state);
         match self.subject.manifest.kind {
             // What groups answer are results, which the schema of their properties does not describe.
-            Kind::Group | Kind::Importer => self.answers_for_all(operation, &state),
+            ResourceKind::Group | ResourceKind::Importer => self.answers_for_all(operation, &state),
             _ => self.fits(&format!("the state that {operation} reports"), &state),
         }
         self.keeps_secrets(operation, &state);

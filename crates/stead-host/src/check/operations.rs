@@ -5,7 +5,7 @@ use stead_core::call::{Execution, Failure};
 use stead_core::claims::{Claim, Extent};
 use stead_core::diag::Severity;
 use stead_core::diff::{Rules, differing, exists};
-use stead_core::manifest::{Kind, Lane};
+use stead_core::manifest::{Lane, ResourceKind};
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 use stead_system::fs::{Identity, SystemPath};
@@ -17,7 +17,7 @@ use crate::provider::{State, TestReply};
 impl Checker<'_> {
     pub(super) fn operations(&mut self, depth: Depth) {
         let can = self.subject.manifest.capabilities;
-        if self.subject.manifest.kind == Kind::Group && !can.test {
+        if self.subject.manifest.kind == ResourceKind::Group && !can.test {
             let message = "the group has no 'test', and what 'get' answers cannot be compared with what is desired";
             self.error(&codes::NESTED, message, "add 'test', with \"return\": \"state\"");
         }
@@ -43,7 +43,7 @@ impl Checker<'_> {
 
     /// Returns whether its answers are results of nested instances, which are not compared with the properties.
     fn holds_others(&self) -> bool {
-        matches!(self.subject.manifest.kind, Kind::Group | Kind::Importer)
+        matches!(self.subject.manifest.kind, ResourceKind::Group | ResourceKind::Importer)
     }
 
     fn test(&mut self, actual: &State) {

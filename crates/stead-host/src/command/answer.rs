@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, Pending};
-use stead_core::manifest::{Kind, Method, Returns};
+use stead_core::manifest::{ProgramCall, ResourceKind, Returns};
 use stead_core::value::Value;
 
 use super::invoke::Printed;
@@ -14,7 +14,7 @@ use super::{CommandProvider, shape};
 /// One operation.
 pub(super) struct Request<'a> {
     pub(super) operation: &'static str,
-    pub(super) method: &'a Method,
+    pub(super) method: &'a ProgramCall,
     pub(super) execution: Execution,
     /// `None` when the output means nothing.
     pub(super) expected: Option<Expected>,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn new(operation: &'static str, method: &'a Method, execution: Execution) -> Self {
+    pub(super) fn new(operation: &'static str, method: &'a ProgramCall, execution: Execution) -> Self {
         let returns = match execution {
             Execution::WhatIf => method.what_if_returns.or(method.returns),
             Execution::Actual => method.returns,
@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         let Some(expected) = printed.holds(self.expected) else { return Ok(Answer::default()) };
         let values = printed.read(expected)?;
         if expected == Expected::Lines {
-            let whole = provider.manifest.kind == Kind::Exporter;
+            let whole = provider.manifest.kind == ResourceKind::Exporter;
             let exported = shape::exported(provider.shape, whole, values);
             let exported = exported.map_err(|what| printed.unexpected(what))?;
             return Ok(Answer { exported, ..Answer::default() });
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         let Some(state) = values.next() else { return Ok(Answer::default()) };
         let beside = verdict(&state);
         let state = provider.shape.unwrap(state).map_err(|what| printed.unexpected(what))?;
-        let nested = provider.manifest.kind != Kind::Resource && state.is_array();
+        let nested = provider.manifest.kind != ResourceKind::Resource && state.is_array();
         if !state.is_object() && !nested {
             return Err(printed.unexpected("the state must be an object"));
         }

@@ -9,7 +9,7 @@ use stead_core::manifest::{DiscoverArgument, Extension, ImportArgument, SecretAr
 use stead_core::value::Sensitive;
 
 use super::input::Prepared;
-use super::invoke::{Invocation, Origin, Settings};
+use super::invoke::{CommandSettings, Invocation, Origin};
 use super::output::Expected;
 use super::secrets::Secrets;
 use crate::provider::{Context, Plain};
@@ -20,7 +20,7 @@ use crate::provider::{Context, Plain};
 pub fn discover(
     extension: &Extension,
     endings: &[&str],
-    settings: &Settings,
+    settings: &CommandSettings,
     cx: &Context,
 ) -> Result<Vec<Json>, Failure> {
     let method = extension.discover.as_ref().ok_or_else(|| unsupported(extension, "discover"))?;
@@ -46,7 +46,7 @@ pub fn discover(
 }
 
 /// Has an extension turn a file into a document. Returns what it printed.
-pub fn import(extension: &Extension, file: &Path, settings: &Settings, cx: &Context) -> Result<String, Failure> {
+pub fn import(extension: &Extension, file: &Path, settings: &CommandSettings, cx: &Context) -> Result<String, Failure> {
     let method = extension.import.as_ref().ok_or_else(|| unsupported(extension, "import"))?;
     let file = file.display().to_string();
     let stated = method.arguments.iter().filter_map(|argument| match argument {
@@ -76,7 +76,7 @@ pub fn secret(
     extension: &Extension,
     name: &str,
     vault: Option<&str>,
-    settings: &Settings,
+    settings: &CommandSettings,
     cx: &Context,
 ) -> Result<Option<Sensitive<String>>, Failure> {
     let method = extension.secret.as_ref().ok_or_else(|| unsupported(extension, "secret"))?;
@@ -119,7 +119,7 @@ fn invocation<'a>(
     extension: &'a Extension,
     operation: &'static str,
     executable: &'a str,
-    settings: &'a Settings,
+    settings: &'a CommandSettings,
     secrets: &'a Secrets,
 ) -> Invocation<'a> {
     let origin = Origin { manifest_path: &extension.manifest_path, exit_codes: &extension.exit_codes, settings };

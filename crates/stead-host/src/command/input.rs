@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure, FailureKind};
-use stead_core::manifest::{Argument, Input, Method};
+use stead_core::manifest::{Argument, Input, ProgramCall};
 use stead_core::value::pointer;
 
 use super::secrets::Secrets;
@@ -37,7 +37,7 @@ pub(super) struct Prepared {
 /// while the program runs, and the environment is handed down to whatever it starts; a method must take secrets from
 /// its standard input.
 pub(super) fn prepare(
-    method: &Method,
+    method: &ProgramCall,
     subject: &Subject,
     wanted: &Json,
     secrets: &Secrets,
@@ -64,12 +64,12 @@ pub(super) fn prepare(
 }
 
 /// The desired state may be left out of the arguments when it also comes by standard input.
-fn shield(argument: &Argument, method: &Method) -> Result<(), Failure> {
+fn shield(argument: &Argument, method: &ProgramCall) -> Result<(), Failure> {
     let optional = matches!(argument, Argument::Json { mandatory: false, .. });
     if optional && method.input == Input::Stdin { Ok(()) } else { Err(exposes(method, "its arguments")) }
 }
 
-fn exposes(method: &Method, place: &str) -> Failure {
+fn exposes(method: &ProgramCall, place: &str) -> Failure {
     let program = &method.executable;
     Failure::new(
         FailureKind::Unsupported,
@@ -165,7 +165,7 @@ fn unfit(name: &str, why: &str) -> Failure {
 }
 
 /// Says what the kernel would only call "argument list too long".
-fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
+fn check_sizes(method: &ProgramCall, prepared: &Prepared) -> Result<(), Failure> {
     let arguments = prepared.arguments.iter().map(|argument| ("an argument", argument.len()));
     let variables = prepared
         .variables
@@ -203,7 +203,7 @@ mod tests {
         Subject { type_name: "Test/A".to_owned(), version: "1.0.0".to_owned(), path: None, content: None }
     }
 
-    fn any_method() -> impl Strategy<Value = Method> {
+    fn any_method() -> impl Strategy<Value = ProgramCall> {
         let argument = prop_oneof![
             "[a-z]{0,3}".prop_map(Argument::Literal),
             any::<bool>().prop_map(|mandatory| Argument::Json { name: "--input".to_owned(), mandatory }),
@@ -211,7 +211,7 @@ mod tests {
             Just(Argument::WhatIf("--what-if".to_owned())),
         ];
         let input = prop_oneof![Just(Input::None), Just(Input::Stdin), Just(Input::Environment)];
-        (proptest::collection::vec(argument, 0..5), input).prop_map(|(arguments, input)| Method {
+        (proptest::collection::vec(argument, 0..5), input).prop_map(|(arguments, input)| ProgramCall {
             executable: "program".to_owned(),
             arguments,
             input,

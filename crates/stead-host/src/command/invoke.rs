@@ -10,7 +10,7 @@ use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
 use super::named;
-use super::output::{self, Expected, Garbage, Problem};
+use super::output::{self, Expected, Garbage, OutputProblem};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::provider::Context;
@@ -19,7 +19,7 @@ use stead_system::process::{self, Environment, Executable, Exit, Limits, Process
 
 /// The settings that the programs of resources are run with, besides those of each call.
 #[derive(Clone)]
-pub struct Settings {
+pub struct CommandSettings {
     /// The environment that they are given; its `PATH` is where they are looked for.
     pub environment: Environment,
     /// How long they may take to end once they were asked to.
@@ -30,7 +30,7 @@ pub struct Settings {
     pub elevated: bool,
 }
 
-impl Settings {
+impl CommandSettings {
     /// Returns the environment of this process that may be handed on, and the usual patience.
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
@@ -44,7 +44,7 @@ impl Settings {
 pub(super) struct Origin<'a> {
     pub(super) manifest_path: &'a Path,
     pub(super) exit_codes: &'a BTreeMap<i32, String>,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a CommandSettings,
 }
 
 impl Origin<'_> {
@@ -195,7 +195,7 @@ impl Printed {
     fn not_understood(&self, garbage: &Garbage, bytes: &[u8]) -> Failure {
         let Garbage { problem, offset } = garbage;
         match problem {
-            Problem::Empty => self.unexpected(&problem.to_string()),
+            OutputProblem::Empty => self.unexpected(&problem.to_string()),
             // Output that is not shown cannot reveal a secret.
             _ if self.is_secret => self.unexpected(&format!("{problem} (byte {offset})")),
             _ => self.unexpected(&format!("{problem} (byte {offset}): {}", excerpt(bytes, *offset))),
@@ -236,7 +236,7 @@ impl Invocation<'_> {
             variables: &variables,
             input: prepared.stdin.as_deref(),
         };
-        let Settings { grace, settle, .. } = *self.origin.settings;
+        let CommandSettings { grace, settle, .. } = *self.origin.settings;
         let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle, changes: cx.changes };
         let mut listener = Listener::new(&*cx.trace, self.secrets);
         let began = Instant::now();

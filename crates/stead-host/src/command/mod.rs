@@ -14,8 +14,8 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::document::SecurityContext;
 use stead_core::manifest::{
-    AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method,
-    OperationSecurity, SchemaSource,
+    AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Manifest, OperationSecurity, ProgramCall,
+    ResourceKind, SchemaSource,
 };
 use stead_core::schema::Schema;
 
@@ -28,7 +28,7 @@ use resident::{Asked, Host};
 use secrets::Secrets;
 use shape::Shape;
 
-pub use invoke::Settings;
+pub use invoke::CommandSettings;
 pub use resident::{Pool as ResidentPool, Residents};
 
 mod answer;
@@ -44,11 +44,11 @@ pub mod secrets;
 mod shape;
 pub mod stderr;
 
-/// The provider of a command or an adapted resource, with [`Settings::of_this_process`].
+/// The provider of a command or an adapted resource, with [`CommandSettings::of_this_process`].
 ///
 /// One of another implementation gets a provider that can do nothing.
 pub fn provider_for(manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-    match CommandProvider::new(manifest, Settings::of_this_process()) {
+    match CommandProvider::new(manifest, CommandSettings::of_this_process()) {
         Some(provider) => Arc::new(provider),
         None => Arc::new(Nothing),
     }
@@ -58,7 +58,7 @@ struct Nothing;
 impl Provider for Nothing {}
 
 /// Lists the resources that an adapter can carry out, as it describes them: an object each.
-pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Result<Vec<Json>, Failure> {
+pub fn list_adapted(adapter: &Manifest, settings: &CommandSettings, cx: &Context) -> Result<Vec<Json>, Failure> {
     let unsupported =
         || Failure::new(FailureKind::Unsupported, format!("'{}' cannot list resources", adapter.type_name));
     let Implementation::Command(methods) = &adapter.implementation else { return Err(unsupported()) };
@@ -81,7 +81,7 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
 }
 
 /// Has an importer say what its properties stand for: an object with the document in `configuration`.
-pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Context) -> Result<Json, Failure> {
+pub fn resolve(importer: &Manifest, input: &Plain, settings: &CommandSettings, cx: &Context) -> Result<Json, Failure> {
     let unsupported =
         || Failure::new(FailureKind::Unsupported, format!("'{}' cannot resolve anything", importer.type_name));
     let Implementation::Command(methods) = &importer.implementation else { return Err(unsupported()) };
@@ -107,7 +107,7 @@ pub struct CommandProvider {
     subject: Subject,
     own_schema: Option<SchemaSource>,
     shape: Shape,
-    settings: Settings,
+    settings: CommandSettings,
     residents: Residents,
     schema: OnceLock<Option<Arc<Schema>>>,
     export_schema: OnceLock<Option<Arc<Schema>>>,
@@ -126,13 +126,13 @@ fn subject(manifest: &Manifest) -> Subject {
     Subject { type_name: manifest.type_name.to_string(), version: manifest.version.to_string(), path, content: None }
 }
 
-fn origin<'a>(methods: &'a CommandResource, settings: &'a Settings) -> Origin<'a> {
+fn origin<'a>(methods: &'a CommandResource, settings: &'a CommandSettings) -> Origin<'a> {
     Origin { manifest_path: &methods.manifest_path, exit_codes: &methods.exit_codes, settings }
 }
 
 impl CommandProvider {
     /// The provider of a manifest; `None` when it is neither a command nor adapted by one.
-    pub fn new(manifest: &Arc<Manifest>, settings: Settings) -> Option<Self> {
+    pub fn new(manifest: &Arc<Manifest>, settings: CommandSettings) -> Option<Self> {
         match &manifest.implementation {
             Implementation::Command(methods) => {
                 let schema = methods.schema.clone();
@@ -153,7 +153,7 @@ impl CommandProvider {
         manifest: &Arc<Manifest>,
         adapter: &Manifest,
         resource: &AdaptedResource,
-        settings: Settings,
+        settings: CommandSettings,
     ) -> Option<Self> {
         let Implementation::Command(methods) = &adapter.implementation else { return None };
         let shape = match methods.adapter.as_ref()?.input_kind {
@@ -174,7 +174,7 @@ impl CommandProvider {
         subject: Subject,
         own_schema: Option<SchemaSource>,
         shape: Shape,
-        settings: Settings,
+        settings: CommandSettings,
     ) -> Self {
         // What stays is asked for one instance, by its type.
         let shape = if methods.resident.is_some() { Shape::Direct } else { shape };
@@ -213,7 +213,7 @@ impl CommandProvider {
 
     /// Returns whether its answers are a state, not the results of nested instances.
     fn holds_no_others(&self) -> bool {
-        self.manifest.kind == Kind::Resource
+        self.manifest.kind == ResourceKind::Resource
     }
 
     /// Says once that a test leaves the verdict to a comparison.
@@ -248,7 +248,7 @@ impl CommandProvider {
     fn perform(
         &self,
         cx: &Context,
-        (operation, method): (&'static str, &Method),
+        (operation, method): (&'static str, &ProgramCall),
         wanted: &Json,
         secrets: &Secrets,
         execution: Execution,
@@ -354,7 +354,7 @@ impl CommandProvider {
     }
 
     fn print_schema(&self, cx: &Context, executable: &str, arguments: &[Argument]) -> Result<Json, Failure> {
-        let method = Method {
+        let method = ProgramCall {
             executable: executable.to_owned(),
             arguments: arguments.to_vec(),
             input: stead_core::manifest::Input::None,
@@ -370,7 +370,7 @@ impl CommandProvider {
 
     /// The program for a what-if, and what it is called with: the argument of `set` for it, or the method of its own
     /// that older manifests have.
-    fn predictor(&self, cx: &Context) -> Option<&Method> {
+    fn predictor(&self, cx: &Context) -> Option<&ProgramCall> {
         let native = self.methods.set.as_ref().filter(|set| has_what_if(set));
         native.or_else(|| {
             let old = self.methods.what_if.as_ref()?;
@@ -385,7 +385,7 @@ impl CommandProvider {
     }
 }
 
-fn has_what_if(method: &Method) -> bool {
+fn has_what_if(method: &ProgramCall) -> bool {
     method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_)))
 }
 

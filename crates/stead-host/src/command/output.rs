@@ -23,12 +23,12 @@ pub struct Garbage {
     /// Where, counted in bytes from the start of the output.
     pub offset: usize,
     /// The problem.
-    pub problem: Problem,
+    pub problem: OutputProblem,
 }
 
 /// A problem with an output.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Problem {
+pub enum OutputProblem {
     /// There is nothing.
     #[error("nothing was printed")]
     Empty,
@@ -83,14 +83,14 @@ pub fn parse(output: &[u8], expected: Expected) -> Result<Vec<Json>, Garbage> {
     let garbage = |offset, problem| Garbage { offset, problem };
     let text = match std::str::from_utf8(output) {
         Ok(text) => text,
-        Err(error) => return Err(garbage(error.valid_up_to(), Problem::Encoding)),
+        Err(error) => return Err(garbage(error.valid_up_to(), OutputProblem::Encoding)),
     };
     if text.starts_with('\u{feff}') {
-        return Err(garbage(0, Problem::ByteOrderMark));
+        return Err(garbage(0, OutputProblem::ByteOrderMark));
     }
     // Within a string JSON would have it escaped, so it is never part of a value.
     if let Some(offset) = text.find('\u{1b}') {
-        return Err(garbage(offset, Problem::ControlCodes));
+        return Err(garbage(offset, OutputProblem::ControlCodes));
     }
     match expected {
         Expected::Values(1) => one(text).map(|value| vec![value]),
@@ -101,7 +101,7 @@ pub fn parse(output: &[u8], expected: Expected) -> Result<Vec<Json>, Garbage> {
 
 fn one(text: &str) -> Result<Json, Garbage> {
     if text.trim().is_empty() {
-        return Err(Garbage { offset: 0, problem: Problem::Empty });
+        return Err(Garbage { offset: 0, problem: OutputProblem::Empty });
     }
     value(text, 0, &Limits::default())
 }
@@ -109,13 +109,13 @@ fn one(text: &str) -> Result<Json, Garbage> {
 fn exactly(text: &str, count: usize) -> Result<Vec<Json>, Garbage> {
     let values = lines(text)?;
     match values.len() {
-        0 if count > 0 => Err(Garbage { offset: 0, problem: Problem::Empty }),
+        0 if count > 0 => Err(Garbage { offset: 0, problem: OutputProblem::Empty }),
         found if found < count => {
-            Err(Garbage { offset: text.len(), problem: Problem::TooFew { expected: count, found } })
+            Err(Garbage { offset: text.len(), problem: OutputProblem::TooFew { expected: count, found } })
         }
         found if found > count => {
             let offset = filled_lines(text).nth(count).map_or(text.len(), |(offset, _)| offset);
-            Err(Garbage { offset, problem: Problem::TooMany })
+            Err(Garbage { offset, problem: OutputProblem::TooMany })
         }
         _ => Ok(values),
     }
@@ -139,7 +139,7 @@ fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// The limits of the values of an output, and why one was refused by them.
 struct Limits {
     room: Cell<usize>,
-    refused: Cell<Option<Problem>>,
+    refused: Cell<Option<OutputProblem>>,
 }
 
 impl Default for Limits {
@@ -149,7 +149,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    fn refuse<E: de::Error>(&self, problem: Problem) -> E {
+    fn refuse<E: de::Error>(&self, problem: OutputProblem) -> E {
         let error = E::custom(&problem);
         self.refused.set(Some(problem));
         error
@@ -164,23 +164,23 @@ fn value(text: &str, start: usize, limits: &Limits) -> Result<Json, Garbage> {
         let problem = limits.refused.take().unwrap_or_else(|| problem(&error));
         garbage(text, start, &error, problem)
     })?;
-    reader.end().map_err(|error| garbage(text, start, &error, Problem::TooMany))?;
+    reader.end().map_err(|error| garbage(text, start, &error, OutputProblem::TooMany))?;
     Ok(read)
 }
 
 /// Returns the violation of the rules of JSON. Too deep a value differs from other faults only in the text of the
 /// library.
-fn problem(error: &serde_json::Error) -> Problem {
+fn problem(error: &serde_json::Error) -> OutputProblem {
     match () {
-        () if error.to_string().starts_with("recursion limit exceeded") => Problem::Depth,
-        () if error.is_eof() => Problem::Incomplete,
-        () => Problem::Syntax,
+        () if error.to_string().starts_with("recursion limit exceeded") => OutputProblem::Depth,
+        () if error.is_eof() => OutputProblem::Incomplete,
+        () => OutputProblem::Syntax,
     }
 }
 
-fn garbage(text: &str, start: usize, error: &serde_json::Error, problem: Problem) -> Garbage {
+fn garbage(text: &str, start: usize, error: &serde_json::Error, problem: OutputProblem) -> Garbage {
     let within = match problem {
-        Problem::Incomplete => text.len(),
+        OutputProblem::Incomplete => text.len(),
         _ => offset_of(text, error.line(), error.column()),
     };
     Garbage { offset: start + within, problem }
@@ -201,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for Strict<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
         let Self(limits) = self;
-        let left = limits.room.get().checked_sub(1).ok_or_else(|| limits.refuse(Problem::TooLarge))?;
+        let left = limits.room.get().checked_sub(1).ok_or_else(|| limits.refuse(OutputProblem::TooLarge))?;
         limits.room.set(left);
         deserializer.deserialize_any(self)
     }
@@ -254,7 +254,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             if members.contains_key(&name) {
-                return Err(self.0.refuse(Problem::DuplicateName));
+                return Err(self.0.refuse(OutputProblem::DuplicateName));
             }
             members.insert(name, access.next_value_seed(self)?);
         }
@@ -268,7 +268,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn fails(output: &[u8], expected: Expected) -> (usize, Problem) {
+    fn fails(output: &[u8], expected: Expected) -> (usize, OutputProblem) {
         let garbage = parse(output, expected).unwrap_err();
         (garbage.offset, garbage.problem)
     }
@@ -276,13 +276,13 @@ mod tests {
     #[test]
     fn places_are_counted_from_the_start_of_the_output() {
         for (output, offset, problem) in [
-            (&b"{}\n\n  {\"a\": nan}\n"[..], 13, Problem::Syntax),
-            (b"{}\n{\"a\":1,\"a\":2}\n", 12, Problem::DuplicateName),
-            (b"{}\n{} {}\n", 6, Problem::TooMany),
-            (b"{}\n[1,\n", 7, Problem::Incomplete),
-            (b"{}\r\n{}\r\nx", 8, Problem::Syntax),
-            (b"{}\n\xc3(", 3, Problem::Encoding),
-            (b"1e999", 4, Problem::Syntax),
+            (&b"{}\n\n  {\"a\": nan}\n"[..], 13, OutputProblem::Syntax),
+            (b"{}\n{\"a\":1,\"a\":2}\n", 12, OutputProblem::DuplicateName),
+            (b"{}\n{} {}\n", 6, OutputProblem::TooMany),
+            (b"{}\n[1,\n", 7, OutputProblem::Incomplete),
+            (b"{}\r\n{}\r\nx", 8, OutputProblem::Syntax),
+            (b"{}\n\xc3(", 3, OutputProblem::Encoding),
+            (b"1e999", 4, OutputProblem::Syntax),
         ] {
             assert_eq!(fails(output, Expected::Lines), (offset, problem), "{}", output.escape_ascii());
         }
@@ -291,22 +291,22 @@ mod tests {
     #[test]
     fn counts_are_exact() {
         assert_eq!(parse(b"", Expected::Lines), Ok(Vec::new()));
-        assert_eq!(fails(b"", Expected::Values(1)), (0, Problem::Empty));
-        assert_eq!(fails(b" \n", Expected::Values(2)), (0, Problem::Empty));
-        assert_eq!(fails(b"1\n", Expected::Values(2)), (2, Problem::TooFew { expected: 2, found: 1 }));
-        assert_eq!(fails(b"1\n2\n3\n", Expected::Values(2)), (4, Problem::TooMany));
+        assert_eq!(fails(b"", Expected::Values(1)), (0, OutputProblem::Empty));
+        assert_eq!(fails(b" \n", Expected::Values(2)), (0, OutputProblem::Empty));
+        assert_eq!(fails(b"1\n", Expected::Values(2)), (2, OutputProblem::TooFew { expected: 2, found: 1 }));
+        assert_eq!(fails(b"1\n2\n3\n", Expected::Values(2)), (4, OutputProblem::TooMany));
         assert_eq!(parse(b"{\n}\n", Expected::Values(1)), Ok(vec![json!({})]));
-        assert_eq!(fails(b"{\n}\n[]\n", Expected::Values(2)), (2, Problem::Incomplete), "one of two is a line");
+        assert_eq!(fails(b"{\n}\n[]\n", Expected::Values(2)), (2, OutputProblem::Incomplete), "one of two is a line");
     }
 
     #[test]
     fn an_answer_has_so_many_values_and_no_more() {
         let array = |elements: usize| format!("[{}1]", "1,".repeat(elements - 1));
         assert!(parse(array(MAX_VALUES - 1).as_bytes(), Expected::Values(1)).is_ok());
-        assert_eq!(fails(array(MAX_VALUES).as_bytes(), Expected::Values(1)).1, Problem::TooLarge);
+        assert_eq!(fails(array(MAX_VALUES).as_bytes(), Expected::Values(1)).1, OutputProblem::TooLarge);
         let half = array(MAX_VALUES / 2);
         let (offset, problem) = fails(format!("{half}\n{half}").as_bytes(), Expected::Lines);
-        assert_eq!(problem, Problem::TooLarge, "lines count together");
+        assert_eq!(problem, OutputProblem::TooLarge, "lines count together");
         assert!(offset > half.len());
     }
 

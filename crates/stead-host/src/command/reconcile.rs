@@ -11,7 +11,7 @@ use stead_core::call::Outcome;
 use stead_core::run::policy::{Attempt, Pace, Policy, Verdict};
 use stead_core::run::reconcile::{PendingRule, Reconciler};
 
-use super::invoke::{Settings, with_causes, with_words};
+use super::invoke::{CommandSettings, with_causes, with_words};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::catalog::Search;
@@ -88,7 +88,7 @@ fn is_name(name: &str) -> bool {
 pub struct DecisionProgram {
     role: DecisionRole,
     executable: Executable,
-    settings: Settings,
+    settings: CommandSettings,
     context: Context,
     pace: OnceLock<Pace>,
     state: Mutex<State>,
@@ -108,7 +108,7 @@ impl DecisionProgram {
         role: DecisionRole,
         name: &str,
         search: &Search,
-        settings: Settings,
+        settings: CommandSettings,
         context: Context,
     ) -> Result<Self, FindError> {
         if !is_name(name) {

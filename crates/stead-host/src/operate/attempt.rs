@@ -8,7 +8,7 @@ use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Op
 use stead_core::destruction::Effects;
 use stead_core::diff::{Case, Rules};
 use stead_core::export::{Filter, InvalidFilter};
-use stead_core::manifest::{Implementation, Kind};
+use stead_core::manifest::{Implementation, ResourceKind};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
@@ -265,7 +265,7 @@ impl Attempt<'_> {
         }
         let schema = self.input_schema()?;
         // A group gets what its document states for nested instances.
-        match (wrapped.filter(|_| self.call.manifest.kind != Kind::Group), &schema) {
+        match (wrapped.filter(|_| self.call.manifest.kind != ResourceKind::Group), &schema) {
             (Some(wrapped), None) if self.provider.wants_wrapped_secrets() => self.input = wrapped,
             (Some(wrapped), Some(schema)) if schema.validate(&wrapped.to_json()).is_empty() => self.input = wrapped,
             (_, None) => {}
@@ -282,7 +282,7 @@ impl Attempt<'_> {
     fn check_output(&self, state: &Plain) -> Result<(), Failure> {
         // What is adapted answers by its adapter, which may add to what the properties can be.
         let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted { .. });
-        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
+        match self.schema.as_deref().filter(|_| self.call.manifest.kind == ResourceKind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,
                 state,

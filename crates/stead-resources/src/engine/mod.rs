@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
-use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, Promises};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, ResourceKind};
 use stead_host::provider::Provider;
 
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
@@ -31,7 +31,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
                 include_str!("assertion.yaml"),
                 || nested("Assertion", ASSERTION),
             ),
-            Kind::Group,
+            ResourceKind::Group,
         ),
         built_in(
             &profile(
@@ -40,7 +40,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
                 include_str!("group.yaml"),
                 || nested("Group", GROUP),
             ),
-            Kind::Group,
+            ResourceKind::Group,
         ),
         built_in(
             &profile(
@@ -49,12 +49,12 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
                 include_str!("include.yaml"),
                 schema::of::<Include>,
             ),
-            Kind::Importer,
+            ResourceKind::Importer,
         ),
     ]
 }
 
-fn built_in(profile: &Profile, kind: Kind) -> Option<BuiltIn> {
+fn built_in(profile: &Profile, kind: ResourceKind) -> Option<BuiltIn> {
     let built_in = with_version(profile.built_in(Arc::new(Engine))?, semver::Version::new(0, 1, 0));
     let manifest = Manifest {
         kind,

@@ -28,12 +28,12 @@ pub struct Systemd {
 }
 
 /// The state of a unit when it was asked for.
-pub struct Status {
+pub struct UnitStatus {
     active: String,
     path: OwnedObjectPath,
 }
 
-impl Status {
+impl UnitStatus {
     /// Returns whether it runs.
     pub fn is_running(&self) -> bool {
         matches!(self.active.as_str(), "active" | "reloading" | "refreshing")
@@ -102,11 +102,11 @@ impl Systemd {
     }
 
     /// The state of a unit. One that systemd has not loaded is read by it for this.
-    pub fn status(&self, unit: &str) -> Result<Status, Failure> {
+    pub fn status(&self, unit: &str) -> Result<UnitStatus, Failure> {
         let listed: Vec<Listed> = self.manager("ListUnitsByNames", &(vec![unit],))?;
         let missing = || Failure::new(FailureKind::Blocked, format!("systemd does not know '{unit}'"));
         let (_, _, _, active, _, _, path, ..) = listed.into_iter().next().ok_or_else(missing)?;
-        Ok(Status { active, path })
+        Ok(UnitStatus { active, path })
     }
 
     /// The names of the units that run and whose names fit the pattern.
@@ -116,7 +116,7 @@ impl Systemd {
     }
 
     /// When a unit last began to start, in microseconds since 1970; 0 when it never did.
-    pub fn started_at(&self, status: &Status) -> Result<u64, Failure> {
+    pub fn started_at(&self, status: &UnitStatus) -> Result<u64, Failure> {
         self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
     }
 
@@ -251,7 +251,7 @@ impl Systemd {
     }
 
     /// Fails when systemd did not start a unit because of what the unit says of the machine: such a start is not an error to it.
-    fn check_conditions(&self, unit: &str, status: &Status) -> Result<(), Failure> {
+    fn check_conditions(&self, unit: &str, status: &UnitStatus) -> Result<(), Failure> {
         if self.property(status, UNIT, "ConditionResult", |value| bool::try_from(value).ok())? {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Systemd {
 
     fn property<T>(
         &self,
-        status: &Status,
+        status: &UnitStatus,
         interface: &str,
         name: &str,
         read: impl FnOnce(Variant<'_>) -> Option<T>,

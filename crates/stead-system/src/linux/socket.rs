@@ -15,9 +15,9 @@ use super::fs::TrustedDirectory;
 
 /// A connection with another process.
 #[derive(Debug)]
-pub struct Stream(UnixStream);
+pub struct Connection(UnixStream);
 
-impl Stream {
+impl Connection {
     /// Connects with whoever listens under a name in a directory.
     pub fn connect(directory: &TrustedDirectory, name: &str) -> io::Result<Self> {
         UnixStream::connect(directory.through_descriptor(name.as_ref())).map(Self)
@@ -59,19 +59,19 @@ impl Stream {
     }
 }
 
-impl Read for &Stream {
+impl Read for &Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         (&self.0).read(buffer)
     }
 }
 
-impl Read for Stream {
+impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl Write for Stream {
+impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -81,7 +81,7 @@ impl Write for Stream {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -98,8 +98,8 @@ impl Listener {
     }
 
     /// Takes the next connection.
-    pub fn next_connection(&self) -> io::Result<Stream> {
-        self.0.accept().map(|(stream, _)| Stream(stream))
+    pub fn next_connection(&self) -> io::Result<Connection> {
+        self.0.accept().map(|(stream, _)| Connection(stream))
     }
 
     pub(super) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
@@ -147,7 +147,7 @@ impl PrivateListener {
     }
 
     /// Takes the next connection; `None` once [`Self::end`] was called.
-    pub fn next_connection(&self) -> io::Result<Option<Stream>> {
+    pub fn next_connection(&self) -> io::Result<Option<Connection>> {
         match self.listener.next_connection() {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
             accepted => accepted.map(Some),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Catalog, Kind, Manifest, Version};
+use stead_core::manifest::{Catalog, Manifest, ResourceKind, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
 use stead_puppet::{Case, Files, Listing, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate, stale_files};
 use stead_system::fs::{FsError, Ownership, Writes};
@@ -118,7 +118,7 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     if manifest.is_composite() {
         return Err(refused(&format!("'{name}' cannot be a Puppet type: {COMPOSITE}")));
     }
-    if manifest.kind != Kind::Resource {
+    if manifest.kind != ResourceKind::Resource {
         return Err(refused(&format!(
             "'{name}' cannot be a Puppet type: it contains other resources; generate types for those"
         )));

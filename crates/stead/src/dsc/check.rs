@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, any_error, to_json};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::manifest::{Implementation, Manifest, ResourceKind};
 use stead_core::value::Value;
 use stead_core::visible::{visible, visible_but};
 use stead_host::catalog::{Problem, Reason};
@@ -93,21 +93,22 @@ struct Examination<'a> {
 impl Examination<'_> {
     fn whole(&mut self, adapted: Option<&str>) -> Result<(), Exit> {
         let manifest = Arc::clone(&self.called.manifest);
-        if adapted.is_some() && manifest.kind != Kind::Adapter {
+        if adapted.is_some() && manifest.kind != ResourceKind::Adapter {
             return Err(refused(format!("'{}' is not an adapter; remove --adapted", manifest.type_name)));
         }
-        if manifest.kind == Kind::Exporter && !self.states.is_empty() {
+        if manifest.kind == ResourceKind::Exporter && !self.states.is_empty() {
             return Err(refused("an exporter has no desired state; use --filter to say what to list".to_owned()));
         }
-        let needs_state = matches!(manifest.kind, Kind::Resource | Kind::Group | Kind::Importer);
+        let needs_state =
+            matches!(manifest.kind, ResourceKind::Resource | ResourceKind::Group | ResourceKind::Importer);
         if self.states.is_empty() && (needs_state || adapted.is_some()) {
             return Err(refused("a desired state is required: --input or --file".to_owned()));
         }
         match manifest.kind {
-            Kind::Adapter => self.adapter(adapted)?,
-            Kind::Importer => self.importer(),
-            Kind::Exporter => self.exports(&manifest),
-            Kind::Resource | Kind::Group => self.instances(&manifest),
+            ResourceKind::Adapter => self.adapter(adapted)?,
+            ResourceKind::Importer => self.importer(),
+            ResourceKind::Exporter => self.exports(&manifest),
+            ResourceKind::Resource | ResourceKind::Group => self.instances(&manifest),
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
-use stead_core::manifest::{self, Catalog, Implementation, Kind, Manifest, extension_listing};
+use stead_core::manifest::{self, Catalog, Implementation, Manifest, ResourceKind, extension_listing};
 use stead_core::wire::function_definition;
 
 use super::session_here;
@@ -93,7 +93,7 @@ pub(super) fn resources(request: &ListRequest, session: &Session) {
         }
     }
     Listing {
-        items: shown.into_iter().map(|manifest| manifest::Listing::of(manifest)),
+        items: shown.into_iter().map(|manifest| manifest::ResourceListing::of(manifest)),
         columns: &["Type", "Kind", "Version", "Capabilities", "RequireAdapter", "Description"],
         row: |item| {
             let [type_name, kind, version, adapter, description] =
@@ -126,7 +126,7 @@ pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> b
 /// Whether a filter names an adapter that is not there; `*` names none.
 pub(crate) fn has_no_adapter(session: &Session, filter: &str) -> bool {
     let known = session.discovery().discovered().catalog.iter().flat_map(|(_, versions)| versions);
-    let mut adapters = known.filter(|manifest| manifest.kind == Kind::Adapter);
+    let mut adapters = known.filter(|manifest| manifest.kind == ResourceKind::Adapter);
     filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))
 }
 

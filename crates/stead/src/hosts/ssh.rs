@@ -9,7 +9,7 @@ use stead_core::value::Sensitive;
 use stead_host::redactor::Redactor;
 use stead_hosts::Destination;
 use stead_system::Cancel;
-use stead_system::process::{Environment, Executable, Exit, Patience, ProcessError, Program, Stream, Talk};
+use stead_system::process::{Environment, Executable, Exit, ProcessError, Program, Stream, Talk, TimeLimits};
 
 use super::programs::{Programs, Sent};
 use crate::detached::{DETACHED, MARK};
@@ -179,7 +179,7 @@ impl Way {
         if self.until == Until::Begun {
             return heard.begun(&mut talk, &[order, b"\n", &self.bundle], &self.cancel);
         }
-        let patience = Patience { deadline: None, grace: GRACE };
+        let patience = TimeLimits { deadline: None, grace: GRACE };
         let ended = talk.exchange(&[order, b"\n", &self.bundle], patience, &self.cancel, &mut |stream, bytes| {
             heard.take(stream, bytes);
             heard.is_bearable()
@@ -323,7 +323,7 @@ impl<'a> Heard<'a> {
         cancel: &Cancel,
     ) -> Result<Result<String, Answer>, ProcessError> {
         let mut found = None;
-        let patience = Patience { deadline: Some(deadline), grace: Duration::ZERO };
+        let patience = TimeLimits { deadline: Some(deadline), grace: Duration::ZERO };
         let ended = talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
             self.take(stream, bytes);
             found = self.take_mark().or_else(|| self.take_prompt());
@@ -342,7 +342,7 @@ impl<'a> Heard<'a> {
     /// Waits until a run has begun that goes on by itself, or for the answer where none begins.
     fn begun(&mut self, talk: &mut Talk, messages: &[&[u8]], cancel: &Cancel) -> Result<Answer, ProcessError> {
         let mut run = None;
-        let patience = Patience { deadline: Some(ARRIVAL), grace: GRACE };
+        let patience = TimeLimits { deadline: Some(ARRIVAL), grace: GRACE };
         let ended = talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
             self.take(stream, bytes);
             run = self.take_mark();

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use stead_core::diag::Diagnostic;
 use stead_core::document;
-use stead_core::manifest::{self, Form};
+use stead_core::manifest::{self, ManifestForm};
 use stead_core::schema::Schema;
 use stead_core::text::{Limits, SourceId};
 
@@ -158,7 +158,7 @@ fn documents_and_manifests_of_the_repository_fit() {
     let mut seen = 0;
     for folder in ["corpus/compat/resources", "corpus/compat/extensions", "corpus/compat/extensions/discovered"] {
         for file in fs::read_dir(root.join(folder)).unwrap().map(|file| file.unwrap().path()) {
-            let Some(form) = Form::of(file.file_name().unwrap().to_str().unwrap()) else { continue };
+            let Some(form) = ManifestForm::of(file.file_name().unwrap().to_str().unwrap()) else { continue };
             let text = fs::read_to_string(&file).unwrap();
             let node = stead_core::text::read(SourceId::default(), &text, &Limits::default()).0.unwrap();
             let found = mismatches(&compiled(&place, manifest_type(form)), &manifest::plain(&node));
@@ -169,12 +169,12 @@ fn documents_and_manifests_of_the_repository_fit() {
     assert!(seen > 5);
 }
 
-fn manifest_type(form: Form) -> &'static str {
+fn manifest_type(form: ManifestForm) -> &'static str {
     match form {
-        Form::Resource => "resource-manifest",
-        Form::Adapted => "adapted-dsc-resource-manifest",
-        Form::Extension => "extension-manifest",
-        Form::List => "manifest-list",
+        ManifestForm::Resource => "resource-manifest",
+        ManifestForm::Adapted => "adapted-dsc-resource-manifest",
+        ManifestForm::Extension => "extension-manifest",
+        ManifestForm::List => "manifest-list",
     }
 }
 
@@ -265,25 +265,25 @@ fn the_schemas_of_manifests_have_the_keys_of_the_reader() {
         keys.fold(inner, |inner, key| json!({ key: inner }))
     };
     for path in ["", "/get", "/set", "/whatIf", "/test", "/delete", "/export", "/resolve", "/validate", "/adapter"] {
-        check_manifest(&place, Form::Resource, path, &within(path, no_key.clone()));
+        check_manifest(&place, ManifestForm::Resource, path, &within(path, no_key.clone()));
     }
     for path in ["/schema/command", "/adapter/list"] {
-        check_manifest(&place, Form::Resource, path, &within(path, no_key.clone()));
+        check_manifest(&place, ManifestForm::Resource, path, &within(path, no_key.clone()));
     }
-    check_manifest(&place, Form::Resource, "/schema", &json!({"schema": {"embedded": {}, NO_KEY: 1}}));
+    check_manifest(&place, ManifestForm::Resource, "/schema", &json!({"schema": {"embedded": {}, NO_KEY: 1}}));
     for path in ["", "/discover", "/import", "/secret"] {
-        check_manifest(&place, Form::Extension, path, &within(path, no_key.clone()));
+        check_manifest(&place, ManifestForm::Extension, path, &within(path, no_key.clone()));
     }
-    check_manifest(&place, Form::Adapted, "", &no_key);
-    check_manifest(&place, Form::List, "", &no_key);
+    check_manifest(&place, ManifestForm::Adapted, "", &no_key);
+    check_manifest(&place, ManifestForm::List, "", &no_key);
     // Arguments: each form by itself, since a schema says which keys go together.
     for (form, path, key) in [
-        (Form::Resource, "/set/args/[]", "jsonInputArg"),
-        (Form::Resource, "/set/args/[]", "resourcePathArg"),
-        (Form::Resource, "/set/args/[]", "whatIfArg"),
-        (Form::Extension, "/discover/args/[]", "extensionsArg"),
-        (Form::Extension, "/import/args/[]", "fileArg"),
-        (Form::Extension, "/secret/args/[]", "vaultArg"),
+        (ManifestForm::Resource, "/set/args/[]", "jsonInputArg"),
+        (ManifestForm::Resource, "/set/args/[]", "resourcePathArg"),
+        (ManifestForm::Resource, "/set/args/[]", "whatIfArg"),
+        (ManifestForm::Extension, "/discover/args/[]", "extensionsArg"),
+        (ManifestForm::Extension, "/import/args/[]", "fileArg"),
+        (ManifestForm::Extension, "/secret/args/[]", "vaultArg"),
     ] {
         let node = manifest::unplaced(&within(path, argument(key)));
         let known = known_keys(&manifest::parse(form, &node, Path::new("x")).1);
@@ -297,7 +297,7 @@ fn the_schemas_of_manifests_have_the_keys_of_the_reader() {
     }
 }
 
-fn check_manifest(place: &Place, form: Form, path: &str, manifest: &Json) {
+fn check_manifest(place: &Place, form: ManifestForm, path: &str, manifest: &Json) {
     let (_, findings) = manifest::parse(form, &manifest::unplaced(manifest), Path::new("x"));
     check_keys(place, manifest_type(form), path, &findings);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::scope::forecast_weight;
-use super::super::{Adjacent, Item, Iteration, ScopeId, codes};
+use super::super::{Adjacent, Iteration, LoopItem, ScopeId, codes};
 use crate::budget::{Cost, Exceeded, size};
 use crate::diag::Diagnostic;
 use crate::document::{Copy, Document, Instance, Over};
@@ -49,7 +49,7 @@ impl Rounds {
         let item = match (self, &copy.over) {
             (Self::Items(items), Over::Each { called, .. }) => {
                 let value = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned().flatten();
-                Some(Item { called: Arc::clone(&called.value), value })
+                Some(LoopItem { called: Arc::clone(&called.value), value })
             }
             _ => None,
         };

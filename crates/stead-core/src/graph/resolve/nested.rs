@@ -8,7 +8,7 @@ use crate::graph::builder::{BuildRoom, Builder};
 use crate::graph::scope::stated_at;
 use crate::graph::{Expansion, ExpansionFinding, Purpose, Role, ScopeId, codes};
 use crate::id::NodeId;
-use crate::manifest::{Implementation, Kind, Manifest};
+use crate::manifest::{Implementation, Manifest, ResourceKind};
 use crate::parameters::Supplied;
 use crate::text::{self, Limits, Span};
 use crate::value::{Object, Value};
@@ -26,12 +26,12 @@ impl Builder<'_> {
         let expands = manifest.is_composite() || manifest.resolves();
         let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
         let purpose = match manifest.kind {
-            Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
+            ResourceKind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
                 Purpose::Assertion
             }
-            Kind::Group if built_in => Purpose::Group,
-            Kind::Importer if built_in || expands => Purpose::Include,
-            Kind::Adapter if holds => Purpose::Adapter,
+            ResourceKind::Group if built_in => Purpose::Group,
+            ResourceKind::Importer if built_in || expands => Purpose::Include,
+            ResourceKind::Adapter if holds => Purpose::Adapter,
             _ => return,
         };
         // The outermost document is the first level.

@@ -5,7 +5,7 @@ use crate::text::Node;
 
 /// The form of a manifest file, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Form {
+pub enum ManifestForm {
     /// `*.dsc.resource.*`
     Resource,
     /// `*.dsc.adaptedResource.*`
@@ -16,7 +16,7 @@ pub enum Form {
     List,
 }
 
-impl Form {
+impl ManifestForm {
     /// How the names of manifests end: what an extension that searches for manifests looks for.
     pub const ENDINGS: [&str; 12] = [
         ".dsc.resource.json",

@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::diag::Diagnostic;
 use crate::manifest::read::{Unknown, plain, present};
-use crate::manifest::{Argument, Input, Method, Returns, SchemaSource, codes};
+use crate::manifest::{Argument, Input, ProgramCall, Returns, SchemaSource, codes};
 use crate::text::{Entry, Kind, Node, Span};
 
 const INPUTS: [(&str, Input); 2] = [("stdin", Input::Stdin), ("env", Input::Environment)];
@@ -23,14 +23,14 @@ impl Parser<'_> {
         key: &str,
         keys: &[&str],
         arguments: &[&'static str],
-    ) -> Option<Method> {
+    ) -> Option<ProgramCall> {
         let value = present(node, key)?;
         let what = format!("'{key}'");
         self.reader.members(value, &what, keys, Unknown::Ignored)?;
         let executable = self.executable(value, &what);
         let arguments = self.arguments(value, &what, arguments);
         let input = self.reader.optional_word(value, "input", &INPUTS).unwrap_or_default();
-        Some(Method {
+        Some(ProgramCall {
             executable: executable?,
             arguments,
             input,

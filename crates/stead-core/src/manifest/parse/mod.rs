@@ -13,12 +13,12 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::read::{Reader, Unknown};
-use super::{AdaptedManifest, Extension, InvalidVersion, Kind, Manifest, Version, codes, words};
+use super::{AdaptedManifest, Extension, InvalidVersion, Manifest, ResourceKind, Version, codes, words};
 use crate::diag::Diagnostic;
 use crate::expr::Expression;
 use crate::text::{Node, Span};
 
-pub use form::Form;
+pub use form::ManifestForm;
 
 /// One manifest of a file.
 #[derive(Clone, Debug)]
@@ -43,11 +43,11 @@ pub enum Declaration {
 /// Reads a manifest file: what it declares, and everything that is wrong with it.
 ///
 /// `path` is where the file lies; paths in it are relative to its directory. Nothing is looked up on disk.
-pub fn parse(form: Form, node: &Node, path: &Path) -> (Vec<Declared>, Vec<Diagnostic>) {
+pub fn parse(form: ManifestForm, node: &Node, path: &Path) -> (Vec<Declared>, Vec<Diagnostic>) {
     let mut parser = Parser { reader: Reader::default(), path };
     let mut declared = Vec::new();
     match form {
-        Form::List => parser.list(node, &mut declared),
+        ManifestForm::List => parser.list(node, &mut declared),
         form => declared.extend(parser.one(form, node)),
     }
     let mut found = parser.reader.found;
@@ -77,21 +77,25 @@ impl Parser<'_> {
         if self.reader.members(node, "a list of manifests", &LIST_KEYS, Unknown::Ignored).is_none() {
             return;
         }
-        for (key, form) in
-            [("resources", Form::Resource), ("adaptedResources", Form::Adapted), ("extensions", Form::Extension)]
-        {
+        for (key, form) in [
+            ("resources", ManifestForm::Resource),
+            ("adaptedResources", ManifestForm::Adapted),
+            ("extensions", ManifestForm::Extension),
+        ] {
             let each = self.reader.elements(node, key).iter();
             declared.extend(each.filter_map(|manifest| self.one(form, manifest)).collect::<Vec<_>>());
         }
     }
 
     /// One manifest; `None` when anything is wrong with it.
-    fn one(&mut self, form: Form, node: &Node) -> Option<Declared> {
+    fn one(&mut self, form: ManifestForm, node: &Node) -> Option<Declared> {
         let before = self.reader.errors();
         let declaration = match form {
-            Form::Adapted => self.adapted(node).map(|manifest| Declaration::Adapted(Box::new(manifest))),
-            Form::Extension => self.extension(node).map(|extension| Declaration::Extension(Box::new(extension))),
-            Form::Resource | Form::List => {
+            ManifestForm::Adapted => self.adapted(node).map(|manifest| Declaration::Adapted(Box::new(manifest))),
+            ManifestForm::Extension => {
+                self.extension(node).map(|extension| Declaration::Extension(Box::new(extension)))
+            }
+            ManifestForm::Resource | ManifestForm::List => {
                 self.resource(node).map(|manifest| Declaration::Resource(Box::new(manifest)))
             }
         };
@@ -102,9 +106,9 @@ impl Parser<'_> {
     }
 
     /// `kind`, without regard to case: adapters of early previews list resources of kind `Resource`.
-    fn stated_kind(&mut self, node: &Node) -> Option<Kind> {
+    fn stated_kind(&mut self, node: &Node) -> Option<ResourceKind> {
         let text = super::read::present(node, "kind").and_then(Node::as_str);
-        let same = |(word, _): &&(&str, Kind)| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
+        let same = |(word, _): &&(&str, ResourceKind)| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
         let known = words::KINDS.iter().chain([&words::IMPORT]).find(same).map(|(_, kind)| *kind);
         known.or_else(|| self.reader.optional_word(node, "kind", &words::KINDS))
     }

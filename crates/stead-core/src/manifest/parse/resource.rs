@@ -9,7 +9,7 @@ use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, ClaimedAccess, ClaimedExtent, ClaimedProperty,
-    CommandResource, Implementation, Kind, Manifest, Method, OperationSecurity, Promises, ResidentProgram,
+    CommandResource, Implementation, Manifest, OperationSecurity, ProgramCall, Promises, ResidentProgram, ResourceKind,
     SchemaSource, SecretPlaces, codes,
 };
 use crate::text::Node;
@@ -200,27 +200,29 @@ impl Parser<'_> {
     }
 
     /// The kind, which must have the operations that are the point of it.
-    fn kind(&mut self, node: &Node) -> Kind {
+    fn kind(&mut self, node: &Node) -> ResourceKind {
         let stated = self.stated_kind(node);
         let has = |key: &str| present(node, key).is_some();
-        let kind = stated.unwrap_or(if has("adapter") { Kind::Adapter } else { Kind::Resource });
+        let kind = stated.unwrap_or(if has("adapter") { ResourceKind::Adapter } else { ResourceKind::Resource });
         let is_called = ["get", "set", "test"].into_iter().any(has);
         let place = present(node, "kind").or(present(node, "adapter")).map_or(node.span, |value| value.span);
         let problem = match kind {
-            Kind::Adapter if !has("adapter") => Some("a manifest of kind 'adapter' requires 'adapter'"),
-            kind if kind != Kind::Adapter && has("adapter") => {
+            ResourceKind::Adapter if !has("adapter") => Some("a manifest of kind 'adapter' requires 'adapter'"),
+            kind if kind != ResourceKind::Adapter && has("adapter") => {
                 Some("a manifest with 'adapter' must be of kind 'adapter'")
             }
-            Kind::Importer if !has("resolve") && !is_called => Some("a manifest of kind 'importer' requires 'resolve'"),
+            ResourceKind::Importer if !has("resolve") && !is_called => {
+                Some("a manifest of kind 'importer' requires 'resolve'")
+            }
             _ => None,
         };
         if let Some(problem) = problem {
             self.reader.note(Diagnostic::error(&codes::ADAPTER, place, problem));
-            return Kind::Resource;
+            return ResourceKind::Resource;
         }
         let lacks = match kind {
-            Kind::Adapter if !has("validate") => "the adapter has no 'validate'",
-            Kind::Importer if !has("resolve") => "the importer has no 'resolve'",
+            ResourceKind::Adapter if !has("validate") => "the adapter has no 'validate'",
+            ResourceKind::Importer if !has("resolve") => "the importer has no 'resolve'",
             _ => return kind,
         };
         self.reader.note(Diagnostic::warning(&codes::INCOMPLETE, place, lacks));
@@ -236,7 +238,7 @@ impl Parser<'_> {
         }
     }
 
-    fn what_if(&mut self, node: &Node) -> Option<Method> {
+    fn what_if(&mut self, node: &Node) -> Option<ProgramCall> {
         let entry = node.entries()?.iter().find(|entry| &*entry.key == "whatIf")?;
         let method = self.method(node, "whatIf", &SET_KEYS, &CHANGE_ARGUMENTS)?;
         let finding = Diagnostic::warning(&codes::WHAT_IF, entry.key_span, "'whatIf' is deprecated");
@@ -294,6 +296,6 @@ impl Parser<'_> {
     }
 }
 
-fn takes_what_if(method: Option<&Method>) -> bool {
+fn takes_what_if(method: Option<&ProgramCall>) -> bool {
     method.is_some_and(|method| method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_))))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use stead_core::call::{Failure, FailureKind};
-use stead_system::process::dialogue::{Heard, Hearer, Speaker};
+use stead_system::process::dialogue::{HeardLines, Hearer, Speaker};
 use stead_system::process::{ConversationError, Exit};
 
 use super::protocol::{self, Message};
@@ -512,7 +512,7 @@ impl State {
     }
 
     /// Takes in what was heard. Returns what is wrong with it, if something is.
-    fn take_in(&mut self, heard: &Heard) -> Option<String> {
+    fn take_in(&mut self, heard: &HeardLines) -> Option<String> {
         self.take_errors(&heard.errors, false);
         heard.lines.iter().find_map(|line| self.take_line(line).err())
     }

@@ -42,7 +42,7 @@ pub struct Hearer {
 
 /// The messages that came together.
 #[derive(Default)]
-pub struct Heard {
+pub struct HeardLines {
     /// The lines of its standard output, without their ends.
     pub lines: Vec<Vec<u8>>,
     /// The bytes on its standard error.
@@ -90,14 +90,14 @@ impl Hearer {
     /// Waits for what it says, or until it takes more of what is said to it where somebody wants to say more, at most that long.
     ///
     /// An error is the end of the conversation. What it said before it ended is returned first.
-    pub fn hear(&mut self, says_more: bool, timeout: Duration) -> Result<Heard, ConversationError> {
+    pub fn hear(&mut self, says_more: bool, timeout: Duration) -> Result<HeardLines, ConversationError> {
         let stdin = self.stdin.as_deref().filter(|_| says_more);
         let awaited = Awaited { stdin: stdin.map(AsFd::as_fd), ..self.awaited() };
         let ready = os::wait(&awaited, timeout).map_err(failed)?;
         if ready.exit {
             self.leader.note_end().map_err(failed)?;
         }
-        let mut heard = Heard::default();
+        let mut heard = HeardLines::default();
         if ready.stderr {
             read(&mut self.stderr, &mut heard.errors).map_err(failed)?;
         }

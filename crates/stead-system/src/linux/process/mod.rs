@@ -34,7 +34,7 @@ pub use executable::{Executable, Refused};
 pub use os::{Conditions, LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor, own_unit};
 pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};
-pub use talk::{Listener, Patience, Talk};
+pub use talk::{OutputHandler, Talk, TimeLimits};
 pub use tree::{MARKER, Resident};
 
 /// A program to run.

@@ -20,7 +20,7 @@ const CHUNK: usize = 64 << 10;
 /// Guarantees: as for [`super::Conversation`].
 pub struct Session {
     leader: Leader,
-    channel: socket::Stream,
+    channel: socket::Connection,
     printed: Printed,
     /// The bytes that were read and are not a whole line yet.
     unread: Vec<u8>,
@@ -277,7 +277,7 @@ fn read<P: AsFd>(pipe: &mut Option<P>, stream: Stream, hear: &mut Hear<'_>) -> i
 }
 
 /// Whether the other end is a process of the group that the program leads.
-fn belongs(channel: &socket::Stream, leader: u32) -> bool {
+fn belongs(channel: &socket::Connection, leader: u32) -> bool {
     let group = channel.process().and_then(procfs::stat).map(|process| process.group);
     group.is_some() && group == i32::try_from(leader).ok()
 }

@@ -13,14 +13,14 @@ use crate::cancel::Cancel;
 const CHUNK: usize = 64 << 10;
 
 /// What is done with what a program says: the end of the talk where it returns false.
-pub type Listener<'a> = dyn FnMut(Stream, &[u8]) -> bool + 'a;
+pub type OutputHandler<'a> = dyn FnMut(Stream, &[u8]) -> bool + 'a;
 
 /// How long what a program left behind may hold its pipes open once it has ended itself.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// How long an exchange may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
+pub struct TimeLimits {
     /// In all, where that is bounded.
     pub deadline: Option<Duration>,
     /// Until its end, once the program was asked for that.
@@ -58,9 +58,9 @@ impl Talk {
     pub fn exchange(
         &mut self,
         messages: &[&[u8]],
-        patience: Patience,
+        patience: TimeLimits,
         cancel: &Cancel,
-        listen: &mut Listener<'_>,
+        listen: &mut OutputHandler<'_>,
     ) -> Result<Option<Exit>, ProcessError> {
         let begun = Instant::now();
         let (mut asked, mut ended): (Option<Instant>, Option<Instant>) = (None, None);
@@ -126,7 +126,7 @@ impl Drop for Talk {
     }
 }
 
-fn heard<P: AsFd>(pipe: &mut Option<P>, stream: Stream, listen: &mut Listener<'_>) -> Result<bool, ProcessError> {
+fn heard<P: AsFd>(pipe: &mut Option<P>, stream: Stream, listen: &mut OutputHandler<'_>) -> Result<bool, ProcessError> {
     let Some(open) = pipe else { return Ok(true) };
     let mut chunk = Vec::new();
     match os::read(open, &mut chunk, CHUNK).map_err(failed)? {
