@@ -448,3 +448,80 @@ pub(crate) fn modes_of(graph: &Graph) -> BTreeSet<ConfigurationMode> {
 fn failed_container(run: &Run, id: NodeId) -> bool {
     run.graph().node(id).role != Role::Instance && run.report().status(id) == Some(&Status::Failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use stead_core::value::Object;
+    use stead_engine::{Host, HostOptions};
+
+    use super::*;
+    use crate::state::{BootId, JobKind};
+
+    /// An agent whose window closes after one set, without a word to anybody.
+    #[derive(Default)]
+    struct OneSet(AtomicUsize);
+
+    impl Observer for OneSet {
+        fn event(&self, _: &Event, _: usize, _: usize) {}
+
+        fn owes(&self, _: &Owed) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn announce(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn may_change(&self) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed) == 0
+        }
+
+        fn waits(&self, _: Option<&str>) {}
+    }
+
+    fn spec() -> JobSpec {
+        let job = Job {
+            id: "job".to_owned(),
+            generation: 1,
+            kind: JobKind::Initial,
+            work: Work::Apply,
+            began: jiff::Timestamp::UNIX_EPOCH,
+            boot: BootId("boot".to_owned()),
+            only: BTreeSet::new(),
+        };
+        JobSpec {
+            job,
+            document: None,
+            rules: Rules { mode: ConfigurationMode::ApplyAndMonitor, standing: Standing::Pending },
+            settings: Settings::default(),
+            owed: Owed::new(),
+            intended: Mutex::default(),
+            quarantined: BTreeSet::new(),
+            withheld: BTreeSet::new(),
+            resumed: false,
+            width: 1,
+            held_back: None,
+            touched: None,
+            suspension: Suspension::default(),
+        }
+    }
+
+    #[test]
+    fn each_set_is_asked_for_and_a_closed_window_suspends_the_job() {
+        const TEXT: &str = "resources:
+- {name: a, type: Stead/File, properties: {path: /a, content: x}}
+- {name: b, type: Stead/File, properties: {path: /b, content: x}, dependsOn: ['Stead/File:a']}
+";
+        let folder = tempfile::tempdir().expect("a folder");
+        let session = Host::new(HostOptions::default()).session(folder.path());
+        let mut session = session.with(|options| options.system_root = Some(folder.path().to_owned()));
+        let prepared = session.prepare("main.yaml", TEXT, Object::new()).unwrap_or_else(|_| unreachable!("valid"));
+        let (spec, ready) = (spec(), ReadyDocument::new(1, session, prepared));
+        let ended = spec.run(&ready, &folder.path().join("journal"), &OneSet::default());
+        assert!(ended.is_ok());
+        let made = ["a", "b"].map(|name| folder.path().join(name).exists());
+        assert_eq!((made, spec.suspension.because()), ([true, false], Some(SuspendReason::Window)));
+    }
+}

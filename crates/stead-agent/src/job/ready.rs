@@ -74,7 +74,7 @@ impl JobHost {
                     prepared.memory = Some(session.memory_of_things(self.documents.store(), document));
                     self.account_for_removed(&spec.job, &mut session, &mut prepared);
                 }
-                Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() })
+                Ok(ReadyDocument::new(generation, session, prepared))
             }
             Err(NotReady::Bundle(message)) => Err(vec![message]),
             Err(NotReady::Document(unusable)) => {
@@ -141,6 +141,10 @@ fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Not
 }
 
 impl ReadyDocument {
+    pub(super) fn new(generation: u64, session: Session, prepared: Prepared) -> Self {
+        Self { generation, session, prepared, index: OnceCell::new() }
+    }
+
     /// Returns this document for a run with other options.
     pub(super) fn with(self, change: impl FnOnce(&mut SessionOptions)) -> Self {
         Self { session: self.session.with(change), ..self }
