@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::extension::vsix;
 use crate::notices::bill_of_materials;
 use crate::package::{Package, Printed, deb, failed, folder, output, release_build, rpm, tar, write};
 use crate::program::Program;
@@ -11,10 +12,11 @@ use crate::repository::{Repository, root};
 
 const USAGE: &str = "usage: cargo xtask package FORMAT [--binary FILE]… [--out FOLDER]
 
-  all     archives and packages with static programs for x86_64 and aarch64, a bill of materials, and checksums
+  all     archives and packages with static programs for x86_64 and aarch64, the extension, a bill of materials, checksums
   deb     a package for Debian and its derivatives; needs dpkg-dev
   rpm     a package for Fedora and its relatives; needs rpmbuild
   tar     an archive to unpack below /usr/local, without the unit of the agent
+  vsix    the extension for VS Code; needs npm, and fetches packages of it
   folder  the files of an installation below FOLDER
 
   --binary FILE  the program, for 'all' several [default: what cargo build --release builds]
@@ -39,6 +41,7 @@ pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<String, S
     let out = fs::canonicalize(&out).map_err(failed(&out))?;
     let make = match format.ok_or(USAGE)? {
         "all" => return all(repository, binaries, &out),
+        "vsix" => return Ok(format!("{}\n", vsix(&out)?.display())),
         "deb" => deb,
         "rpm" => rpm,
         "tar" => tar,
@@ -67,19 +70,21 @@ pub(crate) fn all(repository: &Repository, built: Vec<Program>, out: &Path) -> R
         return Err(format!("no program for this processor\n{}", lines.join("\n")));
     };
     let printed = Printed::by(&own.path)?;
-    let (made, skipped) = packed(repository, &programs, &printed, out)?;
+    let extension = vsix(out).inspect_err(|reason| lines.push(format!("skipped vsix: {reason}"))).ok();
+    let (made, skipped) = packed(repository, &programs, &printed, extension.into_iter().collect(), out)?;
     let made = made.iter().map(|path| path.display().to_string());
     Ok(made.chain(lines).chain(skipped).map(|line| line + "\n").collect())
 }
 
-/// Makes everything for the programs: where it is, and why something is not there.
+/// Makes everything for the programs, beside what is made already: where it is, and why something is not there.
 fn packed(
     repository: &Repository,
     programs: &[Program],
     printed: &Printed,
+    mut made: Vec<PathBuf>,
     out: &Path,
 ) -> Result<(Vec<PathBuf>, Vec<String>), String> {
-    let (mut made, mut skipped) = (Vec::new(), Vec::new());
+    let mut skipped = Vec::new();
     for program in programs {
         let package = Package::new(repository, program.clone(), printed.clone())?;
         made.push(tar(&package, out)?);
@@ -170,7 +175,7 @@ mod tests {
             unit: "[Unit]\n".to_owned(),
             pages: vec![("stead.1".to_owned(), "page".to_owned())],
         };
-        let (made, skipped) = packed(&repository, &programs, &printed, &out).unwrap();
+        let (made, skipped) = packed(&repository, &programs, &printed, Vec::new(), &out).unwrap();
         let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
         for program in &programs {
             let archive = format!("stead-{}-{}.tar.gz", env!("CARGO_PKG_VERSION"), program.target());
@@ -244,5 +249,42 @@ mod tests {
             assert!(printed.contains("Applied: 1 created"), "{target}: {printed}");
             assert_eq!(fs::read_to_string(empty.path().join("made")).unwrap(), "x");
         }
+    }
+
+    /// Users that are in no file, as those of a server are: systemd's own module for the library of the machine has them.
+    #[test]
+    fn static_programs_know_users_of_servers() {
+        const TEST: &str = "static_programs_know_users_of_servers";
+        const RECORDS: &str = r#"set -eu
+mkdir -p /run/userdb
+mount -t tmpfs none /run/userdb
+cd /run/userdb
+printf '{"userName":"hanna","uid":54711,"gid":54712,"homeDirectory":"/srv/hanna"}' >hanna.user
+printf '{"groupName":"hands","gid":54712}' >hands.group
+ln -s hanna.user 54711.user
+ln -s hands.group 54712.group
+getent passwd hanna >/dev/null || exit 77
+cd "$1"
+HOME=/ STEAD_STATE=$1/state "$0" apply a.yaml
+stat -c %u:%g made
+HOME=/ STEAD_STATE=$1/state "$0" get Stead/File path=made"#;
+        let Some(program) = TARGETS.into_iter().filter_map(built).find(Program::runs_here) else {
+            return stead_testkit::skip(TEST, "no program was built for this processor");
+        };
+        if !stead_testkit::is_root(TEST) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let text = "resources:\n- {name: a, type: Stead/File, properties: {path: made, owner: hanna, group: hands}}\n";
+        fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let mut run = Command::new("unshare");
+        run.args(["--mount", "sh", "-c", RECORDS]).arg(&program.path).arg(folder.path());
+        let ended = run.output().unwrap();
+        let [printed, complained] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        if ended.status.code() == Some(77) {
+            return stead_testkit::skip(TEST, "the machine's library does not know records of systemd");
+        }
+        assert!(ended.status.success() && printed.contains("54711:54712"), "{printed}{complained}");
+        assert!(printed.contains("hanna") && printed.contains("hands"), "{printed}{complained}");
     }
 }

@@ -8,6 +8,7 @@ mod book;
 mod circles;
 mod codes;
 mod deps;
+mod extension;
 mod language;
 mod links;
 mod mutants;
@@ -36,7 +37,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   all       all of them
   book      the preprocessor of the book, which mdBook calls
   mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
-  package   packages for users: all, deb, rpm, tar or folder (without a format: its options)
+  package   packages for users: all, deb, rpm, tar, vsix or folder (without a format: its options)
   record-powershell  answers of PowerShell itself, which a player stands in for in tests (needs PowerShell)
 ";
 

@@ -285,13 +285,17 @@ fn manual(
 }
 
 /// A folder for what is not the result, removed in the end.
-struct Work(PathBuf);
+pub(crate) struct Work(PathBuf);
 
 impl Work {
-    fn below(out: &Path) -> Result<Self, String> {
+    pub(crate) fn below(out: &Path) -> Result<Self, String> {
         let folder = out.join(format!(".work-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
         Ok(Self(folder))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -346,7 +350,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// All files below a folder.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         if entry.is_dir() { found.extend(files(&entry)?) } else { found.push(entry) }

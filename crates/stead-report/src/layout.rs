@@ -161,7 +161,23 @@ impl Points {
                 self.settle(&self.layers[at], &mut heights, wanted);
             }
         }
+        self.squeeze(&mut heights);
         heights
+    }
+
+    /// Takes out the height at which nothing stands in any layer, as between parts that are not connected.
+    fn squeeze(&self, heights: &mut [f64]) {
+        let half = |point: usize| if point < self.nodes { BOX / 2.0 } else { LANE / 2.0 };
+        let mut order: Vec<usize> = (0..heights.len()).collect();
+        order.sort_by(|one, other| (heights[*one] - half(*one)).total_cmp(&(heights[*other] - half(*other))));
+        let mut bottom = order.first().map_or(0.0, |top| heights[*top] - half(*top));
+        let mut empty = 0.0;
+        for point in order {
+            let height = heights[point];
+            empty += (height - half(point) - bottom).max(0.0);
+            bottom = bottom.max(height + half(point));
+            heights[point] -= empty;
+        }
     }
 
     /// Gives the points of a layer the heights nearest to the wanted ones: neighbours that would overlap move as one block.
@@ -251,6 +267,13 @@ mod tests {
                     .zip(way)
                     .for_each(|(layer, height)| taken.entry(layer).or_default().push((*height, LANE)));
             }
+            let mut all: Vec<(f64, f64)> = taken.values().flatten().copied().collect();
+            all.sort_by(|one, other| (one.0 - one.1 / 2.0).total_cmp(&(other.0 - other.1 / 2.0)));
+            // A passage may be the highest of all, with half of a box above it.
+            all.iter().fold(BOX / 2.0, |bottom, (height, size)| {
+                assert!(height - size / 2.0 <= bottom + 0.01, "{seed}: nothing above {height}");
+                bottom.max(height + size / 2.0)
+            });
             for layer in taken.values_mut() {
                 layer.sort_by(|one, other| one.0.total_cmp(&other.0));
                 for pair in layer.windows(2) {

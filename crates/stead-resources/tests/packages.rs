@@ -203,7 +203,8 @@ fn packages_are_installed_held_changed_and_purged() {
 fn what_cannot_be_installed_is_refused() {
     let Some(system) = System::new("what_cannot_be_installed_is_refused") else { return };
     system.reply(&json!({"name": "tool"}), Execution::Actual).unwrap();
-    let nowhere = "there is no package 'nowhere' in the package lists";
+    let nowhere =
+        "there is no package 'nowhere' in the package lists. Correct the name, or add the repository that has it";
     assert_eq!(system.refused(&json!({"name": "nowhere"})), nowhere);
     assert!(system.refused(&json!({"name": "web", "version": ">= 7"})).contains("no version of 'web'"));
     let seven = "the package lists have no version '7' of 'web'; there are: 1.1, 1.1~rc1, 1.0";
@@ -241,7 +242,10 @@ fn a_repository_that_cannot_be_reached_can_have_the_package() {
     assert_eq!(system.status("tool"), Some(installed("1:0.1")));
     system.add_repository(&repository(false));
     let failed = set("elsewhere").err().unwrap();
-    assert_eq!(failed.message, "there is no package 'elsewhere' in the package lists");
+    assert_eq!(
+        failed.message,
+        "there is no package 'elsewhere' in the package lists. Correct the name, or add the repository that has it"
+    );
     assert!(!failed.can_heal());
 }
 

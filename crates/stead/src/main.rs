@@ -31,7 +31,7 @@ use clap::error::{ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use stead_core::visible::{is_obeyed, visible};
 
-use args::{Arguments, Command, Extension, SlsCommand};
+use args::{Arguments, Color, Command, Extension, SlsCommand};
 use exit::Exit;
 use process_env::ProcessEnv;
 use request::{ExplainRequest, ProgressFormat};
@@ -105,7 +105,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     // Scripts ask dsc for its version to know what it can do.
     let command = if as_dsc { command.name("dsc").version(stead_engine::DSC_VERSION) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
-    let parsed = parsed.and_then(Arguments::checked);
+    let parsed = parsed.and_then(Arguments::checked).inspect(|all| all.color.into_iter().for_each(Color::choose));
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
         let error = args::with_hint(error, &words);
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

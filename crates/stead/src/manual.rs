@@ -26,7 +26,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("DSC_TRACE_LEVEL", "The log level. --trace-level overrides it."),
     ("DSC_IGNORE_SETTINGS_FILE", "If set, settings files are ignored, as with --ignore-settings-file."),
     ("PSModulePath", "Directories searched first for PowerShell modules."),
-    ("NO_COLOR", "If set and not empty, output has no colours."),
+    ("NO_COLOR", "If set and not empty, output has no colours. --color overrides it."),
 ];
 
 const FILES: &[(&str, &str)] = &[

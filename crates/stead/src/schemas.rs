@@ -38,6 +38,7 @@ schemas! {
     "resource-set-result",
     "resource-test-result",
     "restart-required",
+    "run-report",
     "set-result",
     "test-result",
 }

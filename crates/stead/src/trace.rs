@@ -24,9 +24,7 @@ pub(crate) fn install(settings: &Settings) {
         TraceLevel::Debug => LevelFilter::DEBUG,
         TraceLevel::Trace => LevelFilter::TRACE,
     };
-    let coloured = settings.trace_format == TraceFormat::Default
-        && crate::terminal::is_watched()
-        && std::env::var_os("NO_COLOR").is_none();
+    let coloured = settings.trace_format == TraceFormat::Default && crate::terminal::is_coloured();
     let with_source = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.

@@ -295,7 +295,8 @@ pub(crate) fn open_source(path: &SystemPath) -> Result<(File, Status), Failure> 
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, How::Read);
     let opened = opened.map_err(|error| about_source(error.into()))?;
-    let fd = opened.ok_or_else(|| blocked(Properties::SOURCE, format!("there is no file '{}'", path.display())))?;
+    let missing = || format!("there is no file '{}'. Create it, or correct the path", path.display());
+    let fd = opened.ok_or_else(|| blocked(Properties::SOURCE, missing()))?;
     let file = File::from(fd);
     let status = Status::from(
         &file

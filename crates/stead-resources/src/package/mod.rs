@@ -33,7 +33,7 @@ use apt::Apt;
 use dnf::Dnf;
 use manager::{Install, Installed, Lists, Package, PackageManager, Plan, Presence, Remove, Transaction, is_same};
 use shown::Shown;
-use system::System;
+use system::{System, not_listed};
 use version::{PackageVersion, Requirement};
 
 /// Packages of the operating system, with apt or dnf (version 4). What is installed is read from the database of the package
@@ -458,9 +458,7 @@ impl<'a> Properties<'a> {
             let found = known.iter().find(|each| is_same(&each.name, name));
             let versions = found.map(|found| &*found.versions).unwrap_or_default();
             match version {
-                None if found.is_none() => {
-                    Some(impossible(Properties::NAME, format!("there is no package '{name}' in the package lists")))
-                }
+                None if found.is_none() => Some(not_listed(name)),
                 None if versions.is_empty() => Some(impossible(
                     Properties::NAME,
                     format!("'{name}' is a virtual package; name one that provides it"),

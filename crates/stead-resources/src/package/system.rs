@@ -71,9 +71,7 @@ impl<'m> System<'m> {
             return Ok((*version).to_owned());
         }
         let known = self.available_of(name);
-        let known = known.ok_or_else(|| {
-            impossible(Properties::NAME, format!("there is no package '{name}' in the package lists"))
-        })?;
+        let known = known.ok_or_else(|| not_listed(name))?;
         let order = self.manager.order();
         let versions = known.candidate.iter().chain(&known.versions);
         let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
@@ -91,4 +89,10 @@ impl<'m> System<'m> {
             )
         })
     }
+}
+
+/// That no repository has a package.
+pub(super) fn not_listed(name: &str) -> Failure {
+    let hint = "Correct the name, or add the repository that has it";
+    impossible(Properties::NAME, format!("there is no package '{name}' in the package lists. {hint}"))
 }

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stead_core::call::{Failure, Presumed};
 use stead_system::fs::{check_writable, not_permitted, reason};
@@ -52,7 +52,7 @@ impl Live {
     /// In what-if: what keeps the value from being changed as things are.
     pub(super) fn presumed(&self) -> Option<Presumed> {
         let failure = match &self.setting {
-            Setting::Parameter(path) => cannot("write", path, check_writable(path).err()?),
+            Setting::Parameter(path) => not_set(path, check_writable(path).err()?),
             Setting::HostName if user::is_root() => return None,
             Setting::HostName => not_named(&not_permitted()),
         };
@@ -62,7 +62,7 @@ impl Live {
     /// Changes the value at once.
     pub(super) fn put(&self) -> Result<(), Failure> {
         let done = match &self.setting {
-            Setting::Parameter(path) => fs::write(path, &self.value).map_err(|error| cannot("write", path, error)),
+            Setting::Parameter(path) => fs::write(path, &self.value).map_err(|error| not_set(path, error)),
             Setting::HostName => kernel::set_host_name(&self.value).map_err(|error| not_named(&error)),
         };
         done.map_err(|failure| self.about(failure))
@@ -71,6 +71,20 @@ impl Live {
     fn about(&self, reason: Failure) -> Failure {
         failure(reason.kind, self.property, reason.message)
     }
+}
+
+/// That a parameter of the kernel cannot be changed.
+fn not_set(path: &Path, error: io::Error) -> Failure {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    let failure = cannot("write", path, error);
+    if !is_missing {
+        return failure;
+    }
+    let message = format!(
+        "the kernel has no parameter '{}'. Correct the name, or load the module that has it with a Stead/KernelModule",
+        path.display()
+    );
+    Failure { message, ..failure }
 }
 
 fn not_named(error: &io::Error) -> Failure {

@@ -10,6 +10,8 @@ use nix::unistd::{Gid, Group, Uid, User};
 
 use super::fs::{FsError, SystemRoot};
 
+mod servers;
+
 /// Returns whether this process may do everything on this system: it runs as root.
 pub fn is_root() -> bool {
     own() == 0
@@ -38,8 +40,47 @@ pub struct Account {
 
 /// Looks a user of the running system up; `None` where there is none of that name.
 pub fn find(name: &str) -> io::Result<Option<Account>> {
-    let found = User::from_name(name)?;
-    Ok(found.map(|user| Account { uid: user.uid.as_raw(), gid: user.gid.as_raw(), home: user.dir }))
+    let found = running(Subject::User, Key::Name(name))?;
+    Ok(found.map(|user| Account { uid: user.id, gid: user.gid, home: user.home }))
+}
+
+/// What a user or a group is looked up by.
+#[derive(Clone, Copy, Debug)]
+enum Key<'a> {
+    Name(&'a str),
+    Id(u32),
+}
+
+/// A user or a group. Of a group, the group is itself, and there is no home.
+#[derive(PartialEq, Eq, Debug)]
+struct Entry {
+    name: String,
+    id: u32,
+    gid: u32,
+    home: PathBuf,
+}
+
+/// A user or a group of the running system, wherever that has its users and groups from.
+fn running(subject: Subject, key: Key<'_>) -> io::Result<Option<Entry>> {
+    match running_libc(subject, key)? {
+        None if cfg!(target_env = "musl") => servers::ask(subject, key),
+        found => Ok(found),
+    }
+}
+
+/// A user or a group that the library in this program knows.
+fn running_libc(subject: Subject, key: Key<'_>) -> io::Result<Option<Entry>> {
+    let of_user = |user: User| Entry { name: user.name, id: user.uid.as_raw(), gid: user.gid.as_raw(), home: user.dir };
+    let of_group = |group: Group| {
+        let id = group.gid.as_raw();
+        Entry { name: group.name, id, gid: id, home: PathBuf::new() }
+    };
+    Ok(match (subject, key) {
+        (Subject::User, Key::Name(name)) => User::from_name(name)?.map(of_user),
+        (Subject::User, Key::Id(id)) => User::from_uid(Uid::from_raw(id))?.map(of_user),
+        (Subject::Group, Key::Name(name)) => Group::from_name(name)?.map(of_group),
+        (Subject::Group, Key::Id(id)) => Group::from_gid(Gid::from_raw(id))?.map(of_group),
+    })
 }
 
 /// Whose names.
@@ -107,10 +148,9 @@ impl Names {
         if let Some((_, id)) = ids.get(&key).filter(|(at, _)| now.duration_since(*at) < MOMENT) {
             return Ok(Some(*id));
         }
-        let found = match (&self.root, subject) {
-            (Some(root), _) => recorded(root, subject, |each, _| each == name)?.map(|(_, id)| id),
-            (None, Subject::User) => User::from_name(name)?.map(|user| user.uid.as_raw()),
-            (None, Subject::Group) => Group::from_name(name)?.map(|group| group.gid.as_raw()),
+        let found = match &self.root {
+            Some(root) => recorded(root, subject, |each, _| each == name)?.map(|(_, id)| id),
+            None => running(subject, Key::Name(name))?.map(|found| found.id),
         };
         let id = found.or_else(|| name.parse().ok());
         if let Some(id) = id {
@@ -127,11 +167,10 @@ impl Names {
         let name = if let Some((_, name)) = known {
             name.clone()
         } else {
-            let found = match (&self.root, subject) {
-                (Some(_), _) if id == 0 => Some("root".to_owned()),
-                (Some(root), _) => recorded(root, subject, |_, each| each == id).ok().flatten().map(|(name, _)| name),
-                (None, Subject::User) => User::from_uid(Uid::from_raw(id)).ok().flatten().map(|user| user.name),
-                (None, Subject::Group) => Group::from_gid(Gid::from_raw(id)).ok().flatten().map(|group| group.name),
+            let found = match &self.root {
+                Some(_) if id == 0 => Some("root".to_owned()),
+                Some(root) => recorded(root, subject, |_, each| each == id).ok().flatten().map(|(name, _)| name),
+                None => running(subject, Key::Id(id)).ok().flatten().map(|found| found.name),
             };
             names.insert((subject, id), (now, found.clone()));
             found

@@ -14,7 +14,7 @@ use stead_agent::control::{
     LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
     Staged, Stop, Submit, UseExisting, Wait, Waited,
 };
-use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, call};
+use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, Sink, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_core::visible::visible_but;
@@ -22,7 +22,7 @@ use stead_engine::{Bundled, Session, error_chain};
 use stead_system::Cancel;
 use stead_system::places;
 
-use crate::commands::refuse_bundle;
+use crate::commands::{Metrics, refuse_bundle};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::interrupt;
@@ -38,7 +38,10 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
     };
     let client = Client { directory, output: request.output };
     match request.task {
-        AgentTask::Run { boot_id, stop_grace } => serve(client.directory, boot_id, stop_grace, env),
+        AgentTask::Run { boot_id, stop_grace, metrics } => match metrics.as_ref().map(Metrics::begin).transpose() {
+            Ok(metrics) => serve(client.directory, boot_id, stop_grace, metrics, env),
+            Err(exit) => exit,
+        },
         AgentTask::Install => install::install(&client.directory),
         AgentTask::PrintUnit => install::print_unit(&client.directory),
         AgentTask::ApplyStaged { waits } => client
@@ -61,7 +64,13 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
     }
 }
 
-fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Duration>, env: &ProcessEnv) -> Exit {
+fn serve(
+    directory: PathBuf,
+    boot_id: Option<PathBuf>,
+    stop_grace: Option<Duration>,
+    metrics: Option<Metrics>,
+    env: &ProcessEnv,
+) -> Exit {
     let (stop, look) = (Cancel::default(), Arc::default());
     interrupt::catch_for_agent(&stop, &look, stead_agent::is_service());
     let stop_grace = stop_grace.unwrap_or(STOP_GRACE);
@@ -74,7 +83,7 @@ fn serve(directory: PathBuf, boot_id: Option<PathBuf>, stop_grace: Option<Durati
         stop,
         look,
         stop_grace,
-        sinks: Vec::new(),
+        sinks: metrics.map(|metrics| Arc::new(metrics) as Arc<dyn Sink>).into_iter().collect(),
         source: None,
     }) {
         Ok(()) => Exit::Success,

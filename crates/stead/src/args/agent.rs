@@ -8,7 +8,7 @@ use stead_agent::Stage;
 
 use super::document::Supplied;
 use super::values::{assignment, seconds};
-use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
+use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, MetricsRequest, Patience};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -33,6 +33,12 @@ enum AgentCommand {
         /// How long a job may go on after a request to end, before its end by force is a crash; for tests
         #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
         stop_grace: Option<Duration>,
+        /// Write figures about each job to FILE for Prometheus (the textfile collector of its node exporter)
+        #[arg(long, value_name = "FILE")]
+        metrics: Option<PathBuf>,
+        /// Let every user read that file
+        #[arg(long, requires = "metrics")]
+        metrics_for_all: bool,
     },
     /// Deliver a document; the agent applies it until the machine converges
     Apply {
@@ -199,7 +205,10 @@ impl From<Agent> for AgentRequest {
 impl AgentCommand {
     fn task(self) -> AgentTask {
         match self {
-            Self::Run { boot_id, stop_grace } => AgentTask::Run { boot_id, stop_grace },
+            Self::Run { boot_id, stop_grace, metrics, metrics_for_all: is_for_all } => {
+                let metrics = metrics.map(|path| MetricsRequest { path, is_for_all });
+                AgentTask::Run { boot_id, stop_grace, metrics }
+            }
             Self::Install { print: true } => AgentTask::PrintUnit,
             Self::Install { print: false } => AgentTask::Install,
             Self::Apply { use_existing: true, waiting, .. } => AgentTask::ApplyStaged { waits: waiting.patience() },

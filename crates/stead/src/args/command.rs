@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use super::TraceLevel;
 use super::agent::Agent;
 use super::deferred::Deferred;
 use super::document::{Apply, Check, Document, Graph, Lint, Plan};
@@ -141,6 +142,19 @@ impl Command {
                 | Self::Server
                 | Self::Completer { .. }
         )
+    }
+
+    /// The log level that `-vv` and `-vvv` stand for.
+    pub(super) fn log_level(&self) -> Option<TraceLevel> {
+        let count = match self {
+            Self::Set(set) => set.verbose,
+            other => other.document()?.verbose,
+        };
+        match count {
+            0 | 1 => None,
+            2 => Some(TraceLevel::Info),
+            _ => Some(TraceLevel::Debug),
+        }
     }
 
     /// How long one program may take.

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use stead_core::wait::Wait;
 use stead_engine::{Parts, ReconcileOptions};
@@ -15,7 +15,7 @@ use super::hosts::Fleet;
 use super::values::{assignment, at_least_one, seconds};
 use crate::request::{
     self, AboutRun, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep,
-    LintForm, LintRequest, Origin, PlanRequest, View, Volume, Width,
+    LintForm, LintRequest, MetricsRequest, Origin, PlanRequest, View, Volume, Width,
 };
 use crate::terminal::Output;
 
@@ -54,9 +54,9 @@ pub(crate) struct Document {
     /// List only what failed: no warnings, outputs or summary
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Also list unchanged instances
-    #[arg(short, long)]
-    verbose: bool,
+    /// Also list unchanged instances; -vv logs what is called as well, -vvv details
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(super) verbose: u8,
     /// One line for each instance, without what differs
     #[arg(long)]
     brief: bool,
@@ -120,11 +120,11 @@ impl Document {
 }
 
 /// The volume that two options ask for of which one at most is given.
-pub(super) fn volume(quiet: bool, verbose: bool) -> Volume {
+pub(super) fn volume(quiet: bool, verbose: u8) -> Volume {
     match (quiet, verbose) {
         (true, _) => Volume::Quiet,
-        (false, true) => Volume::Verbose,
-        (false, false) => Volume::Usual,
+        (false, 0) => Volume::Usual,
+        (false, _) => Volume::Verbose,
     }
 }
 
@@ -150,7 +150,8 @@ pub(super) struct FilesAbout {
 
 impl From<FilesAbout> for AboutRun {
     fn from(given: FilesAbout) -> Self {
-        Self { report: given.report, metrics: given.metrics, metrics_for_all: given.metrics_for_all }
+        let is_for_all = given.metrics_for_all;
+        Self { report: given.report, metrics: given.metrics.map(|path| MetricsRequest { path, is_for_all }) }
     }
 }
 

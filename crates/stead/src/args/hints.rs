@@ -29,6 +29,7 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         "-w" if has("width") => "'--width' states how many instances run at once; 'stead apply -w' is 'stead plan'",
         "--check" if has("what-if") => "'--what-if' shows what would change",
         "--dry-run" | "--what-if" | "--noop" | "--check" | "--test" => "'stead plan' shows what apply would do",
+        "--detailed-exitcode" => "without it, 'stead plan' ends with 2 where apply would change something",
         "--diff" | "-D" => "plans and results show each difference without it",
         "--tags" | "--limit" | "--target" | "-l" | "-t" if has("only") => {
             "'--only' limits a run to names, types and tags"
@@ -40,8 +41,9 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         }
         "--auto-approve" | "--assume-yes" if has("yes") => "'--yes' asks nothing",
         "--json" if has("output") => "'-o json' prints JSON",
-        "--inventory" | "-i" | "--host" => {
-            "a document is for this machine; run stead on each, or deliver it with 'stead agent'"
+        "--inventory" | "-i" if has("hosts") => "'--hosts FILE' names an inventory of machines",
+        "--inventory" | "-i" | "--hosts" | "--host" => {
+            "this command is about this machine; plan, apply and check take '--hosts INVENTORY'"
         }
         "--root" if has("system-root") && has("relative-to") => {
             "'--system-root' names another operating system, '--relative-to' where relative paths start"

@@ -18,6 +18,7 @@ mod words;
 
 use std::ffi::OsString;
 
+use anstream::ColorChoice;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use stead_host::settings;
@@ -52,6 +53,9 @@ pub(crate) struct Arguments {
     /// Pass an environment variable to the programs of resources; repeatable, `NAME*` matches several
     #[arg(long = "env", value_name = "NAME", global = true)]
     environment: Vec<String>,
+    /// Colours of text: where users read it, always or never [default: auto]
+    #[arg(long, value_enum, value_name = "WHEN", global = true)]
+    pub(crate) color: Option<Color>,
     #[arg(long, value_enum, ignore_case = true, help = "What config prints when something failed [env: STEAD_COMPAT]")]
     pub(crate) compat: Option<Compat>,
     /// What to do
@@ -106,6 +110,7 @@ impl Arguments {
         ProcessRequest {
             trace_level: self
                 .trace_level
+                .or_else(|| self.command.log_level())
                 .and_then(|level| settings::TraceLevel::parse(level.to_possible_value()?.get_name())),
             trace_format: self.trace_format.map(|format| match format {
                 TraceFormat::Default => settings::TraceFormat::Default,
@@ -139,6 +144,7 @@ impl Arguments {
             ignore_settings_file: false,
             isolated: false,
             environment: Vec::new(),
+            color: None,
             compat: None,
             command,
         };
@@ -188,6 +194,29 @@ enum TraceLevel {
     Debug,
     /// Everything
     Trace,
+}
+
+/// When text is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    Auto,
+    /// Also in files and pipes
+    Always,
+    /// Nowhere
+    Never,
+}
+
+impl Color {
+    /// Has it so from now on.
+    pub(crate) fn choose(self) {
+        let choice = match self {
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

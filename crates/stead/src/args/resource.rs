@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use stead_core::call::Execution;
 use stead_engine::ResourceSpecification;
@@ -34,7 +34,6 @@ pub(crate) struct Get {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
 pub(crate) struct Set {
     /// The type of the resource; the part after the slash is enough if only one resource has that name
     #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
@@ -58,9 +57,9 @@ pub(crate) struct Set {
     /// List only what failed: no warnings, outputs or summary
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Also show an unchanged instance
-    #[arg(short, long)]
-    verbose: bool,
+    /// Also show an unchanged instance; -vv logs what is called as well, -vvv details
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(super) verbose: u8,
     #[command(flatten)]
     fleet: Fleet,
 }

@@ -32,7 +32,7 @@ pub(super) fn may_become(file: &Path, begin: &str) -> bool {
 }
 
 /// A file about a run, which is written once that has ended.
-pub(super) struct RunFile {
+pub(crate) struct RunFile {
     path: PathBuf,
     /// What messages call it.
     what: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct RunFile {
 
 impl RunFile {
     /// Refuses what could not be written in the end, before anything is done: of a file that is there, one that begins otherwise.
-    pub(super) fn begin(path: &Path, what: &'static str, begin: &str) -> Result<Self, Exit> {
+    pub(crate) fn begin(path: &Path, what: &'static str, begin: &str) -> Result<Self, Exit> {
         let path = std::path::absolute(path).map_err(|error| not_written(what, &fs::reason(&error)))?;
         if !may_become(&path, begin) {
             complain(&format!("error: {what} cannot be written: '{}' exists and holds something else", path.display()));
@@ -56,8 +56,12 @@ impl RunFile {
 
     /// Replaces the file at once: whoever reads it sees what is about one run.
     pub(super) fn write(&self, content: &str, mode: u32) -> Result<(), Exit> {
-        let written = write(&self.path, content.as_bytes(), mode, &Writes::default());
-        written.map_err(|error| not_written(self.what, &error_chain(&error)))
+        self.replace(content, mode).map_err(|error| not_written(self.what, &error_chain(&error)))
+    }
+
+    /// Does the same, and reports nothing.
+    pub(super) fn replace(&self, content: &str, mode: u32) -> Result<(), FsError> {
+        write(&self.path, content.as_bytes(), mode, &Writes::default())
     }
 }
 

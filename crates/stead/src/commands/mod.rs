@@ -34,6 +34,7 @@ use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
 use stead_core::history::History;
 use stead_core::run::Run;
+use stead_core::wire::results::operation_name;
 use stead_engine::{Planned, ReconcileOptions, RunOptions, Summary, error_chain, json};
 
 use crate::exit::Exit;
@@ -52,7 +53,7 @@ use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
 pub(crate) use lint::lint;
-use metrics::Metrics;
+pub(crate) use metrics::Metrics;
 pub(crate) use new::new;
 pub(crate) use parameter::parameter;
 pub(crate) use puppetize::puppetize;
@@ -156,7 +157,7 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     let style = Style::new(view, mode);
     let retention = style.retention(is_stored || recorder.is_some() || about.report.is_some());
     let mut history = about.report.as_deref().map(page::Writer::begin).transpose()?;
-    let metrics = about.metrics.as_deref().map(|path| Metrics::begin(path, about.metrics_for_all)).transpose()?;
+    let metrics = about.metrics.as_ref().map(Metrics::begin).transpose()?;
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
     let mut execution = RunOptions { policy, retention, planned, ..RunOptions::new(mode, ready.width) };
@@ -175,7 +176,13 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     let summary = Summary::of(&run);
     match view.output {
         Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
-        Output::Json | Output::Yaml => data_as(&json::report(&run, &summary, env.began.elapsed()), view.output),
+        Output::Json | Output::Yaml => {
+            let mut data = json::report(&run, &summary, env.began.elapsed());
+            if view.timings {
+                data["slowest"] = report::timings_as_json(&run);
+            }
+            data_as(&data, view.output);
+        }
     }
     if view.timings && view.output == Output::Text {
         print(&report::timings(&run));
@@ -205,6 +212,16 @@ fn executed(
         complain(&format!("error: {}", error_chain(&error)));
         Exit::Failed
     })
+}
+
+/// The word for a mode on the command line.
+fn command_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::APPLY => "apply",
+        Mode::PLAN => "plan",
+        Mode::TEST => "check",
+        other => operation_name(other.operation),
+    }
 }
 
 fn exit_of(run: &Run, summary: &Summary) -> Exit {

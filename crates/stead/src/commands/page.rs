@@ -23,6 +23,7 @@ use stead_engine::{Difference, Prepared, Session};
 use stead_report::{Act, Attempt, Call, Ending, Instance, Line, Need, Outcome, Page, Parameter, Text};
 use stead_resources::builtin;
 
+use super::command_word;
 use super::files::RunFile;
 use super::ready::Ready;
 use super::report::{changes, described, path_of, wording};
@@ -150,7 +151,11 @@ pub(super) fn of_run(run: &Run, history: &History, ready: &Ready) -> Page {
         facts: facts(session, prepared, run.mode()),
         parameters: parameters(prepared),
         notes: report.restarts.iter().map(|restart| Text::from(super::report::restart(restart, run.mode()))).collect(),
-        command: Text::from("stead history show last (for runs of stead apply --record)"),
+        command: Text::from(match run.mode() {
+            // Another apply would do something else.
+            Mode::APPLY => "stead history show last".to_owned(),
+            mode => format!("stead {} {}", command_word(mode), prepared.origin),
+        }),
         ..of_history(history, Text::from(&prepared.origin))
     }
 }
@@ -323,7 +328,7 @@ fn facts(session: &Session, prepared: &Prepared, mode: Mode) -> Vec<(&'static st
         ("Machine", Some(machine)),
         ("System root", root),
         ("Document", Some(format!("{}, {}", prepared.origin, digest))),
-        ("Operation", Some(operation_name(mode.operation).to_owned())),
+        ("Operation", Some(command_word(mode).to_owned())),
         ("Program", Some(format!("stead {}", env!("CARGO_PKG_VERSION")))),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, Text::from(value?)))).collect()

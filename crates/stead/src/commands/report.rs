@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anstyle::AnsiColor;
+use serde_json::{Value as Json, json as as_json};
 use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diag;
@@ -19,7 +20,7 @@ use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
 use stead_core::value::{Value, pointer};
 use stead_core::visible::visible;
-use stead_core::wire::results::{left_out, reason};
+use stead_core::wire::results::{duration, left_out, reason};
 use stead_engine::{Difference, Summary, printed};
 use stead_report::Line;
 use stead_resources::{BuiltIn, builtin_of};
@@ -340,11 +341,7 @@ const SLOWEST: usize = 20;
 
 /// The slowest instances, with the time that their calls took. Instances that ran at once are each counted in full.
 pub(super) fn timings(run: &Run) -> String {
-    let graph = run.graph();
-    let is_instance = |id: &NodeId| !matches!(graph.node(*id).role, Role::Container { .. });
-    let timed = graph.order.iter().copied().filter(is_instance).map(|id| (run.report().record(id).elapsed, id));
-    let mut timed: Vec<(Duration, NodeId)> = timed.filter(|(elapsed, _)| !elapsed.is_zero()).collect();
-    timed.sort_by_key(|(elapsed, _)| std::cmp::Reverse(*elapsed));
+    let (graph, timed) = (run.graph(), slowest_first(run));
     let total: Duration = timed.iter().map(|(elapsed, _)| *elapsed).sum();
     let slowest = timed.iter().take(SLOWEST).map(|(elapsed, id)| {
         let heading = heading(&graph.node(*id).path, run.report().record(*id).desired.as_deref());
@@ -353,6 +350,21 @@ pub(super) fn timings(run: &Run) -> String {
     let slowest: String = slowest.collect();
     let all = diag::counted(timed.len(), "instance");
     format!("Slowest instances:\n{slowest}  total of {all} in {}\n", human(total))
+}
+
+/// The same for programs: the paths of instances, and how long each took.
+pub(super) fn timings_as_json(run: &Run) -> Json {
+    let slowest = slowest_first(run).into_iter().take(SLOWEST);
+    slowest.map(|(elapsed, id)| as_json!({ "instance": run.graph().node(id).path.to_string(), "duration": duration(elapsed) })).collect()
+}
+
+fn slowest_first(run: &Run) -> Vec<(Duration, NodeId)> {
+    let graph = run.graph();
+    let is_instance = |id: &NodeId| !matches!(graph.node(*id).role, Role::Container { .. });
+    let timed = graph.order.iter().copied().filter(is_instance).map(|id| (run.report().record(id).elapsed, id));
+    let mut timed: Vec<(Duration, NodeId)> = timed.filter(|(elapsed, _)| !elapsed.is_zero()).collect();
+    timed.sort_by_key(|(elapsed, _)| std::cmp::Reverse(*elapsed));
+    timed
 }
 
 /// What became of an instance that others wait for.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stead_agent::Stage;
 
-use super::Supplied;
+use super::{MetricsRequest, Supplied};
 use crate::terminal::Output;
 
 /// `agent`
@@ -26,6 +26,8 @@ pub(crate) enum AgentTask {
         boot_id: Option<PathBuf>,
         /// How long a job may go on after a request to end.
         stop_grace: Option<Duration>,
+        /// Where figures about each job are written.
+        metrics: Option<MetricsRequest>,
     },
     Install,
     /// Only the unit that 'install' writes.

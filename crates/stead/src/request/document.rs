@@ -182,9 +182,16 @@ pub(crate) struct AboutRun {
     /// A page for a browser.
     pub(crate) report: Option<PathBuf>,
     /// Figures for Prometheus.
-    pub(crate) metrics: Option<PathBuf>,
-    /// True if every user may read the figures.
-    pub(crate) metrics_for_all: bool,
+    pub(crate) metrics: Option<MetricsRequest>,
+}
+
+/// Figures for Prometheus.
+#[derive(Debug)]
+pub(crate) struct MetricsRequest {
+    /// Where they are written.
+    pub(crate) path: PathBuf,
+    /// True if every user may read them.
+    pub(crate) is_for_all: bool,
 }
 
 /// `plan`

@@ -15,8 +15,9 @@ use stead_host::settings::{TraceFormat, TraceLevel};
 pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
 pub(crate) use document::{
     AboutRun, ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest,
-    GraphView, HistoryRequest, HistoryView, Keep, LintForm, LintRequest, MadeDocument, Origin, ParameterRequest,
-    PlanRequest, RecordingRequest, ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume, Width,
+    GraphView, HistoryRequest, HistoryView, Keep, LintForm, LintRequest, MadeDocument, MetricsRequest, Origin,
+    ParameterRequest, PlanRequest, RecordingRequest, ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume,
+    Width,
 };
 pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,

@@ -40,9 +40,9 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Returns whether messages on standard error are coloured: for users, unless they asked for none.
+/// Returns whether messages on standard error are coloured: for users, unless they asked for none, or wherever they asked for.
 pub(crate) fn is_coloured() -> bool {
-    is_watched() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
 /// Text in a colour.

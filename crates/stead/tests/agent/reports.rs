@@ -121,3 +121,33 @@ fn a_restart_that_is_asked_for_before_a_failure_comes() {
     assert!(troubles.contains("asks for a restart of the machine"), "{troubles}");
     machine.stop();
 }
+
+/// Figures are about the job that ended last, in a file that other programs read while it is replaced.
+#[test]
+fn figures_are_about_the_last_job() {
+    let mut machine = Machine::new();
+    let figures = machine.path("stead.prom");
+    machine.start_with(&["--metrics", &figures.display().to_string(), "--metrics-for-all"]);
+    let wrong = json!({"name": "wrong", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}});
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600"]);
+    machine.deliver("one", &json!([file(&machine, "right"), wrong]));
+    let said = |figure: &str, value: &str| {
+        let text = machine.read("stead.prom")?;
+        let labels = "{document=\"agent\",operation=\"apply\"";
+        text.contains(&format!("stead_{}{value}\n", figure.replacen('{', labels, 1))).then_some(text)
+    };
+    let failed = until(|| said("instances{,status=\"failed\"} ", "1"));
+    for (figure, value) in [("run_success{} ", "0"), ("instances{,status=\"changed\"} ", "1")] {
+        assert!(said(figure, value).is_some(), "{figure}: {failed}");
+    }
+    assert_eq!(failed.matches("# TYPE ").count(), 5, "{failed}");
+    machine.deliver("two", &json!([file(&machine, "right")]));
+    until(|| said("run_success{} ", "1"));
+    assert!(said("instances{,status=\"unchanged\"} ", "1").is_some());
+    machine.stop();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&figures).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o644);
+    std::fs::write(&figures, "somebody's").unwrap();
+    let refused = machine.run(&["run", "--metrics", &figures.display().to_string()]);
+    assert_eq!((refused.status.code(), machine.read("stead.prom").as_deref()), (Some(3), Some("somebody's")));
+}

@@ -33,11 +33,15 @@ fn fresh(test: &str, name: &str) -> Option<(PathBuf, Debian)> {
 
 /// Makes a package of a format. Returns where it is.
 fn package(format: &str, out: &Path) -> PathBuf {
+    package_of(Path::new(env!("CARGO_BIN_EXE_stead")), format, out)
+}
+
+fn package_of(program: &Path, format: &str, out: &Path) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(stead_testkit::repository());
     command.args(["run", "--quiet", "--locked", "-p", "xtask", "--", "package", format, "--binary"]);
-    command.arg(env!("CARGO_BIN_EXE_stead")).arg("--out").arg(out).env("SOURCE_DATE_EPOCH", "1700000000");
+    command.arg(program).arg("--out").arg(out).env("SOURCE_DATE_EPOCH", "1700000000");
     let output = command.output().unwrap();
     let [printed, complained] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{complained}");
@@ -173,15 +177,44 @@ fn a_package_of_fedora_is_installed_used_and_erased() {
     let before = files(&machine);
     // The libraries are those of a Debian, which the database of rpm does not know.
     rpm(&machine, &["--install", "--nodeps", "--force-debian", file.to_str().unwrap()]);
-    let stead = |words: &[&str]| {
-        let output = Command::new("chroot").arg(machine.root("")).arg("/usr/bin/stead").args(words).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    assert!(stead(&["--version"]).starts_with("stead "));
-    assert!(stead(&["get", "Stead/File", "/etc/hostname"]).contains("/etc/hostname"));
+    assert!(within(&machine, &["/usr/bin/stead", "--version"]).starts_with("stead "));
+    assert!(within(&machine, &["/usr/bin/stead", "get", "Stead/File", "/etc/hostname"]).contains("/etc/hostname"));
     rpm(&machine, &["--verify", "stead", "--nodeps"]);
     rpm(&machine, &["--erase", "stead"]);
+    assert_eq!(files(&machine).symmetric_difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// What a program of a machine that does not run prints.
+fn within(machine: &Debian, words: &[&str]) -> String {
+    let output = Command::new("chroot").arg(machine.root("")).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_package_of_a_static_program_is_installed_used_and_purged() {
+    const TEST: &str = "a_package_of_a_static_program_is_installed_used_and_purged";
+    let target = format!("target/{}-unknown-linux-musl/release/stead", std::env::consts::ARCH);
+    let program = stead_testkit::repository().join(target);
+    if !program.exists() {
+        return stead_testkit::skip(TEST, "no static program was built: 'cargo xtask package all' builds it");
+    }
+    let Some((folder, fresh)) = fresh(TEST, "static") else { return };
+    let file = package_of(&program, "deb", &folder);
+    let depends = Command::new("dpkg-deb").arg("--field").arg(&file).arg("Depends").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&depends.stdout), "");
+    let machine = fresh.copy(&folder.join("machine"));
+    fs::copy(&file, machine.root("/srv/stead.deb")).unwrap();
+    let before = files(&machine);
+    within(&machine, &["dpkg", "-i", "/srv/stead.deb"]);
+    machine
+        .write("/srv/a.yaml", "resources: [{name: a, type: Stead/File, properties: {path: /srv/a, owner: daemon}}]\n");
+    assert!(within(&machine, &["stead", "apply", "/srv/a.yaml"]).contains("1 created"));
+    assert!(within(&machine, &["stead", "get", "Stead/File", "/srv/a"]).contains("daemon"));
+    assert_eq!(within(&machine, &["dpkg", "--verify", "stead"]), "");
+    machine.remove("/srv/a");
+    machine.remove("/srv/a.yaml");
+    within(&machine, &["dpkg", "--purge", "stead"]);
     assert_eq!(files(&machine).symmetric_difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 

@@ -55,7 +55,7 @@ pub(super) fn every_command(more: &[&str]) -> BTreeSet<String> {
 
 fn options_of_help(help: &str) -> BTreeSet<String> {
     let options = help.lines().filter(|line| line.trim_start().starts_with('-') && line.find('-') < Some(8));
-    options.filter_map(|line| Some(line.split("--").nth(1)?.split(' ').next()?.to_owned())).collect()
+    options.filter_map(|line| Some(line.split("--").nth(1)?.split([' ', '.']).next()?.to_owned())).collect()
 }
 
 fn options_of_page(page: &str) -> BTreeSet<String> {

@@ -118,6 +118,26 @@ outputs:
   said: {type: string, value: \"[reference(resourceId('Microsoft.DSC.Debug/Echo', 'echo')).actualState.output]\"}
 ";
 
+/// Instances that end in every way.
+const EVERYTHING: &str = "\
+parameters:
+  password: {type: secureString, defaultValue: hidden-from-all}
+resources:
+- {name: made, type: Stead/File, properties: {path: made, content: \"[parameters('password')]\"}}
+- {name: former, type: Stead/File, properties: {path: former, _exist: false}}
+- {name: said, type: Stead/Command, properties: {set: echo hi}}
+- {name: fails, type: Stead/Command, properties: {test: 'false', set: exit 1}}
+- {name: behind, type: Stead/File, properties: {path: behind}, dependsOn: [\"[resourceId('Stead/Command', 'fails')]\"]}
+- {name: never, type: Stead/File, condition: \"[equals(1, 2)]\", properties: {path: never}}
+- {name: notified, type: Stead/Command, directives: {onChanges: [\"[resourceId('Stead/File', 'made')]\"]}, properties: {set: 'true'}}
+- name: group
+  type: Microsoft.DSC/Group
+  properties:
+    resources: [{name: os, type: Microsoft/OSInfo}]
+outputs:
+  said: {type: string, value: \"[parameters('password')]\"}
+";
+
 #[test]
 fn what_is_printed_fits() {
     let place = Place::new();
@@ -138,7 +158,12 @@ fn what_is_printed_fits() {
         (vec!["resource", "export", "-r", "Microsoft/OSInfo"], "configuration"),
         (vec!["resource", "list"], "dsc-resource"),
         (vec!["function", "list"], "function-definition"),
+        (vec!["plan", "run.yaml", "-o", "json", "--timings"], "run-report"),
+        (vec!["apply", "run.yaml", "-o", "json", "--reconcile", "none"], "run-report"),
+        (vec!["check", "run.yaml", "-o", "json", "-v"], "run-report"),
     ];
+    place.write("run.yaml", EVERYTHING);
+    place.write("former", "x");
     for (arguments, type_name) in calls {
         let resources = stead_testkit::repository().join("corpus/compat/resources");
         let output = answer(place.command(&arguments).env("DSC_RESOURCE_PATH", resources)).stdout;

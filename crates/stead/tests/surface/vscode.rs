@@ -18,7 +18,7 @@ fn read(name: &str) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Every file that a manifest names, but the schema, which the program prints when the extension is built.
+/// Every file that a manifest names, but the schema, which is added when the extension is packed.
 fn each_path(json: &Json, see: &mut dyn FnMut(&str)) {
     match json {
         Json::String(text) if text.starts_with("./") && text != "./schema.json" => see(text),

@@ -227,7 +227,9 @@ impl Builder<'_> {
             }
             Some(Ok(_)) => None,
             Some(Err(reason)) => {
-                self.error(&codes::BAD_INCLUDE, span, reason.clone());
+                let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, reason.clone());
+                self.findings
+                    .push(finding.with_help("a relative path starts at the folder of the document that includes it"));
                 None
             }
             None => {

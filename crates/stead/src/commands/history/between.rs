@@ -13,9 +13,10 @@ use stead_core::report::Record;
 
 use stead_host::journal::RunId;
 
+use super::super::command_word;
 use super::super::report::{human, wording};
 use super::Recorded;
-use super::text::{net_change, operation, reason, result};
+use super::text::{net_change, reason, result};
 use crate::terminal::plain;
 
 /// An instance that ended otherwise in the second run.
@@ -84,7 +85,7 @@ pub(super) fn text(ids: [&RunId; 2], both: &[Recorded; 2], found: &[Difference])
     let mut text = String::new();
     for (id, run) in ids.iter().zip(both) {
         let header = run.history.report.header.as_deref();
-        let act = header.map_or("run", |header| operation(header.mode));
+        let act = header.map_or("run", |header| command_word(header.mode));
         let document = header.map(|header| plain(&header.origin).into_owned()).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{id}: {act} of {document}, {} in {}", result(run), human(run.history.elapsed()));

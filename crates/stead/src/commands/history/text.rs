@@ -16,6 +16,7 @@ use stead_engine::{Difference, error_chain, json};
 use stead_host::journal::RunId;
 use stead_resources::builtin;
 
+use super::super::command_word;
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values;
 use super::{Entry, Recorded};
@@ -46,7 +47,7 @@ fn row(entry: &Entry<'_>) -> Vec<String> {
     let history = &run.history;
     let began = history.report.began.map(instant).unwrap_or_default();
     let header = history.report.header.as_deref();
-    let operation = header.map(|header| operation(header.mode).to_owned()).unwrap_or_default();
+    let operation = header.map(|header| command_word(header.mode).to_owned()).unwrap_or_default();
     let document = header.map(|header| plain(&header.origin).into_owned()).unwrap_or_default();
     let (re_runs, elapsed) = (history.report.re_runs.to_string(), human(history.elapsed()));
     vec![id, began, operation, document, re_runs, elapsed, result(run)]
@@ -66,16 +67,12 @@ fn end(run: &Recorded) -> &'static str {
     if run.is_running { "running" } else { json::end_word(run.history.end()) }
 }
 
-pub(super) fn operation(mode: Mode) -> &'static str {
-    if mode == Mode::APPLY { "apply" } else { operation_name(mode.operation) }
-}
-
 /// A run, with every instance and every attempt at it.
 pub(super) fn show(id: &RunId, run: &Recorded) -> String {
     let history = &run.history;
     let Some(header) = &history.report.header else { return format!("Run {id}: {}\n", result(run)) };
     let (mode, document) = (header.mode, plain(&header.origin));
-    let mut text = format!("Run {id}: {} of {document}, {}\n", operation(mode), end(run));
+    let mut text = format!("Run {id}: {} of {document}, {}\n", command_word(mode), end(run));
     for (path, record) in history.instances() {
         text += &instance(history, mode, path, record);
     }
