@@ -20,6 +20,9 @@ struct Layout {
     unit: Option<&'static str>,
 }
 
+/// The folders of `adapters/` that are installed.
+const ADAPTERS: [&str; 2] = ["ansible", "common"];
+
 const UNIT: &str = "usr/lib/systemd/system/stead-agent.service";
 
 const DEBIAN: Layout =
@@ -239,6 +242,14 @@ impl Package {
         for schema in files(&root().join("schemas"))? {
             let name = schema.file_name().unwrap_or_default();
             write(&stage.join("usr/share/stead/schemas").join(name), &read(&schema)?)?;
+        }
+        for folder in ADAPTERS {
+            for file in files(&root().join("adapters").join(folder))? {
+                let name = file.file_name().unwrap_or_default();
+                if file.parent().is_some_and(|parent| parent.ends_with(folder)) {
+                    write(&stage.join("usr/lib/stead/adapters").join(folder).join(name), &read(&file)?)?;
+                }
+            }
         }
         let documents = stage.join("usr/share/doc/stead");
         write(&documents.join("changelog"), &read(&root().join("CHANGELOG.md"))?)?;

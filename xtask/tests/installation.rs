@@ -8,10 +8,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+const UNIT: &str = "usr/lib/systemd/system/stead-agent.service";
+
 /// The files besides the manual and the schemas, which lie in folders of their own.
 const FILES: &[&str] = &[
     "usr/bin/stead",
-    "usr/lib/systemd/system/stead-agent.service",
+    "usr/lib/stead/adapters/ansible/ansible.cfg",
+    "usr/lib/stead/adapters/ansible/ansible.dsc.resource.json",
+    "usr/lib/stead/adapters/ansible/ansible_adapter.py",
+    "usr/lib/stead/adapters/ansible/ansible_child.py",
+    "usr/lib/stead/adapters/ansible/ansible_docs.py",
+    "usr/lib/stead/adapters/ansible/ansible_run.py",
+    "usr/lib/stead/adapters/common/adapter.py",
+    "usr/lib/stead/adapters/common/stead_resource.py",
+    UNIT,
     "usr/share/bash-completion/completions/stead",
     "usr/share/doc/stead/THIRD-PARTY.gz",
     "usr/share/doc/stead/changelog.gz",
@@ -51,7 +61,7 @@ fn an_installation_has_what_belongs_to_it() {
     let program = folder.path().join(FILES[0]);
     assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o7777, 0o755);
     assert!(succeeds(Command::new(&program).arg("--version")).starts_with("stead "));
-    let unit = fs::read_to_string(folder.path().join(FILES[1])).unwrap();
+    let unit = fs::read_to_string(folder.path().join(UNIT)).unwrap();
     assert!(unit.contains("\nExecStart=\"/usr/bin/stead\" agent --state \"/var/lib/stead\" run\n"), "{unit}");
     // Nothing names the place where the files were put together.
     let staged = folder.path().display().to_string();
@@ -80,7 +90,7 @@ fn an_archive_has_an_installation_below_one_folder() {
         found.insert(format!("usr{}", path.strip_prefix(&name).unwrap()));
     }
     let lacking: Vec<&str> = FILES.iter().copied().filter(|file| !found.contains(*file)).collect();
-    assert_eq!(lacking, ["usr/lib/systemd/system/stead-agent.service"]);
+    assert_eq!(lacking, [UNIT]);
     // The time in the header of gzip.
     assert_eq!(fs::read(&archive).unwrap()[4..8], [0; 4]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "what is not the result stays");

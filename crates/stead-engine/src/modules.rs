@@ -11,7 +11,7 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Extension, Manifest, ManifestForm};
 use stead_core::value::Value;
 use stead_host::catalog::Programs;
-use stead_host::command::{CommandSettings, extension, list_adapted};
+use stead_host::command::{CommandSettings, extension, find_adapted, list_adapted};
 use stead_host::facts::Machine;
 use stead_host::provider::Context;
 use stead_powershell::adapter::{ADAPTERS, PowerShell, PowerShellOptions, adapters};
@@ -59,8 +59,10 @@ impl Programs for OnMachine {
         listed.map_or_else(|| list_adapted(adapter, &self.settings, &self.context(&adapter.type_name)), Ok)
     }
 
-    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Vec<Json>> {
-        self.in_modules(adapter, |powershell, found| powershell.find(found, &adapter.type_name, wanted))
+    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Result<Vec<Json>, Failure>> {
+        let found = self.in_modules(adapter, |powershell, found| powershell.find(found, &adapter.type_name, wanted));
+        let ask = || find_adapted(adapter, wanted, &self.settings, &self.context(&adapter.type_name));
+        found.map(Ok).or_else(ask)
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {

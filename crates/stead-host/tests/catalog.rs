@@ -44,9 +44,9 @@ impl Programs for Fake {
         answer(&self.lists, &adapter.type_name)
     }
 
-    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Vec<Json>> {
+    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Result<Vec<Json>, Failure>> {
         let listed = self.lists.get(adapter.type_name.as_str()).filter(|_| self.selective)?;
-        Some(listed.iter().filter(|each| each["type"] == wanted.as_str()).cloned().collect())
+        Some(Ok(listed.iter().filter(|each| each["type"] == wanted.as_str()).cloned().collect()))
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {

@@ -112,32 +112,35 @@ class Resource:
         """The states of all that are there, each with its `_name` if it has one."""
         raise Unsupported("it cannot be exported")
 
-
-def ask(resource, method, desired=None, what_if=False, call=None):
-    """Carries out a method as stead would have it done, and returns what is answered: for tests of a resource."""
-    call, desired = call or Call(), desired or {}
-    try:
+    def answer(self, method, desired, what_if, call):
+        """Carries out a method: what is answered to stead. A resource that makes more of one call than these methods do has its own."""
         if method == "get":
-            return {"actual": resource.get(desired, call)}
+            return {"actual": self.get(desired, call)}
         if method == "test":
-            state = resource.get(desired, call)
-            differing = resource.differing(desired, state)
+            state = self.get(desired, call)
+            differing = self.differing(desired, state)
             return {"actual": state, "inDesiredState": not differing, "differing": differing}
         if method == "set":
-            before = resource.get(desired, call)
-            after = resource.plan(desired, call) if what_if else resource.set(desired, call)
-            after = resource.get(desired, call) if after is None else after
+            before = self.get(desired, call)
+            after = self.plan(desired, call) if what_if else self.set(desired, call)
+            after = self.get(desired, call) if after is None else after
             names = list(dict.fromkeys([*before, *after]))
             return {"after": after, "changed": [name for name in names if before.get(name) != after.get(name)]}
         if method == "delete":
-            return {"messages": ["delete it"]} if what_if else resource.delete(desired, call) or {}
+            return {"messages": ["delete it"]} if what_if else self.delete(desired, call) or {}
         if method == "export":
-            return {"instances": [{"properties": state} for state in resource.export(desired, call)]}
+            return {"instances": [{"properties": state} for state in self.export(desired, call)]}
+        raise Unsupported(f"there is no method '{method}'")
+
+
+def ask(resource, method, desired=None, what_if=False, call=None):
+    """Carries out a method as stead would have it done, and returns what is answered: for tests of a resource."""
+    try:
+        return resource.answer(method, desired or {}, what_if, call or Call())
     except Pending as pending:
         if method in ("test", "set"):
             return {"pending": pending.answer}
         raise Failed(str(pending))
-    raise Unsupported(f"there is no method '{method}'")
 
 
 def secret(value):
@@ -218,6 +221,8 @@ def _printed(method, answer):
         return [answer["after"], answer["changed"]]
     if method == "delete":
         return [{"_metadata": {"whatIf": answer["messages"]}}] if "messages" in answer else []
+    if method == "validate":
+        return [answer]
     return [instance["properties"] for instance in answer["instances"]]
 
 

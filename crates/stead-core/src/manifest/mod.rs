@@ -429,6 +429,8 @@ pub enum SchemaSource {
 pub struct AdapterMethods {
     /// Lists the adapted resources, one JSON object a line.
     pub list: Option<ProgramCall>,
+    /// `metadata.stead.find`: lists one of them, by its type, or that one among others.
+    pub find: Option<ProgramCall>,
     /// The input that it is given.
     pub input_kind: AdapterInput,
 }

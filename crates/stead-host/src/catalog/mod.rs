@@ -41,9 +41,9 @@ pub trait Programs: Send + Sync {
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
 
-    /// Returns the resources that an adapter lists for one type, where it can tell that for less than listing
-    /// everything; `None` where not.
-    fn find_adapted(&self, _adapter: &Manifest, _wanted: &TypeName) -> Option<Vec<Json>> {
+    /// Returns the resources that an adapter lists for one type, maybe among others, where it can tell that for less than
+    /// listing everything; `None` where not.
+    fn find_adapted(&self, _adapter: &Manifest, _wanted: &TypeName) -> Option<Result<Vec<Json>, Failure>> {
         None
     }
 
@@ -244,16 +244,30 @@ impl Discovery {
         Arc::clone(self.slot(adapter, None).get_or_init(list))
     }
 
-    /// Returns the resources that an adapter lists, at least of one type.
+    /// Returns the resources that an adapter lists, at least of one type. The answer for one type may say more of it than the
+    /// whole list does.
     fn listed_for(&self, adapter: &Arc<Manifest>, wanted: &TypeName) -> Arc<Listed> {
-        let (whole, one) = (self.slot(adapter, None), self.slot(adapter, Some(wanted)));
-        if let Some(listed) = whole.get().or(one.get()) {
-            return Arc::clone(listed);
+        if let Some(listed) = self.found(adapter, wanted) {
+            return listed;
         }
         match self.programs.find_adapted(adapter, wanted) {
-            Some(objects) => Arc::clone(one.get_or_init(|| Arc::new(list(adapter, Ok(objects))))),
+            Some(objects) => {
+                let one = self.slot(adapter, Some(wanted));
+                Arc::clone(one.get_or_init(|| Arc::new(list(adapter, objects))))
+            }
             None => self.listed(adapter),
         }
+    }
+
+    /// Returns what an adapter said when it was asked for a type, or for another one and this is among the answer.
+    fn found(&self, adapter: &Arc<Manifest>, wanted: &TypeName) -> Option<Arc<Listed>> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_adapter = listed.iter().filter(|((name, asked), _)| *name == adapter.type_name && asked.is_some());
+        let mut answers = of_adapter.filter_map(|((_, asked), slot)| Some((asked.as_ref(), slot.get()?)));
+        let fits = |(asked, answer): &(Option<&TypeName>, &Arc<Listed>)| {
+            *asked == Some(wanted) || !answer.manifests.versions(wanted).is_empty()
+        };
+        answers.find(fits).map(|(_, answer)| Arc::clone(answer))
     }
 
     fn slot(&self, adapter: &Arc<Manifest>, wanted: Option<&TypeName>) -> Slot {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::document::SecurityContext;
+use stead_core::id::TypeName;
 use stead_core::manifest::{
     AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Manifest, OperationSecurity, ProgramCall,
     ResourceKind, SchemaSource,
@@ -63,15 +64,39 @@ pub fn list_adapted(adapter: &Manifest, settings: &CommandSettings, cx: &Context
         || Failure::new(FailureKind::Unsupported, format!("'{}' cannot list resources", adapter.type_name));
     let Implementation::Command(methods) = &adapter.implementation else { return Err(unsupported()) };
     let list = methods.adapter.as_ref().and_then(|adapter| adapter.list.as_ref()).ok_or_else(unsupported)?;
+    listing(adapter, methods, ("list", list), &subject(adapter), settings, cx)
+}
+
+/// Has an adapter list one type, maybe with others; `None` where it has no program for that.
+pub fn find_adapted(
+    adapter: &Manifest,
+    wanted: &TypeName,
+    settings: &Settings,
+    cx: &Context,
+) -> Option<Result<Vec<Json>, Failure>> {
+    let Implementation::Command(methods) = &adapter.implementation else { return None };
+    let find = methods.adapter.as_ref()?.find.as_ref()?;
+    let subject = Subject { type_name: wanted.to_string(), ..subject(adapter) };
+    Some(listing(adapter, methods, ("find", find), &subject, settings, cx))
+}
+
+fn listing(
+    adapter: &Manifest,
+    methods: &CommandResource,
+    (operation, method): (&'static str, &Method),
+    subject: &Subject,
+    settings: &Settings,
+    cx: &Context,
+) -> Result<Vec<Json>, Failure> {
     let secrets = Secrets::default();
     let invocation = Invocation {
         origin: origin(methods, settings),
         of: adapter.type_name.as_str(),
-        operation: "list",
-        executable: &list.executable,
+        operation,
+        executable: &method.executable,
         secrets: &secrets,
     };
-    let prepared = prepare(list, &subject(adapter), &Json::Null, &secrets, Execution::Actual)?;
+    let prepared = prepare(method, subject, &Json::Null, &secrets, Execution::Actual)?;
     let printed = invocation.run(cx, &prepared)?;
     let listed = printed.read(Expected::Lines)?;
     if listed.iter().any(|each| !each.is_object()) {

@@ -14,7 +14,7 @@ pub(super) const CALL_ARGUMENTS: [&str; 5] =
     ["jsonInputArg", "adaptedContentArg", "resourceTypeArg", "resourceVersionArg", "resourcePathArg"];
 pub(super) const CHANGE_ARGUMENTS: [&str; 6] =
     ["jsonInputArg", "adaptedContentArg", "resourceTypeArg", "resourceVersionArg", "resourcePathArg", "whatIfArg"];
-const SCHEMA_ARGUMENTS: [&str; 2] = ["resourceTypeArg", "resourceVersionArg"];
+pub(super) const SCHEMA_ARGUMENTS: [&str; 2] = ["resourceTypeArg", "resourceVersionArg"];
 
 impl Parser<'_> {
     pub(super) fn method(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Parser;
-use super::method::{CALL_ARGUMENTS, CHANGE_ARGUMENTS};
+use super::method::{CALL_ARGUMENTS, CHANGE_ARGUMENTS, SCHEMA_ARGUMENTS};
 use crate::diag::Diagnostic;
 use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
@@ -193,7 +193,7 @@ impl Parser<'_> {
             resident: self.resident(node),
             schema,
             export_schema: self.export_schema(node),
-            adapter: present(node, "adapter").and_then(|adapter| self.adapter(adapter)),
+            adapter: present(node, "adapter").and_then(|adapter| self.adapter(node, adapter)),
             exit_codes: self.reader.exit_codes(node),
             ..CommandResource { get, set, what_if, test, delete, export, validate, resolve, ..Default::default() }
         }
@@ -281,7 +281,7 @@ impl Parser<'_> {
         self.schema(schema)
     }
 
-    fn adapter(&mut self, node: &Node) -> Option<AdapterMethods> {
+    fn adapter(&mut self, manifest: &Node, node: &Node) -> Option<AdapterMethods> {
         // Until DSC 3.2 the key was `config`, and published adapters still write it.
         let key = if present(node, "inputKind").is_none() && present(node, "config").is_some() {
             "config"
@@ -290,9 +290,11 @@ impl Parser<'_> {
         };
         self.reader.members(node, "'adapter'", &["list", key], Unknown::Ignored)?;
         let list = self.method(node, "list", &["executable", "args"], &[]);
+        let stead = manifest.get("metadata").and_then(|metadata| metadata.get("stead"));
+        let find = stead.and_then(|stead| self.method(stead, "find", &["executable", "args"], &SCHEMA_ARGUMENTS));
         let kind = self.reader.required(node, key, "'adapter'")?;
         let input_kind = self.reader.word(kind, &format!("'{key}'"), &ADAPTER_INPUTS)?;
-        Some(AdapterMethods { list, input_kind })
+        Some(AdapterMethods { list, find, input_kind })
     }
 }
 

@@ -1,0 +1,165 @@
+"""The modules of Ansible as resources, `Ansible.NAMESPACE.COLLECTION/MODULE`: a test is a run in check mode, a set a run."""
+import json
+import os
+import re
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "common")]
+import ansible_docs as docs  # noqa: E402
+from adapter import go_on, holds_secret, judge, plain, plain_json  # noqa: E402
+from stead_resource import Failed, Invalid, Resource, Unsupported, run  # noqa: E402
+
+# Of what modules return: the rest is in `result`.
+OUTCOME = ("changed", "failed", "skipped", "diff", "invocation", "warnings", "deprecations", "exception", "msg", "_ansible_parsed")
+# How long what a check found may answer the what-if that follows, in seconds.
+STILL = 5
+
+
+class Module(Resource):
+    """Any module; which one is the type of the call."""
+
+    def __init__(self):
+        self.ansible, self.found = None, {}
+
+    def answer(self, method, desired, what_if, call):
+        if method == "validate":
+            return {"valid": True}
+        name = module_of(call.type)
+        if method == "set" and not what_if:
+            self.found.clear()
+            checked = Checked(desired, self.run(name, desired, call, False))
+            checked.refuse_skipped()
+            return {"after": checked.after(), "changed": checked.differing()}
+        if method not in ("get", "test", "set"):
+            raise Unsupported(f"modules have no method '{method}'")
+        checked = self.check(name, desired, call, method == "get")
+        if method == "get":
+            return {"actual": checked.before()}
+        unknown = checked.unknown(name)
+        if method == "test":
+            return {"actual": checked.before(), "inDesiredState": not checked.changed, "differing": checked.differing()}
+        words = unknown or checked.changed and not checked.new and f"'{name}' does not say what it would change"
+        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [words]} if words else {})}
+
+    def close(self):
+        """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
+        if self.ansible is not None:
+            self.ansible.folder.cleanup()
+        os._exit(0)
+
+    def check(self, name, desired, call, keep):
+        """Runs a module in check mode. What it found for a `get` answers the what-if that a plan asks for next."""
+        mark = json.dumps([name, call.directory, desired], sort_keys=True)
+        at, checked = self.found.pop(mark, (0, None))
+        if checked is None or time.monotonic() - at > STILL:
+            checked = Checked(desired, self.run(name, desired, call, True))
+        if keep:
+            self.found[mark] = time.monotonic(), checked
+        return checked
+
+    def run(self, name, desired, call, check):
+        if self.ansible is None:
+            from ansible_run import Ansible
+            self.ansible = Ansible()
+        arguments = {each: plain(value) for each, value in desired.items() if not each.startswith("_") and value is not None}
+        hidden = any(holds_secret(value) for value in desired.values())
+        result = self.ansible.call(name, arguments, call, check, hidden)
+        for warning in result.get("warnings") or []:
+            call.log("warning", warning)
+        if result.get("failed"):
+            raise Failed(str(result.get("msg") or "the module does not say why"), id="failed")
+        return result
+
+
+class Checked:
+    """What a run said, as states."""
+
+    def __init__(self, desired, result):
+        self.result, self.changed, self.skipped = result, bool(result.get("changed")), bool(result.get("skipped"))
+        self.hidden = any(holds_secret(value) for value in desired.values())
+        self.stated = {name: value for name, value in desired.items() if not holds_secret(value)}
+        self.old, self.new = ({}, {}) if self.hidden else self.differences()
+
+    def differences(self):
+        """The parts of the states that the diff of Ansible shows: properties where it has names, or else the text of a file."""
+        old, new = {}, {}
+        diffs = self.result.get("diff") or []
+        for diff in [diffs] if isinstance(diffs, dict) else diffs:
+            before, after = diff.get("before"), diff.get("after")
+            if isinstance(before, dict) and isinstance(after, dict):
+                old.update({name: value for name, value in before.items() if value != after.get(name)})
+                new.update({name: value for name, value in after.items() if value != before.get(name)})
+            elif before != after and (isinstance(before, str) or isinstance(after, str)):
+                old["text"], new["text"] = old.get("text", "") + (before or ""), new.get("text", "") + (after or "")
+            elif diff.get("prepared"):
+                new["text"] = new.get("text", "") + str(diff["prepared"])
+        if (old.get("state") == "absent") != (new.get("state", self.stated.get("state")) == "absent") and self.changed:
+            is_new = old.get("state") == "absent"
+            old["_exist"], new["_exist"] = not is_new, is_new
+        return plain_json(old), plain_json(new)
+
+    def returned(self):
+        rest = {name: value for name, value in self.result.items() if name not in OUTCOME and not name.startswith("_")}
+        return {"result": plain_json(rest)} if rest and not self.hidden else {}
+
+    def before(self):
+        return {**(self.stated if not self.changed else {}), **self.old, **self.returned()}
+
+    def after(self):
+        return {**self.stated, **self.new, **self.returned()}
+
+    def differing(self):
+        if not self.changed:
+            return []
+        return list(dict.fromkeys([*self.old, *self.new])) or ["result"]
+
+    def unknown(self, name):
+        """Whether it says in check mode what it would do; if not, why."""
+        if self.skipped and not self.changed:
+            self.changed = True
+            return f"whether '{name}' changes anything is unknown: {self.result.get('msg') or 'it has no check mode'}"
+        return None
+
+    def refuse_skipped(self):
+        if self.skipped and not self.changed:
+            raise Failed(f"the module was skipped: {self.result.get('msg') or 'it does not say why'}", id="skipped")
+
+
+def module_of(type_name):
+    found = re.fullmatch(r"Ansible\.([\w.]+)/(\w+)", type_name or "")
+    if not found:
+        raise Invalid(f"'{type_name}' is no type of a module")
+    return f"{found[1]}.{found[2]}"
+
+
+def settle():
+    """What Ansible reads besides modules: nothing of the working directory, and for root nothing that others can change."""
+    for name in [name for name in os.environ if name.startswith("ANSIBLE_") and os.geteuid() == 0]:
+        del os.environ[name]
+    places = [place for place in ("~/.ansible.cfg", "/etc/ansible/ansible.cfg") if os.path.exists(os.path.expanduser(place))]
+    usable = [os.path.expanduser(place) for place in places if not judge(os.path.expanduser(place))]
+    os.environ.setdefault("ANSIBLE_CONFIG", usable[0] if usable else os.path.join(HERE, "ansible.cfg"))
+    os.environ["ANSIBLE_COLLECTIONS_PATH"] = ":".join(map(os.path.dirname, docs.collection_folders()))
+
+
+def main():
+    go_on(os.path.abspath(__file__), "ansible")
+    settle()
+    asked = sys.argv[1:2]
+    if asked in (["list"], ["find"], ["schema"]):
+        wanted = sys.argv[sys.argv.index("--type") + 1] if "--type" in sys.argv else None
+        lines = docs.listed() if asked == ["list"] else docs.find(wanted)
+        if asked == ["schema"]:
+            lines = [line["schema"] for line in lines if line["type"] == wanted]
+        print("\n".join(map(json.dumps, lines)))
+    else:
+        module = Module()
+        run(module)
+        module.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+../../examples/resources/python/stead_resource.py
