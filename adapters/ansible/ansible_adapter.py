@@ -31,7 +31,6 @@ class Module(Resource):
         if method == "set" and not what_if:
             self.found.clear()
             checked = Checked(desired, self.run(name, desired, call, False))
-            checked.refuse_skipped()
             return {"after": checked.after(), "changed": checked.differing()}
         if method not in ("get", "test", "set"):
             raise Unsupported(f"modules have no method '{method}'")
@@ -47,6 +46,7 @@ class Module(Resource):
     def close(self):
         """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
         if self.ansible is not None:
+            self.ansible.nursery.close()
             self.ansible.folder.cleanup()
         os._exit(0)
 
@@ -117,21 +117,18 @@ class Checked:
         return list(dict.fromkeys([*self.old, *self.new])) or ["result"]
 
     def unknown(self, name):
-        """Whether it says in check mode what it would do; if not, why."""
-        if self.skipped and not self.changed:
+        """Why it does not say in check mode what it would do; nothing if it does. One that has nothing to do is skipped, too."""
+        why = str(self.result.get("msg") or "it has no check mode")
+        if self.skipped and not self.changed and "check mode" in why:
             self.changed = True
-            return f"whether '{name}' changes anything is unknown: {self.result.get('msg') or 'it has no check mode'}"
+            return f"whether '{name}' changes anything is unknown: {why}"
         return None
-
-    def refuse_skipped(self):
-        if self.skipped and not self.changed:
-            raise Failed(f"the module was skipped: {self.result.get('msg') or 'it does not say why'}", id="skipped")
 
 
 def module_of(type_name):
     found = re.fullmatch(r"Ansible\.([\w.]+)/(\w+)", type_name or "")
     if not found:
-        raise Invalid(f"'{type_name}' is no type of a module")
+        raise Invalid(f"'{type_name}' is not a type of a module")
     return f"{found[1]}.{found[2]}"
 
 

@@ -27,7 +27,8 @@ class Nursery:
 
     def __init__(self):
         self.end, other = socket.socketpair()
-        if os.fork() == 0:
+        self.process = os.fork()
+        if self.process == 0:
             # It hears and says nothing else.
             os.closerange(3, other.fileno())
             os.closerange(other.fileno() + 1, MOST_FILES)
@@ -36,6 +37,10 @@ class Nursery:
             finally:
                 os._exit(0)
         other.close()
+
+    def close(self):
+        self.end.close()
+        os.waitpid(self.process, 0)
 
     def run(self, asked, call):
         """Runs a module, and returns what it printed. It and what it started are ended where the call is cancelled, or says too much."""

@@ -21,7 +21,7 @@ struct Layout {
 }
 
 /// The folders of `adapters/` that are installed.
-const ADAPTERS: [&str; 2] = ["ansible", "common"];
+const ADAPTERS: [&str; 3] = ["ansible", "common", "idem"];
 
 const UNIT: &str = "usr/lib/systemd/system/stead-agent.service";
 

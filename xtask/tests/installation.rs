@@ -21,6 +21,8 @@ const FILES: &[&str] = &[
     "usr/lib/stead/adapters/ansible/ansible_run.py",
     "usr/lib/stead/adapters/common/adapter.py",
     "usr/lib/stead/adapters/common/stead_resource.py",
+    "usr/lib/stead/adapters/idem/idem.dsc.resource.json",
+    "usr/lib/stead/adapters/idem/idem_adapter.py",
     UNIT,
     "usr/share/bash-completion/completions/stead",
     "usr/share/doc/stead/THIRD-PARTY.gz",

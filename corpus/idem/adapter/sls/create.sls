@@ -1,0 +1,4 @@
+one:
+  thing.present:
+  - path: $DIR/one
+  - color: blue

@@ -1,0 +1,8 @@
+ping:
+  exec.run:
+  - path: test.ping
+after:
+  work.run:
+  - path: $DIR/log
+  - require:
+    - exec: ping

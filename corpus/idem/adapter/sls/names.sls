@@ -1,0 +1,4 @@
+many:
+  work.run:
+  - names: [a, b]
+  - path: $DIR/log

@@ -1,0 +1,6 @@
+there:
+  thing.absent:
+  - path: $DIR/there
+never:
+  thing.absent:
+  - path: $DIR/never

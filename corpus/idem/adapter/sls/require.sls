@@ -1,0 +1,8 @@
+second:
+  work.run:
+  - path: $DIR/log
+  - require:
+    - work: first
+first:
+  work.run:
+  - path: $DIR/log

@@ -1,0 +1,4 @@
+slow:
+  work.run:
+  - path: $DIR/log
+  - calls: 3
