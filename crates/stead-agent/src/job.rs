@@ -459,7 +459,7 @@ mod tests {
     use super::*;
     use crate::state::{BootId, JobKind};
 
-    /// An agent whose window closes after one set, without a word to anybody.
+    /// An agent whose window closes after one set, and that nobody wakes.
     #[derive(Default)]
     struct OneSet(AtomicUsize);
 

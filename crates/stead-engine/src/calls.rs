@@ -30,13 +30,13 @@ use stead_system::Cancel;
 use stead_system::fs::SystemPath;
 
 use crate::contexts::Contexts;
-use crate::doubts::doubted;
 use crate::late::LateSearch;
 use crate::planned::Planned;
 use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
 use crate::second_look::SecondLook;
 use crate::session::Session;
+use crate::uncertain::refused_as_uncertain;
 use crate::watch::FileWatch;
 use to_come::ToCome;
 
@@ -64,7 +64,7 @@ pub(crate) struct SessionCalls {
     /// The instances of adapters that have not been called.
     pub(crate) to_come: ToCome,
     /// The instances that are not taken to be in their desired state, whatever they find.
-    pub(crate) in_doubt: BTreeSet<NodeId>,
+    pub(crate) uncertain: BTreeSet<NodeId>,
 }
 
 impl Session {
@@ -74,7 +74,7 @@ impl Session {
             planned: Planned::default(),
             second_look: SecondLook::default(),
             to_come: ToCome::of(graph),
-            in_doubt: BTreeSet::new(),
+            uncertain: BTreeSet::new(),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -173,8 +173,8 @@ impl Calls for SessionCalls {
         let disturbance =
             (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
         let mut response = carry_out(call, &*provider, &*self.vault, &cx);
-        if self.in_doubt.contains(&call.instance.node())
-            && let Some(failure) = doubted(call, &response.outcome)
+        if self.uncertain.contains(&call.instance.node())
+            && let Some(failure) = refused_as_uncertain(call, &response.outcome)
         {
             response = failure.into();
         }

@@ -132,10 +132,10 @@ impl Session {
         };
         execution.exceptions.owed.extend(&recalled.owed);
         execution.exceptions.tested.extend(self.no_longer_removed(prepared, &recalled.managed));
-        let in_doubt = prepared.in_doubt(&recalled.in_doubt, execution.mode);
+        let uncertain = uncertain(prepared, &recalled.uncertain, execution.mode);
         let run = Run::new(self.setup(prepared, &execution));
         let execution = self.with_ledger(prepared, execution, recalled, &[]);
-        self.drive(run, execution, lock, in_doubt)
+        self.drive(run, execution, lock, uncertain)
     }
 
     /// Has what the run comes to owe and to manage recorded, if it changes anything.
@@ -204,7 +204,7 @@ impl Session {
         mut run: Run,
         execution: RunOptions<'_>,
         (lock, turn): Locked,
-        in_doubt: BTreeSet<NodeId>,
+        uncertain: BTreeSet<NodeId>,
     ) -> Result<Run, RunError> {
         let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
         let mut limits = Limits::of(width);
@@ -213,7 +213,7 @@ impl Session {
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, in_doubt, ..self.calls(run.graph()) });
+        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, uncertain, ..self.calls(run.graph()) });
         let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };
@@ -227,6 +227,15 @@ impl Session {
         }
         failed.map_or(Ok(run), Err)
     }
+}
+
+/// The instances of these paths that are uncertain in a run of this mode: not those that an administrator names to be set.
+fn uncertain(prepared: &Prepared, paths: &BTreeSet<String>, mode: Mode) -> BTreeSet<NodeId> {
+    let graph = &prepared.graph;
+    let is_named = |id: &NodeId| graph.node(*id).path.outward().any(|path| prepared.named.contains(&path.node()));
+    let mut uncertain = graph.known(paths);
+    uncertain.retain(|id| !(changes(mode) && is_named(id)));
+    uncertain
 }
 
 /// A run that others are kept from changing the machine beside, while anything is done in it.

@@ -19,7 +19,6 @@ mod conflicts;
 mod contexts;
 mod difference;
 mod document_keys;
-mod doubts;
 mod embedded;
 mod evaluation;
 mod execution;
@@ -55,6 +54,7 @@ mod shared;
 mod staying;
 mod summary;
 mod things;
+mod uncertain;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};

@@ -1,4 +1,4 @@
-//! The memory of former runs of a document: the instances that are owed a notification or in doubt, and the things that they
+//! The memory of former runs of a document: the instances that are owed a notification or uncertain, and the things that they
 //! manage.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +17,9 @@ use stead_host::store::StoreError;
 use stead_host::store::kept::{Kept, Managed, Noting, Reading, Slot};
 use stead_system::places;
 
-use crate::doubts::Doubts;
 use crate::managing::Managing;
 use crate::messages::error_chain;
+use crate::uncertain::Uncertain;
 
 /// Access to the record of a document between its runs, in the private store of this user.
 ///
@@ -31,7 +31,7 @@ pub struct Memory {
     /// `None` for a user without a store.
     slot: Option<Slot>,
     document: DocumentIdentity,
-    /// True if notifications that are owed, and what is in doubt, are in the record. The agent keeps its own with the stages of its
+    /// True if notifications that are owed, and what is uncertain, are in the record. The agent keeps its own with the stages of its
     /// documents.
     owes: bool,
 }
@@ -51,8 +51,8 @@ pub(crate) struct Recalled<'m> {
     recorded: Owed,
     /// The instances of the document that are owed a notification.
     pub(crate) owed: BTreeSet<NodeId>,
-    /// The paths that the record has in doubt.
-    pub(crate) in_doubt: BTreeSet<String>,
+    /// The paths that the record has uncertain.
+    pub(crate) uncertain: BTreeSet<String>,
     /// The things that the record has as managed.
     pub(crate) managed: BTreeMap<String, Managed>,
     /// True if the things of this run are recorded: the document has an identity of its own, and the record can be written.
@@ -126,8 +126,8 @@ impl Memory {
         };
         // Where there is a folder that cannot be used, nobody knows what is owed, and nothing must be said to be in order.
         let reading = slot.read()?;
-        let doubts = self.owes && matches!(&reading, Reading::Known(kept) if !kept.in_doubt.is_empty());
-        if !acts && !doubts && !changes(mode) {
+        let is_uncertain = self.owes && matches!(&reading, Reading::Known(kept) if !kept.uncertain.is_empty());
+        if !acts && !is_uncertain && !changes(mode) {
             return Ok(None);
         }
         let is_first = changes(mode) && reading == Reading::default();
@@ -144,9 +144,9 @@ impl Memory {
         graph: &Graph,
         mode: Mode,
     ) -> Result<Recalled<'m>, StoreError> {
-        let (recorded, in_doubt, managed) = match reading {
+        let (recorded, uncertain, managed) = match reading {
             Reading::Known(kept) if !self.owes => (Owed::new(), BTreeSet::new(), kept.managed),
-            Reading::Known(kept) => (kept.owed, kept.in_doubt, kept.managed),
+            Reading::Known(kept) => (kept.owed, kept.uncertain, kept.managed),
             Reading::Damaged if !self.owes => {
                 tracing::warn!("'{}' is damaged: {UNKNOWN}", slot.path().display());
                 (Owed::new(), BTreeSet::new(), BTreeMap::new())
@@ -168,7 +168,7 @@ impl Memory {
             is_shared,
             owed: graph.known(&recorded),
             recorded,
-            in_doubt,
+            uncertain,
             managed,
             keeps_things: !is_shared,
         })
@@ -198,7 +198,7 @@ pub(crate) struct Ledger<'a> {
     obsolete: Owed,
     /// Those that were delivered when the machine was left to others last. What they owe since is theirs.
     delivered: Owed,
-    in_doubt: Doubts,
+    uncertain: Uncertain,
     /// `None` where things are not recorded.
     managing: Option<Managing>,
     noting: Noting<'a>,
@@ -215,7 +215,7 @@ impl<'a> Ledger<'a> {
         managing: Option<Managing>,
         journal: Box<dyn Journal + 'a>,
     ) -> Self {
-        let Recalled { slot, owes, is_shared, recorded, owed, in_doubt, .. } = recalled;
+        let Recalled { slot, owes, is_shared, recorded, owed, uncertain, .. } = recalled;
         let known: Owed = owed.into_iter().map(|id| graph.node(id).path.to_string()).collect();
         let unknown = recorded.difference(&known).filter(|_| !is_shared);
         Self {
@@ -227,7 +227,7 @@ impl<'a> Ledger<'a> {
             recorded,
             added: Owed::new(),
             delivered: Owed::new(),
-            in_doubt: Doubts::of(in_doubt, graph, is_shared),
+            uncertain: Uncertain::of(uncertain, graph, is_shared),
             managing,
             noting: slot.noting(),
             has_noted: false,
@@ -236,20 +236,20 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records what is owed if the process ends during the calls that are about to begin, and what is to be noted of things. What a
-    /// call that ended has left in doubt is recorded before it counts.
+    /// call that ended has left uncertain is recorded before it counts.
     fn intend(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut new = if self.owes { self.acting.on(events) } else { Owed::new() };
         new.retain(|path| !self.certain.contains(path));
         self.note(events)?;
-        let doubted = if self.owes { self.in_doubt.arise(events) } else { BTreeSet::new() };
-        if new.is_empty() && doubted.is_empty() {
+        let arisen = if self.owes { self.uncertain.arise(events) } else { BTreeSet::new() };
+        if new.is_empty() && arisen.is_empty() {
             return Ok(());
         }
         let added = &mut self.added;
         self.slot.change(|kept| {
             added.extend(new.difference(&kept.owed).cloned());
             kept.owed.extend(new.iter().cloned());
-            kept.in_doubt.extend(doubted);
+            kept.uncertain.extend(arisen);
         })?;
         self.recorded.extend(new.iter().cloned());
         self.certain.extend(new);
@@ -287,11 +287,11 @@ impl Journal for Ledger<'_> {
         over.append(&mut self.obsolete);
         let is_recorded = owed.is_subset(&self.recorded) && over.is_disjoint(&self.recorded);
         let news = self.managing.as_mut().map(|managing| managing.news(run)).unwrap_or_default();
-        let cleared = self.in_doubt.cleared(run);
+        let cleared = self.uncertain.cleared(run);
         let change = |kept: &mut Kept| {
             kept.owed.retain(|path| !over.contains(path));
             kept.owed.extend(owed.iter().cloned());
-            kept.in_doubt.retain(|path| !cleared.contains(path));
+            kept.uncertain.retain(|path| !cleared.contains(path));
             news.write(kept);
         };
         if (!is_recorded || !news.is_empty() || !cleared.is_empty() || std::mem::take(&mut self.has_noted))

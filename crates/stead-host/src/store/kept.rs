@@ -1,7 +1,7 @@
 //! The record of a document on a root, which lasts from one run to the next.
 //!
 //! There is one record for each document and root, so that the results of its runs lie together: the notifications
-//! owed to its instances, those that are in doubt, and the things that these manage. Raise [`FORM`] when you add a member: a program that does
+//! owed to its instances, those that are uncertain, and the things that these manage. Raise [`FORM`] when you add a member: a program that does
 //! not know it must not write the record without it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ pub struct Kept {
     /// The instances that left a program running when they were set last, by their paths: it was ended, and what their test finds
     /// may be there without it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub in_doubt: BTreeSet<String>,
+    pub uncertain: BTreeSet<String>,
     /// The things that its instances manage. Each key tells a thing, and nothing but equality is read out of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub managed: BTreeMap<String, Managed>,

@@ -1,20 +1,17 @@
-//! Instances in doubt: a set of them left a program running, which was ended. What it did besides is there, such as the file that a
+//! Instances uncertain: a set of them left a program running, which was ended. What it did besides is there, such as the file that a
 //! command creates, and so they seem to be in their desired state. They are not taken to be, until a set of them runs through, or
 //! an administrator names them in `--only`.
 
 use std::collections::BTreeSet;
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Outcome};
-use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::event::{Event, EventKind, Status};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 
-use crate::memory::changes;
-use crate::prepared::Prepared;
-
-/// The instances in doubt, as the record has them.
-pub(crate) struct Doubts {
+/// The instances uncertain, as the record has them.
+pub(crate) struct Uncertain {
     recorded: BTreeSet<String>,
     /// Those that the document does not have any more.
     obsolete: BTreeSet<String>,
@@ -22,7 +19,7 @@ pub(crate) struct Doubts {
     being_set: BTreeSet<NodeId>,
 }
 
-impl Doubts {
+impl Uncertain {
     pub(crate) fn of(recorded: BTreeSet<String>, graph: &Graph, is_shared: bool) -> Self {
         let known: BTreeSet<String> =
             graph.known(&recorded).iter().map(|id| graph.node(*id).path.to_string()).collect();
@@ -30,7 +27,7 @@ impl Doubts {
         Self { recorded, obsolete, being_set: BTreeSet::new() }
     }
 
-    /// The instances that come to be in doubt: a set of them ended, and with it what it had left running.
+    /// The instances that come to be uncertain: a set of them ended, and with it what it had left running.
     pub(crate) fn arise(&mut self, events: &[Event]) -> BTreeSet<String> {
         let mut new = BTreeSet::new();
         for event in events {
@@ -51,7 +48,7 @@ impl Doubts {
         new
     }
 
-    /// Those that are no longer in doubt: a set of them ran through, or an administrator said that they are all right.
+    /// Those that are no longer uncertain: a set of them ran through, or an administrator said that they are all right.
     pub(crate) fn cleared(&mut self, run: &Run) -> BTreeSet<String> {
         let mut cleared = std::mem::take(&mut self.obsolete);
         let graph = run.graph();
@@ -63,18 +60,8 @@ impl Doubts {
     }
 }
 
-impl Prepared {
-    /// The instances of these paths that are in doubt in a run of this mode.
-    pub(crate) fn in_doubt(&self, paths: &BTreeSet<String>, mode: Mode) -> BTreeSet<NodeId> {
-        let is_named = |id: &NodeId| self.graph.node(*id).path.outward().any(|path| self.named.contains(&path.node()));
-        let mut in_doubt = self.graph.known(paths);
-        in_doubt.retain(|id| !(changes(mode) && is_named(id)));
-        in_doubt
-    }
-}
-
-/// The failure of an instance in doubt that was found in its desired state.
-pub(crate) fn doubted(call: &Call, outcome: &Outcome) -> Option<Failure> {
+/// The failure of an instance uncertain that was found in its desired state.
+pub(crate) fn refused_as_uncertain(call: &Call, outcome: &Outcome) -> Option<Failure> {
     let is_in_state = match outcome {
         Outcome::Tested(tested) => tested.in_desired_state,
         Outcome::Changed(changed) => {
