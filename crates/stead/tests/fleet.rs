@@ -594,3 +594,52 @@ Check of 500 machines: 450 drifted · 50 refused
 ";
     assert_eq!((check.code, check.shown().as_str()), (3, expected), "{}", check.errors);
 }
+
+/// The processor time of a process, in milliseconds, and the most memory that it had, in kilobytes: its own, without the programs
+/// that it started.
+fn cost(world: &World, inventory: &str) -> (u64, u64) {
+    let mut command = world.command(&format!("check site.yaml --hosts {inventory}"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut memory = 0;
+    let time = stead_testkit::until(|| {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap();
+        let most = read("status")
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB")?.trim().parse().ok());
+        memory = memory.max(most.unwrap_or(0));
+        let stat = read("stat");
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        let ticks: u64 = [11, 12].iter().map(|at| fields[*at].parse::<u64>().unwrap()).sum();
+        // It has ended, and is not waited for yet.
+        (fields[0] == "Z").then_some(ticks * 10)
+    });
+    child.wait().unwrap();
+    (time, memory)
+}
+
+#[test]
+fn five_hundred_machines_cost_little() {
+    const MACHINES: u64 = 500;
+    let world = site(true);
+    // As little as a machine can answer.
+    world.program(
+        "bin/ssh",
+        r#"#!/bin/sh
+echo 'stead-hosts found'
+IFS= read -r order
+echo '{"event":"began","instances":1}' >&2
+echo '{"event":"settled","instance":"Stead/File:motd"}' >&2
+echo '{"changes":true,"instances":[{"name":"motd","type":"Stead/File","status":"drifted","action":"change","changes":[]}]}'
+exit 2
+"#,
+    );
+    let inventory =
+        |count: u64| format!("machines:\n{}", (0..count).map(|at| format!("  m{at}:\n")).collect::<String>());
+    for (name, count) in [("one.yaml", 1), ("all.yaml", MACHINES)] {
+        world.write(name, &inventory(count));
+    }
+    let ((time_of_one, memory_of_one), (time, memory)) = (cost(&world, "one.yaml"), cost(&world, "all.yaml"));
+    let each = |all: u64, one: u64| all.saturating_sub(one) / (MACHINES - 1);
+    assert!(each(time * 1000, time_of_one * 1000) <= 2000, "{time} ms for all, {time_of_one} ms for one");
+    assert!(each(memory, memory_of_one) <= 100, "{memory} KB for all, {memory_of_one} KB for one");
+}

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::json;
 use stead_core::digest::sha256;
@@ -23,7 +22,7 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// One program, whole.
 pub(super) struct Sent {
-    pub(super) bytes: Arc<[u8]>,
+    pub(super) bytes: Vec<u8>,
     /// SHA-256, in hexadecimal digits.
     pub(super) digest: String,
     /// True if it needs no libraries of the machine.
@@ -76,7 +75,7 @@ impl Programs {
 impl Sent {
     fn new(bytes: Vec<u8>, is_static: bool, source: Source) -> Self {
         let digest = sha256(&bytes);
-        Self { bytes: bytes.into(), digest, is_static, source }
+        Self { bytes, digest, is_static, source }
     }
 
     fn linked(&self) -> &'static str {

@@ -116,8 +116,10 @@ impl Debian {
 
     /// The processor time of everything in it since it was booted.
     pub(crate) fn processor_time(&self) -> Duration {
-        let group = self.running.as_ref().map(|running| format!("/sys/fs/cgroup/stead-box-{}/cpu.stat", running.id()));
-        let stat = fs::read_to_string(group.unwrap()).unwrap();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let groups = mounts.lines().find_map(|line| line.split_once(" cgroup2 ")?.0.split(' ').nth(1)).unwrap();
+        let group = format!("stead-box-{}/cpu.stat", self.running.as_ref().unwrap().id());
+        let stat = fs::read_to_string(Path::new(groups).join(group)).unwrap();
         let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
         Duration::from_micros(usage.parse().unwrap())
     }

@@ -2,7 +2,7 @@
 //!
 //! - `console`: commands behind `$ `, which are run one after the other, and what they print; with another word, as in
 //!   `console puppet`, only where there is that program, or with `root`, only for root. Where a question with an answer is
-//!   shown, somebody sits at a terminal and types it. With `pwsh` they are commands of PowerShell behind `PS> `, in one session
+//!   shown, somebody sits at a terminal and types it. With `machines` every machine is reached over SSH. With `pwsh` they are commands of PowerShell behind `PS> `, in one session
 //!   that ends with the first that fails;
 //! - a file, if its first line is a comment with a name (`# first.yaml`) or its second one of a program (`# NAME: ..`):
 //!   it is written, and a command of the page must use it;
@@ -30,6 +30,13 @@ const NOT_RUN: [&str; 5] = ["cargo build", "cargo test", "cargo install", "git "
 
 /// The languages that other programs read. One of the words behind the fence is enough, as in `yaml ansible`.
 const OTHERS: [&str; 5] = ["ansible", "hcl", "lua", "powershell", "puppet"];
+
+/// What `ssh` is to commands that reach machines: each of those is a folder beside the home of the reader.
+const SSH: &str = r#"#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+home=${0%/bin/ssh}/$2
+mkdir -p "$home" && cd "$home" && exec env -i HOME="$home" STEAD_STATE="$home/state" PATH="$PATH" sh -c "$3"
+"#;
 
 /// The end of every question of `apply` on a terminal.
 const QUESTION: &str = "[y/N] ";
@@ -59,6 +66,9 @@ impl Reader {
         let reader = Self { folder: tempfile::tempdir().unwrap(), kept: RefCell::default() };
         fs::create_dir(reader.home()).unwrap();
         fs::create_dir(reader.home().join("powershell")).unwrap();
+        fs::create_dir_all(reader.machines()).unwrap();
+        fs::write(reader.machines().join("ssh"), SSH).unwrap();
+        fs::set_permissions(reader.machines().join("ssh"), Permissions::from_mode(0o755)).unwrap();
         for folder in ["examples", "powershell/Stead", "puppet"] {
             std::os::unix::fs::symlink(repository().join(folder), reader.home().join(folder)).unwrap();
         }
@@ -67,6 +77,11 @@ impl Reader {
 
     fn home(&self) -> PathBuf {
         self.folder.path().join("you")
+    }
+
+    /// The folder of the program that reaches machines.
+    fn machines(&self) -> PathBuf {
+        self.folder.path().join("machines/bin")
     }
 
     /// Follows a page, and says what is wrong with it.
@@ -98,6 +113,12 @@ impl Reader {
             let block = match block(language, body) {
                 Block::Console if lacks(language) => body.to_owned(),
                 Block::Console if is_powershell(language) => self.run_in_powershell(body),
+                Block::Console if language.ends_with(" machines") => {
+                    *self.kept.borrow_mut() = format!("PATH={}:$PATH; ", self.machines().display());
+                    let run = self.run_all(body);
+                    self.kept.borrow_mut().clear();
+                    run
+                }
                 Block::Console => self.run_all(body),
                 Block::File(name) => self.write(name, body, 0o644),
                 Block::Program(name) => self.write(name, body, 0o755),
@@ -227,6 +248,7 @@ fn commands_of_powershell(body: &str) -> impl Iterator<Item = &str> {
 fn lacks(language: &str) -> bool {
     let is_there = |program: &str| match program {
         "root" => stead_testkit::is_root(TEST),
+        "machines" => true,
         "pwsh" => stead_testkit::powershell(TEST).is_some(),
         _ if Path::new("/usr/bin").join(program).exists() => true,
         _ => {
