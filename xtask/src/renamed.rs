@@ -9,7 +9,7 @@ use crate::repository::{Finding, Repository};
 
 /// The crates and the names that two modules of them share: the module is a part of the name. They are nodes of a tree of text and
 /// of a graph, entries of an object and of a bundle, and what scripts, classes, manifests and MOF, which are languages of their own, have alike.
-const TOLD_BY_MODULE: [(&str, &str); 6] = [
+const KNOWN_BY_MODULE: [(&str, &str); 6] = [
     ("stead-core", "Entry"),
     ("stead-core", "Node"),
     ("stead-powershell-reader", "Entry"),
@@ -25,7 +25,7 @@ const SHARED_BY_CRATES: usize = 90;
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let sources = || repository.sources().filter(|(path, _)| path.starts_with("crates/"));
     let renamed = sources().flat_map(|(path, text)| renamed(path, text));
-    renamed.chain(shared(&names(sources()), &TOLD_BY_MODULE, SHARED_BY_CRATES)).collect()
+    renamed.chain(shared(&names(sources()), &KNOWN_BY_MODULE, SHARED_BY_CRATES)).collect()
 }
 
 /// By name, the files in which public types have it.
@@ -44,7 +44,7 @@ fn names<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Names<'a> {
     names
 }
 
-fn shared(names: &Names<'_>, told_by_module: &[(&str, &str)], most: usize) -> Vec<Finding> {
+fn shared(names: &Names<'_>, known_by_module: &[(&str, &str)], most: usize) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut twice = BTreeSet::new();
     let mut shared = Vec::new();
@@ -56,13 +56,13 @@ fn shared(names: &Names<'_>, told_by_module: &[(&str, &str)], most: usize) -> Ve
         shared.extend((crates.len() > 1).then_some(name.as_str()));
         for (of, paths) in crates.into_iter().filter(|(_, paths)| paths.len() > 1) {
             twice.insert((of, name.as_str()));
-            if !told_by_module.contains(&(of, name)) {
+            if !known_by_module.contains(&(of, name)) {
                 let message = format!("'{of}' has another public type '{name}', in {}", paths[1..].join(", "));
                 findings.push(Finding::of(paths[0], message));
             }
         }
     }
-    let over = told_by_module.iter().filter(|known| !twice.contains(*known));
+    let over = known_by_module.iter().filter(|known| !twice.contains(*known));
     findings.extend(over.map(|(of, name)| Finding::of("xtask/src/renamed.rs", format!("'{of}' has one '{name}'"))));
     if shared.len() > most {
         let message = format!(

@@ -17,6 +17,7 @@ const LAYERS: &[&str] = &[
     "stead-core",
     "stead-sls",
     "stead-hosts",
+    "stead-release",
     "stead-report",
     "stead-system",
     "stead-host",

@@ -203,7 +203,8 @@ fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
     text_of(path, shown(path), read_bytes(path, limit)?)
 }
 
-fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
+/// Reads a file, or standard input for `-`, that has at most so many bytes.
+pub(crate) fn read_bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
     if is_standard(path) {
         tracing::debug!("Reading input from standard input");
         return bytes_of(path, io::stdin().lock(), 0, limit);

@@ -167,6 +167,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Eval(eval) => commands::eval(&eval.into_inner().into(), &env),
         Command::History(history) => hosts::history(history.into_inner().into(), &env),
         Command::Artifacts(artifacts) => hosts::artifacts(&artifacts.into_inner().into()),
+        Command::Release { command } => commands::release(&command.into_inner().into(), &env),
         Command::Hosts(hosts) => hosts::list(&hosts.into_inner().into(), &env),
         Command::Get(get) => hosts::get(get.into_inner().into(), &env),
         Command::Set(set) => hosts::set(set.into_inner().into(), &env),

@@ -634,7 +634,7 @@ exit 2
 "#,
     );
     let inventory =
-        |count: u64| format!("machines:\n{}", (0..count).map(|at| format!("  m{at}:\n")).collect::<String>());
+        |count: u64| (0..count).fold("machines:\n".to_owned(), |inventory, at| inventory + &format!("  m{at}:\n"));
     for (name, count) in [("one.yaml", 1), ("all.yaml", MACHINES)] {
         world.write(name, &inventory(count));
     }

@@ -71,6 +71,8 @@ pub fn all() -> Vec<Code> {
         codes::powershell::module::CODES,
         codes::powershell::call::CODES,
         codes::hosts::CODES,
+        codes::release::CODES,
+        codes::release::CODES,
         codes::test::CODES,
     ]
     .concat()

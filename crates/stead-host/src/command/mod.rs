@@ -71,7 +71,7 @@ pub fn list_adapted(adapter: &Manifest, settings: &CommandSettings, cx: &Context
 pub fn find_adapted(
     adapter: &Manifest,
     wanted: &TypeName,
-    settings: &Settings,
+    settings: &CommandSettings,
     cx: &Context,
 ) -> Option<Result<Vec<Json>, Failure>> {
     let Implementation::Command(methods) = &adapter.implementation else { return None };
@@ -83,9 +83,9 @@ pub fn find_adapted(
 fn listing(
     adapter: &Manifest,
     methods: &CommandResource,
-    (operation, method): (&'static str, &Method),
+    (operation, method): (&'static str, &ProgramCall),
     subject: &Subject,
-    settings: &Settings,
+    settings: &CommandSettings,
     cx: &Context,
 ) -> Result<Vec<Json>, Failure> {
     let secrets = Secrets::default();

@@ -13,6 +13,7 @@ use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand, Test};
 use super::history::History;
 use super::hosts::{Artifacts, Hosts, Remote};
 use super::machine::{Doctor, Explain, Facts, Puppetize};
+use super::release::Release;
 use super::resource::{Export, Get, Invoke, Serve, Set};
 use super::values::seconds;
 
@@ -52,6 +53,11 @@ pub(crate) enum Command {
     },
     /// List the runs that 'apply --record' recorded, or show one of them
     History(Deferred<History>),
+    /// Make and check what operators sign and machines follow
+    Release {
+        #[command(subcommand)]
+        command: Deferred<Release>,
+    },
     /// List the machines of an inventory
     Hosts(Deferred<Hosts>),
     /// List the programs that are sent to machines without stead

@@ -12,6 +12,7 @@ mod hints;
 mod history;
 mod hosts;
 mod machine;
+mod release;
 mod resource;
 mod values;
 mod words;
@@ -90,7 +91,7 @@ stead COMMAND --help has the options of a command, stead --help all commands.
 
 pub(crate) const AFTER_HELP: &str = "\
 Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history, get,
-set, hosts, export, facts, invoke, puppetize and serve:
+set, hosts, release, export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);

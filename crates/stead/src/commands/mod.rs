@@ -1,5 +1,5 @@
 //! The commands for users: plan, apply, check, bundle, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
-//! doctor, invoke, puppetize, test.
+//! doctor, invoke, puppetize, release, test.
 
 mod bundle;
 mod confirm;
@@ -21,6 +21,7 @@ mod page;
 mod parameter;
 mod puppetize;
 mod ready;
+mod release;
 mod report;
 mod saved;
 pub(crate) mod sls;
@@ -58,6 +59,7 @@ pub(crate) use new::new;
 pub(crate) use parameter::parameter;
 pub(crate) use puppetize::puppetize;
 use ready::{Ready, get_ready, prepare, session_for, warn};
+pub(crate) use release::release;
 pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;

@@ -5,6 +5,7 @@ mod agent;
 mod document;
 mod dsc;
 mod hosts;
+mod release;
 mod resource;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub(crate) use dsc::{
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
 pub(crate) use hosts::{AT_ONCE, ArtifactsRequest, Elevation, FactsRequest, FleetRequest, HostsRequest};
+pub(crate) use release::{Draft, MakeRequest, NewSigners, ReleaseRequest};
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

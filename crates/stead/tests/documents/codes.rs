@@ -8,7 +8,7 @@ use std::process::Command;
 use stead_testkit::{check_folder, check_list};
 
 /// The subjects of the codes of a page: their first two digits, for errors and warnings alike.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
     ("01", "Text"),
     ("02", "The form of documents"),
     ("03", "The form of expressions"),
@@ -22,6 +22,7 @@ const KINDS: [(&str, &str); 13] = [
     ("11", "PowerShell"),
     ("12", "Inventories of machines"),
     ("13", "Tests of documents"),
+    ("14", "Releases"),
 ];
 
 struct Code {

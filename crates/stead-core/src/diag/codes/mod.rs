@@ -9,6 +9,7 @@ pub mod hosts;
 pub mod manifest;
 pub mod parameters;
 pub mod powershell;
+pub mod release;
 pub mod run;
 pub mod sls;
 pub mod test;

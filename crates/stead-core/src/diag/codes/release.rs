@@ -1,0 +1,44 @@
+//! Reasons why something signed is refused.
+
+crate::codes! {
+    FORM = "E1401", "not a release, a roster, a list of signers or a root statement",
+        "What operators sign is a file of lines with signatures behind them, as `stead release` writes it. It is read only as it was\n\
+         written: a line that was changed, moved or added by hand is refused, and so is a signature that `ssh-keygen -Y sign` did\n\
+         not write. Keys are Ed25519 or ECDSA over P-256, in files or in hardware.";
+    PURPOSE = "E1402", "signed for another purpose",
+        "A signature counts for one kind of statement: its namespace is `stead-release`, `stead-roster` or `stead-signers`. What\n\
+         was signed as something else is nothing here.";
+    ALTERED = "E1403", "changed after it was signed",
+        "A signature does not match the bytes that it is behind. Get the file again from whoever signed it.";
+    UNSIGNED = "E1404", "too few signatures",
+        "A list of signers says how many of them must sign, two at least where there are two. `stead release sign FILE --sign KEY`\n\
+         adds a signature.";
+    TWICE = "E1405", "one key counted twice",
+        "Each signer counts once. Remove the second signature, and have another signer sign.";
+    STRANGER = "E1406", "signed by somebody who is not a signer",
+        "The signatures must all be by keys of the list of signers in force. `stead release verify` shows the list.";
+    RETIRED = "E1407", "signed by somebody who no longer signs",
+        "Another list of signers took over from this one, and the release comes behind the last one that the former list may sign.\n\
+         Make it again, and have today's signers sign it.";
+    SIGNERS = "E1408", "a list of signers that is not known",
+        "A statement names the list of signers that signs it. This one names a list that does not lead back to the root of the\n\
+         fleet, or that the source does not have.";
+    FLEET = "E1409", "of another fleet",
+        "It names the digest of another root statement.";
+    CHANNEL = "E1410", "of another channel",
+        "A release names its channel, and counts in no other.";
+    OLDER = "E1411", "older than what was seen before",
+        "Numbers only grow. To go back, make a new release of the old bundle.";
+    FORKED = "E1412", "one number with two contents",
+        "Two statements of one number were signed. Nothing is taken from such a source until an operator has looked at both: either two\n\
+         operators published at the same time, or a key is in wrong hands.";
+    PARENT = "E1413", "does not follow what was seen before",
+        "Each release names the one before it. A source must have all of them from the one on that the machine has seen last.";
+    EXPIRED = "E1414", "expired",
+        "It is not staged any more; what was staged before is kept. Publish a new release, perhaps of the same bundle. The time is\n\
+         that of the machine, or the newest that a signer stated, if that is later.";
+    NOT_SELECTED = "E1415", "not for this machine",
+        "Its selector does not match the labels and facts of this machine.";
+    ROOT = "E1416", "another root statement",
+        "A machine is given the digest of the root statement when it begins to follow. This file has another one.";
+}

@@ -1,0 +1,159 @@
+//! Whom a machine trusts: the root that it was given, and the lists of signers that lead from there to today's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::name::{Digest, Name};
+use crate::refusal::Refusal;
+use crate::signed::{Signed, Statement};
+use crate::statements::{Link, Numbered, Root, Roster, Signers, Succession};
+
+/// A fleet as far as its statements are known.
+///
+/// Invariants: each list of signers is signed by the one before it, and the first is that of the root.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    name: Name,
+    root: Digest,
+    /// From the first to the one in force; never empty.
+    lists: Vec<List>,
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    digest: Digest,
+    number: u64,
+    signers: Signers,
+    /// The last releases that it and those before it sign, by channel, once there is another list.
+    ended: Option<BTreeMap<Name, Numbered>>,
+}
+
+impl Fleet {
+    /// The fleet that a root statement begins. `wanted` is the digest that the machine was given.
+    pub fn of_root(bytes: &[u8], wanted: &Digest) -> Result<Self, Refusal> {
+        let root = Signed::<Root>::parse(bytes)?;
+        let digest = root.digest();
+        if digest != *wanted {
+            return Err(Refusal::Root(digest));
+        }
+        let Root { name, signers } = root.statement().clone();
+        let first = List { digest: digest.clone(), number: 0, signers, ended: None };
+        Ok(Self { name, root: digest, lists: vec![first] })
+    }
+
+    /// What operators call it.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The digest of its root statement.
+    pub fn root(&self) -> &Digest {
+        &self.root
+    }
+
+    /// The list of signers in force: its number (0 for that of the root), its digest, and who signs.
+    pub fn in_force(&self) -> (u64, &Digest, &Signers) {
+        let List { number, digest, signers, .. } = self.newest();
+        (*number, digest, signers)
+    }
+
+    fn newest(&self) -> &List {
+        let [.., newest] = &*self.lists else { unreachable!("a fleet begins with the list of its root") };
+        newest
+    }
+
+    /// Takes the next list of signers, which the one in force must have signed.
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let signed = Signed::<Succession>::parse(bytes)?;
+        let Succession { link, last, signers } = signed.statement();
+        self.is_ours(link)?;
+        let former = self.newest();
+        if link.number <= former.number {
+            let known = self.lists.iter().any(|list| list.number == link.number && list.digest == signed.digest());
+            let older = Refusal::Older { found: link.number, floor: former.number };
+            return Err(if known { older } else { Refusal::Forked(link.number) });
+        }
+        if link.number != former.number + 1 || link.parent != former.digest {
+            return Err(Refusal::Parent(link.number));
+        }
+        self.has_signed(former, &signed)?;
+        let next = List { digest: signed.digest(), number: link.number, signers: signers.clone(), ended: None };
+        if let Some(former) = self.lists.last_mut() {
+            former.ended = Some(last.clone());
+        }
+        self.lists.push(next);
+        Ok(())
+    }
+
+    /// Returns a roster that the list in force has signed, and that is not older than the one known before.
+    pub fn roster(&self, bytes: &[u8], known: Option<&Numbered>) -> Result<Signed<Roster>, Refusal> {
+        let signed = Signed::<Roster>::parse(bytes)?;
+        let link = &signed.statement().link;
+        self.is_ours(link)?;
+        if let Some(known) = known {
+            match link.number.cmp(&known.number) {
+                std::cmp::Ordering::Less => {
+                    return Err(Refusal::Older { found: link.number, floor: known.number });
+                }
+                std::cmp::Ordering::Equal if signed.digest() != known.digest => {
+                    return Err(Refusal::Forked(link.number));
+                }
+                _ => {}
+            }
+        }
+        let list = self.list(&link.signers)?;
+        if list.ended.is_some() {
+            return Err(Refusal::Retired(format!("its list of signers {}", list.digest)));
+        }
+        self.has_signed(list, &signed)?;
+        Ok(signed)
+    }
+
+    /// Returns whether the lists let a statement stand at its place in a channel, and have signed it.
+    pub(crate) fn allows<S: Statement>(&self, channel: &Name, link: &Link, signed: &Signed<S>) -> Result<(), Refusal> {
+        let list = self.list(&link.signers)?;
+        let ends = |list: &List| list.ended.as_ref().map(|last| last.get(channel).cloned());
+        // What the lists agreed on when one took over from the other is the history of the channel.
+        let agreed = self.lists.iter().filter_map(ends).flatten();
+        if agreed.into_iter().any(|last| last.number == link.number && last.digest != signed.digest()) {
+            return Err(Refusal::Forked(link.number));
+        }
+        if ends(list).is_some_and(|last| last.is_none_or(|last| last.number < link.number)) {
+            return Err(Refusal::Retired(format!("its list of signers {}", list.digest)));
+        }
+        self.has_signed(list, signed)
+    }
+
+    pub(crate) fn is_ours(&self, link: &Link) -> Result<(), Refusal> {
+        if link.fleet == self.root { Ok(()) } else { Err(Refusal::Fleet(link.fleet.clone())) }
+    }
+
+    fn list(&self, digest: &Digest) -> Result<&List, Refusal> {
+        let known = self.lists.iter().find(|list| list.digest == *digest);
+        known.ok_or_else(|| Refusal::Signers(digest.clone()))
+    }
+
+    /// Checks that as many different signers of a list as it asks for signed a statement, and nobody else.
+    fn has_signed<S: Statement>(&self, list: &List, signed: &Signed<S>) -> Result<(), Refusal> {
+        let mut keys = BTreeSet::new();
+        for signature in signed.signatures() {
+            let key = signature.key();
+            let named = || key.fingerprint();
+            if signature.namespace() != S::PURPOSE {
+                return Err(Refusal::Purpose(named()));
+            }
+            if !list.signers.keys().contains(key) {
+                let was = self.lists.iter().any(|other| other.signers.keys().contains(key));
+                let refusal = if was { Refusal::Retired } else { Refusal::Stranger };
+                return Err(refusal(if was { format!("the key {}", named()) } else { named() }));
+            }
+            if !signature.is_of(signed.bytes()) {
+                return Err(Refusal::Altered(named()));
+            }
+            if !keys.insert(key) {
+                return Err(Refusal::Twice(named()));
+            }
+        }
+        let (have, wanted) = (keys.len(), list.signers.threshold());
+        if have < wanted { Err(Refusal::Unsigned { have, wanted }) } else { Ok(()) }
+    }
+}

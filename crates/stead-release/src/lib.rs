@@ -1,0 +1,44 @@
+//! What operators sign and machines follow, without any effect: a root names the first signers, lists of signers follow each other,
+//! a roster names the machines, and releases follow each other in channels.
+//!
+//! ```text
+//! root ──▶ list of signers ──▶ list of signers       each signed by the list before it
+//!   │             │
+//!   │             ├──signs──▶ roster                 which machines there are, with keys and labels
+//!   └─────────────┴──signs──▶ release ──▶ release    a bundle, for whom, until when
+//! ```
+//!
+//! Each of these is a [`Statement`]: lines that are signed as they are stored. A machine is given the digest of the root, makes a
+//! [`Fleet`] of it and of the lists, and takes a [`Walk`] over the releases of its channel. Nothing else says that something may be
+//! staged; what is refused has a [`Refusal`].
+
+mod fleet;
+mod key;
+mod name;
+mod refusal;
+mod signature;
+mod signed;
+mod statements;
+mod walk;
+mod wire;
+
+pub use fleet::Fleet;
+pub use key::{BadKey, PublicKey};
+pub use name::{BadName, Digest, Name};
+pub use refusal::Refusal;
+pub use signature::Signature;
+pub use signed::{BadForm, LONGEST, Lines, MOST_SIGNATURES, Reading, Signed, Statement};
+pub use statements::{
+    BadSigners, LONGEST_PARAMETERS, Link, Member, Numbered, Release, Root, Roster, Selector, Signers, Succession,
+    are_labels,
+};
+pub use stead_core::diag::codes::release as codes;
+pub use walk::{Floor, Walk};
+
+/// Each kind of statement: its purpose, and what users call it.
+const PURPOSES: [(&str, &str); 4] = [
+    (Root::PURPOSE, Root::WORD),
+    (Succession::PURPOSE, Succession::WORD),
+    (Roster::PURPOSE, Roster::WORD),
+    (Release::PURPOSE, Release::WORD),
+];

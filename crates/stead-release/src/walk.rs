@@ -1,0 +1,99 @@
+//! From the newest release that a machine has seen to the newest that there is.
+
+use jiff::Timestamp;
+
+use crate::fleet::Fleet;
+use crate::name::Name;
+use crate::refusal::Refusal;
+use crate::signed::Signed;
+use crate::statements::{Numbered, Release, Selector};
+
+/// What a machine keeps of a channel.
+///
+/// Invariant: it only grows, whatever sources and clocks say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Floor {
+    /// The newest release that was seen.
+    pub release: Numbered,
+    /// The newest time that signers stated. Earlier than this it is not, whatever a clock says.
+    pub time: Timestamp,
+}
+
+impl Floor {
+    /// The floor of a machine that has seen nothing of a channel.
+    pub fn first(fleet: &Fleet) -> Self {
+        let release = Numbered { number: 0, digest: fleet.root().clone() };
+        Self { release, time: Timestamp::UNIX_EPOCH }
+    }
+}
+
+/// The releases of a channel, checked one after the other from a floor on.
+///
+/// Whoever was away for long reads each release on the way, and the content of the last alone: who signed what is checked for all
+/// of them.
+pub struct Walk<'f> {
+    fleet: &'f Fleet,
+    channel: &'f Name,
+    floor: Floor,
+    newest: Option<Signed<Release>>,
+}
+
+impl<'f> Walk<'f> {
+    /// Begins behind a floor.
+    pub fn new(fleet: &'f Fleet, channel: &'f Name, floor: Floor) -> Self {
+        Self { fleet, channel, floor, newest: None }
+    }
+
+    /// The number of the release that comes next.
+    pub fn next(&self) -> u64 {
+        self.floor.release.number + 1
+    }
+
+    /// Takes the next release. If it is refused, the walk is where it was.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let signed = Signed::<Release>::parse(bytes)?;
+        let Release { link, channel, .. } = signed.statement();
+        self.fleet.is_ours(link)?;
+        if channel != self.channel {
+            return Err(Refusal::Channel(channel.clone()));
+        }
+        let Numbered { number, digest } = &self.floor.release;
+        if link.number == *number && signed.digest() != *digest {
+            return Err(Refusal::Forked(*number));
+        }
+        if link.number <= *number {
+            return Err(Refusal::Older { found: link.number, floor: *number });
+        }
+        if link.number != number + 1 || link.parent != *digest {
+            return Err(Refusal::Parent(link.number));
+        }
+        self.fleet.allows(channel, link, &signed)?;
+        let release = Numbered { number: link.number, digest: signed.digest() };
+        self.floor = Floor { release, time: self.floor.time.max(link.made) };
+        self.newest = Some(signed);
+        Ok(())
+    }
+
+    /// The floor after the steps that were taken.
+    pub fn floor(&self) -> &Floor {
+        &self.floor
+    }
+
+    /// The last release, if it is to be staged by a machine: `None` if there is nothing behind the floor. `label` gives the labels
+    /// of the machine, `now` is the time by its clock.
+    pub fn newest<'l>(
+        &self,
+        label: &impl Fn(&str) -> Option<&'l str>,
+        now: Timestamp,
+    ) -> Result<Option<&Signed<Release>>, Refusal> {
+        let Some(signed) = &self.newest else { return Ok(None) };
+        let Release { selector, expires, .. } = signed.statement();
+        if *expires <= now.max(self.floor.time) {
+            return Err(Refusal::Expired(*expires));
+        }
+        match selector {
+            Selector::Where(filter) if !filter.matches(label) => Err(Refusal::NotSelected(selector.to_string())),
+            Selector::All | Selector::Where(_) => Ok(Some(signed)),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `release`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use stead_hosts::MachineName;
+use stead_release::{Name, PublicKey, Selector};
+
+use super::document::Supplied;
+use super::values::assignment;
+use crate::request::{Draft, MakeRequest, NewSigners, ReleaseRequest};
+use crate::terminal::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Release {
+    /// Begin a fleet: a root statement with its first signers
+    Root {
+        /// What the fleet is called
+        #[arg(long, value_name = "NAME")]
+        name: Name,
+        #[command(flatten)]
+        signers: SignerKeys,
+        /// Output file: 'root' in an empty folder, which becomes the source that machines follow
+        #[arg(short, long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Change who signs: the signers in force must sign it
+    Signers {
+        #[command(flatten)]
+        signers: SignerKeys,
+        #[command(flatten)]
+        next: Next,
+    },
+    /// Change the machines of a fleet
+    Roster {
+        #[command(subcommand)]
+        command: RosterCommand,
+    },
+    /// Make a release of a bundle
+    Make(Make),
+    /// Add a signature
+    Sign {
+        /// The release, roster or list of signers
+        file: PathBuf,
+        /// A private key, or the public key of one in an agent or in hardware; repeatable
+        #[arg(long = "sign", value_name = "KEY", required = true)]
+        keys: Vec<PathBuf>,
+    },
+    /// Check a file as a machine does, from the root statement on
+    Verify {
+        /// The release, roster or list of signers
+        file: PathBuf,
+        /// The root statement, in the folder of the source
+        #[arg(long, value_name = "ROOT")]
+        fleet: PathBuf,
+    },
+    /// Show what a file states, and whose signatures it has; checks nothing
+    Show {
+        /// The release, roster, list of signers or root statement
+        file: PathBuf,
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RosterCommand {
+    /// Add a machine, or change its key or labels
+    Add {
+        /// The name of the machine
+        #[arg(value_parser = machine)]
+        machine: MachineName,
+        /// The public key that the machine made
+        #[arg(long, value_name = "KEY.pub", value_parser = key)]
+        key: PublicKey,
+        /// A label that selects releases; repeatable
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = assignment)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        next: Next,
+    },
+    /// Remove a machine
+    Remove {
+        /// The name of the machine
+        #[arg(value_parser = machine)]
+        machine: MachineName,
+        #[command(flatten)]
+        next: Next,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SignerKeys {
+    /// The public key of a signer, Ed25519 or ECDSA over P-256; repeatable
+    #[arg(long = "signer", value_name = "KEY.pub", required = true, value_parser = key)]
+    signers: Vec<PublicKey>,
+    /// How many of them must sign [default: 1 of 1, else 2]
+    #[arg(long, value_name = "COUNT")]
+    threshold: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Next {
+    /// The root statement, in the folder of the source
+    #[arg(long, value_name = "ROOT")]
+    fleet: PathBuf,
+    /// Sign with this private key, or with the one in an agent or in hardware whose public key this is; repeatable
+    #[arg(long = "sign", value_name = "KEY")]
+    keys: Vec<PathBuf>,
+    /// Output file [default: its place in the source]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Make {
+    /// The bundle
+    bundle: PathBuf,
+    /// The channel, whose next release this is
+    #[arg(long, value_name = "NAME")]
+    channel: Name,
+    /// The machines that it is for: a filter over labels and facts, such as 'role=web and site!=lab', or all
+    #[arg(long = "where", value_name = "FILTER", value_parser = selector)]
+    selector: Selector,
+    /// How long machines that do not have it yet may take it, such as 90d or 12h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires: Duration,
+    #[command(flatten)]
+    supplied: Supplied,
+    #[command(flatten)]
+    next: Next,
+}
+
+fn machine(text: &str) -> Result<MachineName, String> {
+    MachineName::parse(text).map_err(|why| why.to_string())
+}
+
+fn selector(text: &str) -> Result<Selector, String> {
+    text.parse().map_err(|error: stead_hosts::FilterError| format!("{}; {}", error.message, error.help))
+}
+
+/// The key in a file `.pub`.
+fn key(path: &str) -> Result<PublicKey, String> {
+    let line = crate::input::read(path.as_ref()).map_err(|error| error.to_string())?;
+    PublicKey::parse(&line.text).map_err(|why| why.to_string())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let of_unit = |unit: char, seconds: u64| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok().filter(|number| *number > 0)?;
+        number.checked_mul(seconds).filter(|seconds| *seconds <= 10 * 366 * 86_400)
+    };
+    let seconds = of_unit('d', 86_400).or_else(|| of_unit('h', 3600));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected days or hours, such as 90d or 12h, at most ten years".to_owned())
+}
+
+impl From<SignerKeys> for NewSigners {
+    fn from(SignerKeys { signers, threshold }: SignerKeys) -> Self {
+        Self { keys: signers, threshold }
+    }
+}
+
+impl From<Next> for Draft {
+    fn from(Next { fleet, keys, out }: Next) -> Self {
+        Self { fleet, keys, out }
+    }
+}
+
+impl From<Release> for ReleaseRequest {
+    fn from(release: Release) -> Self {
+        match release {
+            Release::Root { name, signers, out } => Self::Root { name, signers: signers.into(), out },
+            Release::Signers { signers, next } => Self::Signers { signers: signers.into(), draft: next.into() },
+            Release::Roster { command: RosterCommand::Add { machine, key, labels, next } } => {
+                Self::Add { machine, key, labels: labels.into_iter().collect(), draft: next.into() }
+            }
+            Release::Roster { command: RosterCommand::Remove { machine, next } } => {
+                Self::Remove { machine, draft: next.into() }
+            }
+            Release::Make(Make { bundle, channel, selector, expires, supplied, next }) => Self::Make(MakeRequest {
+                bundle,
+                channel,
+                selector,
+                lasts: expires,
+                supplied: supplied.into(),
+                draft: next.into(),
+            }),
+            Release::Sign { file, keys } => Self::Sign { file, keys },
+            Release::Verify { file, fleet } => Self::Verify { file, fleet },
+            Release::Show { file, output } => Self::Show { file, output },
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! `stead release`: what operators sign, and what machines that follow a source make of it.
+
+mod show;
+mod sign;
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value as Json;
+use stead_core::bundle::Bundle;
+use stead_hosts::MachineName;
+use stead_release::{
+    Digest, Link, Member, Numbered, PublicKey, Release, Root, Roster, Signed, Signers, Statement, Succession,
+};
+use stead_release::{Refusal, are_labels};
+
+use self::show::{agreed, show};
+use self::sign::sign;
+use self::source::{AnyStatement, Source, Unusable};
+use crate::commands::files;
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, Delivered, ParameterSources, Recipient};
+use crate::process_env::ProcessEnv;
+use crate::request::{Draft, MakeRequest, NewSigners, ReleaseRequest};
+use crate::terminal::{complain, plain, print, show_findings};
+
+/// Carries out what is asked for.
+pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
+    let done = match request {
+        ReleaseRequest::Root { name, signers, out } => root(name, signers, out),
+        ReleaseRequest::Signers { signers, draft } => next_signers(signers, draft),
+        ReleaseRequest::Add { machine, key, labels, draft } => {
+            let member = Member { key: key.clone(), labels: labels.clone() };
+            next_roster(draft, |machines| add(machines, machine, member))
+        }
+        ReleaseRequest::Remove { machine, draft } => next_roster(draft, |machines| remove(machines, machine)),
+        ReleaseRequest::Make(request) => make(request, env),
+        ReleaseRequest::Sign { file, keys } => sign_file(file, keys),
+        ReleaseRequest::Verify { file, fleet } => verify(file, fleet),
+        ReleaseRequest::Show { file, output } => {
+            AnyStatement::read(file).map_err(Failed::from).map(|any| show(&any, *output))
+        }
+    };
+    match done {
+        Ok(()) => Exit::Success,
+        Err(failed) => failed.said(),
+    }
+}
+
+/// Why a command ended.
+enum Failed {
+    Source(Unusable),
+    /// One sentence, and an advice.
+    Wrong(String, Option<String>),
+    /// It has been said.
+    Said(Exit),
+}
+
+impl From<Unusable> for Failed {
+    fn from(unusable: Unusable) -> Self {
+        Self::Source(unusable)
+    }
+}
+
+impl From<(String, String)> for Failed {
+    fn from((message, advice): (String, String)) -> Self {
+        Self::Wrong(message, Some(advice))
+    }
+}
+
+fn wrong(message: impl Into<String>, advice: &str) -> Failed {
+    Failed::Wrong(message.into(), Some(advice.to_owned()))
+}
+
+impl Failed {
+    fn said(self) -> Exit {
+        match self {
+            Self::Said(exit) => exit,
+            Self::Wrong(message, advice) => {
+                complain(&format!("error: {}", plain(&message)));
+                if let Some(advice) = advice {
+                    complain(&format!("help: {}", plain(&advice)));
+                }
+                Exit::Unusable
+            }
+            Self::Source(Unusable::Refused { path, refusal }) => {
+                let message = plain(&format!("{}: {refusal}", path.display())).into_owned();
+                complain(&format!("error[{}]: {message}", refusal.code().id));
+                complain(&format!("More about it: stead explain {}", refusal.code().id));
+                Exit::Unusable
+            }
+            Self::Source(Unusable::Unreadable(error)) => {
+                complain(&format!("error: {}", plain(&error.to_string())));
+                Exit::Unusable
+            }
+            Self::Source(Unusable::Unwritten(error)) => {
+                complain(&format!("error: {}", plain(&stead_engine::error_chain(&error))));
+                Exit::Failed
+            }
+        }
+    }
+}
+
+fn signers(asked: &NewSigners) -> Result<Signers, Failed> {
+    let keys: BTreeSet<PublicKey> = asked.keys.iter().cloned().collect();
+    if keys.len() < asked.keys.len() {
+        return Err(wrong("a signer was named twice", "name each key once"));
+    }
+    let usual = if keys.len() == 1 { 1 } else { 2 };
+    Signers::new(keys, asked.threshold.unwrap_or(usual)).map_err(|bad| Failed::Wrong(bad.to_string(), None))
+}
+
+fn root(name: &stead_release::Name, asked: &NewSigners, out: &Path) -> Result<(), Failed> {
+    let root = Signed::new(Root { name: name.clone(), signers: signers(asked)? });
+    let path = std::path::absolute(out).map_err(|error| Failed::Wrong(stead_system::fs::reason(&error), None))?;
+    let created = files::create(&path, root.to_text().as_bytes(), 0o644).map_err(Unusable::from)?;
+    if !created {
+        let advice = "another root statement is another fleet; choose another file name";
+        return Err(wrong(format!("'{}' exists", out.display()), advice));
+    }
+    print(&format!("{}: {} {}\n", out.display(), Root::WORD, root.digest()));
+    complain(&format!(
+        "note: machines are given this digest when they begin to follow: it stands for the fleet '{name}'"
+    ));
+    Ok(())
+}
+
+/// The place of the next statement of a chain.
+fn link(source: &Source, former: Numbered) -> Link {
+    let (_, in_force, _) = source.fleet.in_force();
+    Link {
+        fleet: source.fleet.root().clone(),
+        number: former.number + 1,
+        parent: former.digest,
+        signers: in_force.clone(),
+        made: now(),
+    }
+}
+
+/// The time in whole seconds.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+/// Signs what is new, writes it where it belongs or where it is wanted, and says what is still missing.
+fn finish<S: Statement>(new: S, draft: &Draft, place: &Path, source: &Source) -> Result<(), Failed> {
+    let mut signed = Signed::new(new);
+    sign(&mut signed, &draft.keys)?;
+    let signers = source.fleet.in_force().2;
+    for (signature, key) in signed.signatures().iter().zip(&draft.keys) {
+        if !signers.keys().contains(signature.key()) {
+            let message = format!("'{}' is not the key of a signer", key.display());
+            return Err(wrong(message, "the list of signers in force must sign; 'stead release show' prints it"));
+        }
+    }
+    let path = draft.out.as_deref().unwrap_or(place);
+    source::write(path, signed.to_text().as_bytes())?;
+    print(&format!("{}: {} {}\n", path.display(), S::WORD, signed.digest()));
+    note_missing(&signed, signers);
+    Ok(())
+}
+
+fn note_missing<S: Statement>(signed: &Signed<S>, signers: &Signers) {
+    let keys = signed.signatures().iter().map(stead_release::Signature::key);
+    let have = keys.filter(|key| signers.keys().contains(key)).count();
+    if have < signers.threshold() {
+        complain(&format!("note: it has {have} of {} signatures; 'stead release sign' adds one", signers.threshold()));
+    }
+}
+
+fn next_signers(asked: &NewSigners, draft: &Draft) -> Result<(), Failed> {
+    let source = Source::open(&draft.fleet)?;
+    let (number, digest, _) = source.fleet.in_force();
+    let former = Numbered { number, digest: digest.clone() };
+    let mut last = BTreeMap::new();
+    for channel in source.channels()? {
+        let release = source.walk(&channel, None)?.floor().release.clone();
+        last.insert(channel, release);
+    }
+    let new = Succession { link: link(&source, former), last, signers: signers(asked)? };
+    finish(new, draft, &source.signers(number + 1), &source)?;
+    complain("note: a roster is signed by the list in force: make it again, too");
+    Ok(())
+}
+
+type Machines = BTreeMap<MachineName, Member>;
+
+fn add(machines: &mut Machines, name: &MachineName, member: Member) -> Result<(), Failed> {
+    if !are_labels(&member.labels) {
+        return Err(wrong(
+            "a label is not one that filters can name",
+            "labels are words, and their values have one line",
+        ));
+    }
+    if let Some((other, _)) = machines.iter().find(|(other, known)| *other != name && known.key == member.key) {
+        return Err(wrong(format!("'{other}' has that key"), "each machine makes a key of its own"));
+    }
+    machines.insert(name.clone(), member);
+    Ok(())
+}
+
+fn remove(machines: &mut Machines, name: &MachineName) -> Result<(), Failed> {
+    let removed = machines.remove(name);
+    removed.map(drop).ok_or_else(|| Failed::Wrong(format!("there is no machine '{name}' in the roster"), None))
+}
+
+fn next_roster(draft: &Draft, change: impl FnOnce(&mut Machines) -> Result<(), Failed>) -> Result<(), Failed> {
+    let source = Source::open(&draft.fleet)?;
+    let former = roster_to_change(&source)?;
+    let first = || Numbered { number: 0, digest: source.fleet.root().clone() };
+    let number = former
+        .as_ref()
+        .map_or_else(first, |former| Numbered { number: former.statement().link.number, digest: former.digest() });
+    let mut machines = former.map(|former| former.statement().machines.clone()).unwrap_or_default();
+    change(&mut machines)?;
+    let mut floors = BTreeMap::new();
+    for channel in source.channels()? {
+        let release = source.walk(&channel, None)?.floor().release.clone();
+        floors.insert(channel, release);
+    }
+    let new = Roster { link: link(&source, number), machines, floors };
+    finish(new, draft, &source.roster_path(), &source)
+}
+
+/// The roster that is there. One that a former list signed is to be made again, which is how it comes under today's.
+fn roster_to_change(source: &Source) -> Result<Option<Signed<Roster>>, Failed> {
+    match source.roster() {
+        Err(Unusable::Refused { path, refusal: Refusal::Retired(_) }) => match AnyStatement::read(&path)? {
+            AnyStatement::Roster(roster) => Ok(Some(roster)),
+            _ => Ok(None),
+        },
+        other => Ok(other?),
+    }
+}
+
+fn make(request: &MakeRequest, env: &ProcessEnv) -> Result<(), Failed> {
+    let MakeRequest { bundle: path, channel, selector, lasts, draft, .. } = request;
+    let source = Source::open(&draft.fleet)?;
+    let (bundle, parameters) = bundle(request, path, env)?;
+    let former = source.walk(channel, None)?.floor().release.clone();
+    let link = link(&source, former);
+    let expires = link.made.checked_add(*lasts).map_err(|_| Failed::Wrong("it expires too late".to_owned(), None))?;
+    let name: Digest = bundle.name().parse().map_err(|_| Failed::Wrong("it is not a bundle".to_owned(), None))?;
+    source::write(&source.blob(&name), &bundle.encode())?;
+    let place = source.release(channel, link.number);
+    let (channel, selector) = (channel.clone(), selector.clone());
+    finish(Release { link, channel, expires, selector, bundle: name, parameters }, draft, &place, &source)
+}
+
+/// The bundle, and the parameters that its document takes.
+fn bundle(
+    request: &MakeRequest,
+    path: &Path,
+    env: &ProcessEnv,
+) -> Result<(Bundle, serde_json::Map<String, Json>), Failed> {
+    let mut session = env.host.session(input::folder(path));
+    let unreadable = |error| Failed::Source(Unusable::Unreadable(error));
+    let bundle = match input::delivered(&session, path).map_err(unreadable)? {
+        Delivered::Bundle(bundle) => Arc::new(bundle),
+        Delivered::Document(_) => {
+            return Err(wrong(
+                format!("'{}' is not a bundle", path.display()),
+                "'stead bundle DOCUMENT -o FILE' makes one",
+            ));
+        }
+    };
+    input::opened(&mut session, &bundle, path).map_err(unreadable)?;
+    let (name, text) = bundle.document();
+    let text = input::Text { name: name.to_owned(), text: text.to_string() };
+    let sources = ParameterSources {
+        environment: false,
+        recipient: Recipient::OtherMachines,
+        ..ParameterSources::of(&request.supplied, &text)
+    };
+    let supplied = input::parameters(&mut session, &sources).map_err(|bad| match bad {
+        BadParameters::Unreadable(error) => unreadable(error),
+        BadParameters::Findings(findings) => {
+            show_findings(&findings, &session.sources);
+            Failed::Said(Exit::Unusable)
+        }
+    })?;
+    let prepared = session.prepare_values(&text.name, text.text.as_str(), supplied).map_err(|unusable| {
+        show_findings(&unusable.findings, &unusable.sources);
+        Failed::Said(Exit::Unusable)
+    })?;
+    let mut parameters = serde_json::Map::new();
+    for (name, value) in &prepared.supplied.values {
+        if value.has_sealed() {
+            let message = format!("the parameter '{name}' is secret, and a release is in plain text");
+            return Err(wrong(message, "have the document take it from a source of secrets on the machine"));
+        }
+        parameters.insert(name.clone(), value.to_redacted_json());
+    }
+    drop(session);
+    Ok((Arc::unwrap_or_clone(bundle), parameters))
+}
+
+fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
+    match AnyStatement::read(file)? {
+        AnyStatement::Root(_) => {
+            let advice = "machines are given its digest; what its signers sign comes after it";
+            Err(wrong("a root statement is not signed", advice))
+        }
+        AnyStatement::Signers(signed) => sign_again(signed, file, keys),
+        AnyStatement::Roster(signed) => sign_again(signed, file, keys),
+        AnyStatement::Release(signed) => sign_again(signed, file, keys),
+    }
+}
+
+fn sign_again<S: Statement>(mut signed: Signed<S>, file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
+    sign(&mut signed, keys)?;
+    source::write(file, signed.to_text().as_bytes())?;
+    print(&format!("{}: {} {}, {} signatures\n", file.display(), S::WORD, signed.digest(), signed.signatures().len()));
+    Ok(())
+}
+
+/// Checks a file as a machine does that follows the source.
+fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
+    let source = Source::open(fleet)?;
+    let refused = |refusal| Failed::Source(Unusable::Refused { path: file.to_path_buf(), refusal });
+    let bytes = source::read(file).map_err(Unusable::from)?;
+    match AnyStatement::read(file)? {
+        AnyStatement::Root(root) if root.digest() == *source.fleet.root() => {
+            agreed(&root);
+            Ok(())
+        }
+        AnyStatement::Root(root) => Err(refused(Refusal::Root(root.digest()))),
+        AnyStatement::Signers(signed) => {
+            let mut before = Source::until(fleet, signed.statement().link.number)?;
+            before.fleet.follow(&bytes).map_err(refused)?;
+            agreed(&signed);
+            Ok(())
+        }
+        AnyStatement::Roster(_) => {
+            let roster = source.fleet.roster(&bytes, None).map_err(refused)?;
+            agreed(&roster);
+            Ok(())
+        }
+        AnyStatement::Release(signed) => {
+            let Release { channel, link, .. } = signed.statement();
+            let mut walk = source.walk(channel, Some(link.number))?;
+            walk.step(&bytes).map_err(refused)?;
+            let is_over = matches!(walk.newest(&|_| None, Timestamp::now()), Err(Refusal::Expired(_)));
+            if is_over {
+                return Err(refused(Refusal::Expired(signed.statement().expires)));
+            }
+            agreed(&signed);
+            Ok(())
+        }
+    }
+}

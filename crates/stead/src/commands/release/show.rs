@@ -1,0 +1,108 @@
+//! What a file states, and whose signatures it has.
+
+use serde_json::{Value as Json, json};
+use stead_release::{Link, Numbered, Release, Roster, Signature, Signed, Signers, Statement, Succession};
+
+use super::source::AnyStatement;
+use crate::terminal::{Output, data_as, plain, print};
+
+/// Shows a file, without checking anything.
+pub(super) fn show(any: &AnyStatement, output: Output) {
+    match output {
+        Output::Text => {
+            let (bytes, signatures) = match any {
+                AnyStatement::Root(signed) => (signed.bytes(), signed.signatures()),
+                AnyStatement::Signers(signed) => (signed.bytes(), signed.signatures()),
+                AnyStatement::Roster(signed) => (signed.bytes(), signed.signatures()),
+                AnyStatement::Release(signed) => (signed.bytes(), signed.signatures()),
+            };
+            print(&plain(&String::from_utf8_lossy(bytes)));
+            for signature in signatures {
+                let holds = if signature.is_of(bytes) { "" } else { " which does not match" };
+                print(&format!("signature {}{holds}\n", signature.key().fingerprint()));
+            }
+        }
+        output => data_as(&data(any), output),
+    }
+}
+
+/// Says that a machine would take it.
+pub(super) fn agreed<S: Statement>(signed: &Signed<S>) {
+    print(&format!("valid: {} {}\n", S::WORD, signed.digest()));
+    for signature in signed.signatures() {
+        print(&format!("signed by {}\n", signature.key().fingerprint()));
+    }
+}
+
+fn data(any: &AnyStatement) -> Json {
+    match any {
+        AnyStatement::Root(signed) => {
+            let root = signed.statement();
+            described(signed, &json!({ "name": root.name.to_string(), "signers": of_signers(&root.signers) }))
+        }
+        AnyStatement::Signers(signed) => {
+            let Succession { link, last, signers } = signed.statement();
+            let last: serde_json::Map<_, _> =
+                last.iter().map(|(name, last)| (name.to_string(), numbered(last))).collect();
+            described(signed, &json!({ "link": of_link(link), "last": last, "signers": of_signers(signers) }))
+        }
+        AnyStatement::Roster(signed) => {
+            let Roster { link, machines, floors } = signed.statement();
+            let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::Member)| json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
+            let machines: Vec<Json> = machines.iter().map(machine).collect();
+            let floors: serde_json::Map<_, _> =
+                floors.iter().map(|(name, floor)| (name.to_string(), numbered(floor))).collect();
+            described(signed, &json!({ "link": of_link(link), "machines": machines, "floors": floors }))
+        }
+        AnyStatement::Release(signed) => {
+            let Release { link, channel, expires, selector, bundle, parameters } = signed.statement();
+            let members = json!({
+                "link": of_link(link),
+                "channel": channel.to_string(),
+                "expires": expires.to_string(),
+                "where": selector.to_string(),
+                "bundle": bundle.as_str(),
+                "parameters": parameters,
+            });
+            described(signed, &members)
+        }
+    }
+}
+
+fn described<S: Statement>(signed: &Signed<S>, statement: &Json) -> Json {
+    let signature = |signature: &Signature| {
+        json!({
+            "key": signature.key().to_string(),
+            "fingerprint": signature.key().fingerprint(),
+            "matches": signature.is_of(signed.bytes()) && signature.namespace() == S::PURPOSE,
+        })
+    };
+    json!({
+        "version": 1,
+        "kind": S::PURPOSE,
+        "digest": signed.digest().as_str(),
+        "statement": statement,
+        "signatures": signed.signatures().iter().map(signature).collect::<Vec<_>>(),
+    })
+}
+
+fn of_link(link: &Link) -> Json {
+    json!({
+        "fleet": link.fleet.as_str(),
+        "number": link.number,
+        "parent": link.parent.as_str(),
+        "signers": link.signers.as_str(),
+        "made": link.made.to_string(),
+    })
+}
+
+fn of_signers(signers: &Signers) -> Json {
+    json!({
+        "threshold": signers.threshold(),
+        "keys": signers.keys().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn numbered(release: &Numbered) -> Json {
+    json!({ "number": release.number, "digest": release.digest.as_str() })
+}

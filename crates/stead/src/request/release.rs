@@ -1,0 +1,54 @@
+//! Requests about releases.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stead_hosts::MachineName;
+use stead_release::{Name, PublicKey, Selector};
+
+use super::Supplied;
+use crate::terminal::Output;
+
+/// `release`
+#[derive(Debug)]
+pub(crate) enum ReleaseRequest {
+    Root { name: Name, signers: NewSigners, out: PathBuf },
+    Signers { signers: NewSigners, draft: Draft },
+    Add { machine: MachineName, key: PublicKey, labels: BTreeMap<String, String>, draft: Draft },
+    Remove { machine: MachineName, draft: Draft },
+    Make(MakeRequest),
+    Sign { file: PathBuf, keys: Vec<PathBuf> },
+    Verify { file: PathBuf, fleet: PathBuf },
+    Show { file: PathBuf, output: Output },
+}
+
+/// Who is to sign.
+#[derive(Debug)]
+pub(crate) struct NewSigners {
+    pub(crate) keys: Vec<PublicKey>,
+    /// How many must sign, if that is stated.
+    pub(crate) threshold: Option<u32>,
+}
+
+/// What is to be signed next in a source.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The root statement, in the folder of the source.
+    pub(crate) fleet: PathBuf,
+    /// The keys that sign it at once.
+    pub(crate) keys: Vec<PathBuf>,
+    /// Where it is written to, if that is not its place in the source.
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `release make`
+#[derive(Debug)]
+pub(crate) struct MakeRequest {
+    pub(crate) bundle: PathBuf,
+    pub(crate) channel: Name,
+    pub(crate) selector: Selector,
+    pub(crate) lasts: Duration,
+    pub(crate) supplied: Supplied,
+    pub(crate) draft: Draft,
+}
