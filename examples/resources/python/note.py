@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """A file with a text, or none."""
 import os
-import pathlib
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -10,21 +9,23 @@ from stead_resource import Failed, Resource, run  # noqa: E402
 
 class Note(Resource):
     def get(self, desired, call):
-        path = pathlib.Path(call.path(desired["path"]))
-        if not path.exists():
-            return {"path": desired["path"], "_exist": False}
         try:
-            return {"path": desired["path"], "text": path.read_text(), "_exist": True}
+            with open(call.path(desired["path"])) as note:
+                return {"path": desired["path"], "text": note.read(), "_exist": True}
+        except FileNotFoundError:
+            return {"path": desired["path"], "_exist": False}
         except (OSError, UnicodeError) as error:
             raise Failed(f"the note cannot be read: {error}", id="unreadable")
 
     def set(self, desired, call):
-        path = pathlib.Path(call.path(desired["path"]))
+        path = call.path(desired["path"])
         if not desired.get("_exist", True):
             call.log("info", "the note goes")
-            path.unlink(missing_ok=True)
-        elif "text" in desired or not path.exists():
-            path.write_text(desired.get("text", ""))
+            if os.path.exists(path):
+                os.remove(path)
+        elif "text" in desired or not os.path.exists(path):
+            with open(path, "w") as note:
+                note.write(desired.get("text", ""))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ import json
 import os
 import select
 import sys
-import threading
-import traceback
-from concurrent.futures import ThreadPoolExecutor
 
+# What is imported where it is used is not needed by most programs, and would make up a tenth of their start.
 PROTOCOL = 1
 LEVELS = {"error": "error", "warning": "warn", "info": "info", "verbose": "debug", "debug": "trace"}
 
@@ -178,9 +176,18 @@ def _shown(text):
     return str(text).encode(errors="backslashreplace").decode()
 
 
+def _trace():
+    import traceback
+
+    return _shown(traceback.format_exc())
+
+
+# A number or a text that JSON has no form for is an error of the call, not of all that the other side reads.
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 def _write(target, values):
-    # A number or a text that JSON has no form for is an error of the call, not of all that the other side reads.
-    text = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values).encode()
+    text = "".join(_JSON.encode(value) + "\n" for value in values).encode()
     while text:
         text = text[os.write(target, text):]
 
@@ -203,8 +210,8 @@ def _once(find, source, target):
         write("error", _shown(failed))
         return failed.exit
     except Exception as error:
-        write("debug", traceback.format_exc())
-        write("error", f"{type(error).__name__}: {error}")
+        write("debug", _trace())
+        write("error", _shown(f"{type(error).__name__}: {error}"))
         return 1
 
 
@@ -230,10 +237,15 @@ class _Resident:
     def __init__(self, find, source, target, side_by_side):
         self.find, self.source, self.target, self.width = find, source, target, side_by_side
         self.unread, self.waiting, self.cancelled = b"", collections.deque(), set()
-        self.writing = threading.Lock()
+        self.writing = None
 
     def serve(self):
-        threads = ThreadPoolExecutor(self.width) if self.width > 1 else None
+        threads = None
+        if self.width > 1:
+            import threading
+            from concurrent.futures import ThreadPoolExecutor
+
+            threads, self.writing = ThreadPoolExecutor(self.width), threading.Lock()
         while True:
             request = self.waiting.popleft() if self.waiting else self.next(None)
             if request is None:
@@ -270,8 +282,11 @@ class _Resident:
         return id in self.cancelled
 
     def say(self, **message):
+        lines = [{"jsonrpc": "2.0", **message}]
+        if self.writing is None:
+            return _write(self.target, lines)
         with self.writing:
-            _write(self.target, [{"jsonrpc": "2.0", **message}])
+            _write(self.target, lines)
 
     def answer_or_end(self, request):
         try:
@@ -298,6 +313,6 @@ class _Resident:
         except Failed as failed:
             self.say(id=id, error={"code": failed.code, "message": _shown(failed), "data": failed.data})
         except Exception as error:
-            write("debug", _shown(traceback.format_exc()))
+            write("debug", _trace())
             self.say(id=id, error={"code": Failed.code, "message": _shown(f"{type(error).__name__}: {error}")})
         self.cancelled.discard(id)
