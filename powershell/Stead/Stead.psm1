@@ -145,7 +145,7 @@ $ExecutionContext.SessionState.Module.OnRemove = {
 
 # The text of a request, in one line.
 function ConvertTo-Request([string] $Id, [string] $Called, [System.Collections.IDictionary] $Parameters) {
-    $Parameters['directory'] = (Get-Location -PSProvider FileSystem).ProviderPath
+    $Parameters['directory'] = $ExecutionContext.SessionState.Path.CurrentFileSystemLocation.ProviderPath
     if ($env:PSModulePath) { $Parameters['modulePath'] = $env:PSModulePath }
     $request = @{ jsonrpc = '2.0'; id = $Id; method = $Called; params = $Parameters }
     # What is nested deeper would be cut off with a warning.
@@ -514,7 +514,7 @@ function Invoke-DscResource {
         if ($ModuleName) { $parameters['module'] = ConvertTo-Limit $ModuleName }
         if ($IgnorePsDscRunAsCredential) { $parameters['ignoreRunAsCredential'] = $true }
         # A request of an earlier resource is none of this one, and this one's is in the result.
-        Remove-Variable -Name DSCMachineStatus -Scope Global -ErrorAction Ignore -WhatIf:$false -Confirm:$false
+        $ExecutionContext.SessionState.PSVariable.Remove('global:DSCMachineStatus')
         # What a Set went on from is in the error that it ends with.
         $isSet = $Method -eq 'Set'
         $survived = [System.Collections.Generic.List[string]]::new()

@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+#[path = "support/request.rs"]
+mod request;
+
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use request::request;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, FailureKind};
 use stead_core::id::TypeName;
@@ -44,11 +48,8 @@ fn stand_in() {
     // The scripts.
     let Some(Ok(_)) = lines.next() else { return };
     while let Some(Ok(line)) = lines.next() {
-        let (id, rest) = line.split_once('\t').unwrap();
-        let (asked, values) = rest.split_once('\t').unwrap();
-        let [request, values] = [asked, values].map(|text| serde_json::from_str::<Json>(text).unwrap());
-        let names = request["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
-        let properties: Json = names.zip(values.as_array().unwrap().iter().cloned()).collect();
+        let request = request(&line);
+        let (id, properties) = (&request["id"], &request["properties"]);
         let output = match request["method"].as_str().unwrap() {
             "Get" => Some(("Hashtable", json!({ "Result": properties, "Module": request["module"] }))),
             "Test" => Some(("System.Boolean", json!(properties["TestScript"] == "$true"))),

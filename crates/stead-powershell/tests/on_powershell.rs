@@ -544,6 +544,25 @@ fn calls_of_one_worker_have_folders_of_their_own() {
     assert_eq!(bench.pool.workers(), 1);
 }
 
+/// Whatever is in them: values, and the folders of modules and documents.
+#[test]
+fn texts_arrive_as_they_are() {
+    let Some(bench) = Bench::new("texts_arrive_as_they_are") else { return };
+    let out = "[Odd] Get() { $this.Out = \"$PWD|\" + $this.How; return $this }";
+    let module = bench.class("Odd", "", out);
+    let odd = bench.folder.path().join("odd '\"`u{41}$(1)\t\n\u{1}\u{1e}\u{1f}\u{85}\u{2028}\u{1f980}");
+    std::fs::rename(module.parent().unwrap(), &odd).unwrap();
+    let controls: String = ('\0'..='\u{a0}').collect();
+    let texts = [&*controls, "", "\\", "\\\\", "\\u0041 \\n \\", "\u{1}", "[\"json\"]", " '\"`$(1)\u{2028}\u{1f980}"];
+    for how in texts {
+        let place = [odd.as_path(), odd.as_path()];
+        let reply =
+            bench.call_at(&odd.join("Odd.psd1"), Method::Get, Wire::String(how.to_owned()), Records::None, place).0;
+        let state: Json = serde_json::from_str(reply.unwrap().state().unwrap().unwrap().get()).unwrap();
+        assert_eq!((&state["How"], &state["Out"]), (&json!(how), &json!(format!("{}|{how}", odd.display()))));
+    }
+}
+
 /// A printed script finds, in a PowerShell of its own, its module and the folder of its document, whatever they are called.
 #[test]
 fn a_printed_script_does_what_its_call_does() {

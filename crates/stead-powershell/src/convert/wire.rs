@@ -53,6 +53,16 @@ pub enum Wire {
     CimInstance(String, Vec<(String, Wire)>),
 }
 
+impl Wire {
+    /// A text that is not more than a text.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 impl Serialize for Wire {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -28,7 +28,7 @@ pub use start::StartError;
 use crate::convert::Wire;
 use outcome::{Collector, Progress};
 use printed::Printed;
-use protocol::{Asked, Line, Message};
+use protocol::{Line, Message, fields};
 
 /// A module at one state of its files. Where they changed since a worker loaded it, only a new process reads them again.
 #[derive(Clone, Copy)]
@@ -286,21 +286,23 @@ fn message(line: &[u8], id: &str) -> Result<Message, Failed> {
     line.message().ok_or(Failed::Protocol("a line has no message"))
 }
 
-/// The line of a request: JSON has no tabs of its own. The values are what [`crate::convert`] made of them; they may hold secrets.
+/// The line of a request. The values are what [`crate::convert`] made of them; they may hold secrets.
 fn request(call: &Call<'_>, id: &str, path: &str) -> String {
-    let asked = Asked {
-        kind: call.kind,
-        module: path,
-        resource: call.resource,
-        method: call.method,
-        records: call.records,
-        directory: call.directory.to_string_lossy(),
-        root: call.root.to_string_lossy(),
-        names: call.properties.iter().map(|(name, _)| name.as_str()).collect(),
+    let (directory, root) = (call.directory.to_string_lossy(), call.root.to_string_lossy());
+    let texts: Option<Vec<&str>> = call.properties.iter().map(|(_, value)| value.as_text()).collect();
+    let (form, values) = if let Some(texts) = texts {
+        ("texts", fields(texts))
+    } else {
+        let values: Vec<&Wire> = call.properties.iter().map(|(_, value)| value).collect();
+        // Maps with text keys and texts: nothing of it can fail.
+        ("json", serde_json::to_string(&values).unwrap_or_default())
     };
-    let values: Vec<&Wire> = call.properties.iter().map(|(_, value)| value).collect();
-    // Maps with text keys and texts: nothing of it can fail.
-    let [asked, values] =
-        [serde_json::to_string(&asked), serde_json::to_string(&values)].map(Result::unwrap_or_default);
+    let known = [kind(call), path, call.resource, call.method.name(), call.records.name(), &directory, &root, form];
+    let asked = fields(known.into_iter().chain(call.properties.iter().map(|(name, _)| name.as_str())));
     format!("{id}\t{asked}\t{values}\n")
+}
+
+/// The kind of source as the worker calls it.
+fn kind(call: &Call<'_>) -> &'static str {
+    if call.kind == DefinitionKind::Class { "class" } else { "script" }
 }

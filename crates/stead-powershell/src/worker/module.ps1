@@ -1,7 +1,7 @@
 <#
 What runs in the runspace of a module, and the load of the first one: it goes on while the worker itself is read.
 
-$first is a runspace that is being opened, $words are the kind, the module and the resource of the first call.
+$first is a runspace that is being opened. Before this stands $words: the kind, the module and the resource of the first call.
 #>
 
 # An error that ends a statement would not end a resource without a 'try' around it. 'exit' and a 'break' outside of a loop leave it
@@ -34,15 +34,16 @@ $findType = {
 # than ones that are looked up for each call.
 $classText = {
     param($type, $names, $method)
-    $quote = { param($name) "'" + [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($name) + "'" }
     $text = 'param($type, $values, $shared) try { $object = $type::new()'
-    $all = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
-    for ($index = 0; $index -lt $names.Length; $index++) {
-        $given = & $quote $names[$index]
-        $text += "`n`$shared.Property = $given; "
-        $known = $all.Where({ $_.Name -eq $names[$index] }, 'First')
-        if ($known.Count) { $text += '$object.' + (& $quote $known[0].Name) + " = `$values[$index]" }
-        else { $text += 'throw [ArgumentException]::new("the resource has no property ''$($shared.Property)''")' }
+    $all = $type.GetProperties()
+    $index = 0
+    foreach ($name in $names) {
+        $own = ''
+        foreach ($each in $all) { if ($each.Name -eq $name) { $own = $each.Name; break } }
+        $given = [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($name)
+        $text += "`n`$shared.Property = '$given'; "
+        if ($own) { $text += "`$object.'$own' = `$values[$index]" } else { $text += 'throw [ArgumentException]::new("the resource has no property ''$($shared.Property)''")' }
+        $index++
     }
     $text += "`n`$shared.Property = `$null; "
     if ($method -ne 'Export') { $text += "`$object.$method()" }
@@ -90,34 +91,48 @@ $scriptText = {
     }
 }
 
-# What a resource may change in its runspace, as it is after the import. Automatic variables are PowerShell's own.
-$afterImport = {
-    param([string[]] $names)
-    $automatic = [System.Collections.Generic.HashSet[string]]::new($names, [StringComparer]::OrdinalIgnoreCase)
-    $variables = @{}
-    foreach ($each in Microsoft.PowerShell.Utility\Get-Variable -Scope Global) {
-        # Read-only or constant.
-        if ([int]$each.Options -band 3) { [void]$automatic.Add($each.Name) }
-        elseif (-not $automatic.Contains($each.Name)) { $variables[$each.Name] = $each.Value }
-    }
-    @{
-        Variables = $variables; Automatic = $automatic
-        Culture = [cultureinfo]::CurrentCulture; UICulture = [cultureinfo]::CurrentUICulture
-        Defaults = $global:PSDefaultParameterValues.Clone()
-    }
-}
 $automatic = '$', '?', '^', '_', 'args', 'ConsoleFileName', 'EnabledExperimentalFeatures', 'Error', 'ExecutionContext', 'foreach', 'HOME', 'Host', 'input',
     'LASTEXITCODE', 'MyInvocation', 'NestedPromptLevel', 'PID', 'PSBoundParameters', 'PSCmdlet', 'PSCommandPath', 'PSItem', 'PSScriptRoot',
     'ErrorActionPreference', 'VerbosePreference', 'DebugPreference', 'InformationPreference', 'WarningPreference', 'ProgressPreference',
     'ConfirmPreference', 'WhatIfPreference', 'PWD', 'sender', 'ShellId', 'StackTrace', 'switch', 'this', 'true', 'false', 'null', 'PSDefaultParameterValues', 'DSCMachineStatus'
 
+# Puts the global variables back where any is not as the last call found it. What is automatic is PowerShell's own.
+$restore = {
+    param($after, $all, [string[]] $names)
+    if (-not $after.Variables) {
+        $after.Variables = @{}
+        $after.Automatic = [System.Collections.Generic.HashSet[string]]::new($names, [StringComparer]::OrdinalIgnoreCase)
+        for ($index = 0; $index -lt $after.All.Count; $index++) {
+            $name = $after.All[$index].Name
+            # Read-only or constant.
+            if ([int]$after.Options[$index] -band 3) { [void]$after.Automatic.Add($name) }
+            elseif (-not $after.Automatic.Contains($name)) { $after.Variables[$name] = $after.Values[$index] }
+        }
+    }
+    $found = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::OrdinalIgnoreCase)
+    foreach ($each in $all) {
+        $name = $each.Name
+        if ($after.Automatic.Contains($name)) { continue }
+        # One that a call made read-only is made anew, a constant one stays.
+        try {
+            if ([int]$each.Options -band 3) { Microsoft.PowerShell.Utility\Remove-Variable ([WildcardPattern]::Escape($name)) -Scope Global -Force; continue }
+            [void]$found.Add($name)
+            if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
+            elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { $each.Value = $after.Variables[$name] }
+        } catch { }
+    }
+    foreach ($name in $after.Variables.get_Keys()) {
+        if (-not $found.Contains($name)) { try { $ExecutionContext.SessionState.PSVariable.Set("global:$name", $after.Variables[$name]) } catch { } }
+    }
+}
+
 # Carries out one call after the other, until one ends it or none is left. A call begins as the first one did, by the preferences that modules
 # are written for: an error that a command reports ends nothing. Errors have a stream of their own, so that those that a resource caught
-# or put away are none.
-$callText = 'param($given, $ended, $textOf, $shared)
+# or put away are none. What few calls need is elsewhere: PowerShell compiles what is in a loop.
+$callText = 'param($given, $ended, $textOf, $restore, $automatic, $shared)
     $target = $shared.Target
     $bodies = $shared.Bodies
-    $after = $shared.AfterImport
+    $after = $shared.After
     $left = $false
     $getVariable = $null
     try {
@@ -142,36 +157,25 @@ $callText = 'param($given, $ended, $textOf, $shared)
             $global:ConfirmPreference = "None"
             $global:WhatIfPreference = $false
             $global:DSCMachineStatus = $null
-            if ($after["Used"]) {
-                # Looking at each variable takes longer than most calls: only where any is not as the last call found it. So does looking for
-                # a command by the name of its module.
-                if ($null -eq $getVariable) { $getVariable = $ExecutionContext.InvokeCommand.GetCommand("Microsoft.PowerShell.Utility\Get-Variable", "Cmdlet") }
-                $all = @(& $getVariable -Scope Global)
-                $values = [object[]]@($all.Count; $all.Value)
+            # A command that is looked for by its name takes longer than most calls.
+            if ($null -eq $getVariable) { $getVariable = [System.Management.Automation.CmdletInfo]::new("Get-Variable", [Microsoft.PowerShell.Commands.GetVariableCommand, Microsoft.PowerShell.Commands.Utility]) }
+            $values = @(& $getVariable -Scope Global -ValueOnly)
+            if ($null -eq $after["Values"]) {
+                $after["All"] = @(& $getVariable -Scope Global)
+                $after["Options"] = $after["All"].Options
+                $after["Values"] = $after["Seen"] = $values
+                $after["Culture"] = [cultureinfo]::CurrentCulture
+                $after["UICulture"] = [cultureinfo]::CurrentUICulture
+                $after["Defaults"] = $global:PSDefaultParameterValues.Clone()
+            } else {
                 if (-not [System.Collections.StructuralComparisons]::StructuralEqualityComparer.Equals($values, $after["Seen"])) {
-                    $found = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::OrdinalIgnoreCase)
-                    foreach ($each in $all) {
-                        $name = $each.Name
-                        if ($after.Automatic.Contains($name)) { continue }
-                        # One that a call made read-only is made anew, a constant one stays.
-                        try {
-                            if ([int]$each.Options -band 3) { Microsoft.PowerShell.Utility\Remove-Variable ([WildcardPattern]::Escape($name)) -Scope Global -Force; continue }
-                            [void]$found.Add($name)
-                            if (-not $after.Variables.ContainsKey($name)) { $ExecutionContext.SessionState.PSVariable.Remove("global:$name") }
-                            elseif (-not [object]::ReferenceEquals($each.Value, $after.Variables[$name])) { $each.Value = $after.Variables[$name] }
-                        } catch { }
-                    }
-                    foreach ($name in $after.Variables.get_Keys()) {
-                        if (-not $found.Contains($name)) { try { $ExecutionContext.SessionState.PSVariable.Set("global:$name", $after.Variables[$name]) } catch { } }
-                    }
-                    $all = @(& $getVariable -Scope Global)
-                    $after["Seen"] = [object[]]@($all.Count; $all.Value)
+                    & ([scriptblock]::Create($restore)) $after @(& $getVariable -Scope Global) $automatic
+                    $after["Seen"] = @(& $getVariable -Scope Global -ValueOnly)
                 }
-                [cultureinfo]::CurrentCulture = $after.Culture
-                [cultureinfo]::CurrentUICulture = $after.UICulture
-                if ($global:PSDefaultParameterValues.Count -or $after.Defaults.Count) { $global:PSDefaultParameterValues = $after.Defaults.Clone() }
+                [cultureinfo]::CurrentCulture = $after["Culture"]
+                [cultureinfo]::CurrentUICulture = $after["UICulture"]
+                if ($global:PSDefaultParameterValues.Count -or $after["Defaults"].Count) { $global:PSDefaultParameterValues = $after["Defaults"].Clone() }
             }
-            $after["Used"] = $true
             # A path is a pattern here.
             $path = $ExecutionContext.SessionState.Path
             if ($path.CurrentLocation.Path -cne $call.Directory) { [void]$path.SetLocation([WildcardPattern]::Escape($call.Directory)) }
@@ -192,14 +196,10 @@ $callText = 'param($given, $ended, $textOf, $shared)
 
 # All that comes before the first call of a resource. Scripts are given as text, so that they belong to this runspace.
 $prepare = {
-    param($kind, $path, $resource, $loadModule, $findType, $afterImport, $automatic)
+    param($kind, $path, $resource, $loadModule, $findType)
     $target = @(& ([scriptblock]::Create($loadModule)) $path)[-1]
     if ($kind -eq 'class') { $target = & ([scriptblock]::Create($findType)) $target $resource }
-    if ($null -eq $target) { return }
-    @{
-        Target = $target.psobject.BaseObject
-        AfterImport = & ([scriptblock]::Create($afterImport)) $automatic
-    }
+    if ($null -ne $target) { $target.psobject.BaseObject }
 }
 
 $folder = [Environment]::CurrentDirectory
@@ -213,11 +213,10 @@ function Start-Load($runspace, $kind, $path, $resource) {
     $shell = [powershell]::Create($runspace)
     [void]$shell.AddScript($prepare.ToString(), $true).AddArgument($kind).AddArgument($path).AddArgument($resource)
     [void]$shell.AddArgument($loadModule.ToString()).AddArgument($findType.ToString())
-    [void]$shell.AddArgument($afterImport.ToString()).AddArgument($automatic)
     return @{ Runspace = $runspace; Computed = $computed; Shell = $shell; Running = $shell.BeginInvoke() }
 }
 
-while ([string]$first.RunspaceStateInfo.State -eq 'Opening') { [System.Threading.Thread]::Sleep(1) }
+while ([string]$first.RunspaceStateInfo.State -eq 'Opening') { [System.Threading.Thread]::Sleep(5) }
 $variablesAtStart = [Environment]::GetEnvironmentVariables()
 $variablesAtStart['PSModulePath'] = $modulePath
 $begun = [hashtable]::new([StringComparer]::Ordinal)

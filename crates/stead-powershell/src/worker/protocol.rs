@@ -1,19 +1,17 @@
 //! The messages to a worker and from it, a line each: of a request a number, what is asked for and the values, with tabs between them;
-//! an answer is JSON.
+//! an answer is JSON. Texts that a worker would have to take out of JSON for each call are stated as [`fields`].
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use stead_powershell_reader::resource::DefinitionKind;
 
 /// The version of the protocol that this program speaks.
 pub(super) const VERSION: u32 = 1;
 
 /// The method that is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// Reads the actual state.
     Get,
@@ -29,9 +27,22 @@ pub enum Method {
     Export,
 }
 
+impl Method {
+    /// Its name in PowerShell.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::Test => "Test",
+            Self::Set => "Set",
+            Self::Delete => "Delete",
+            Self::WhatIf => "WhatIf",
+            Self::Export => "Export",
+        }
+    }
+}
+
 /// How much of what a resource writes besides its result is wanted, each with what is before it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Records {
     /// Errors and warnings.
     None,
@@ -43,18 +54,37 @@ pub enum Records {
     Debug,
 }
 
-/// What a request asks for, but for the values: many are the same, and a worker knows them again by their text.
-#[derive(Serialize)]
-pub(super) struct Asked<'a> {
-    pub(super) kind: DefinitionKind,
-    pub(super) module: &'a str,
-    pub(super) resource: &'a str,
-    pub(super) method: Method,
-    pub(super) records: Records,
-    pub(super) directory: Cow<'a, str>,
-    pub(super) root: Cow<'a, str>,
-    /// The properties in the order of the document, in which the worker assigns them.
-    pub(super) names: Vec<&'a str>,
+impl Records {
+    /// Its name for a worker.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Information => "information",
+            Self::Verbose => "verbose",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// Texts as one: U+0001 between them, and what is below a space in one, and `\`, as a regular expression has it.
+pub(super) fn fields<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut joined = String::new();
+    for (index, text) in texts.into_iter().enumerate() {
+        if index > 0 {
+            joined.push('\u{1}');
+        }
+        for character in text.chars() {
+            match character {
+                '\\' => joined.push_str("\\\\"),
+                '\0'..' ' => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(joined, "\\u{:04x}", u32::from(character));
+                }
+                _ => joined.push(character),
+            }
+        }
+    }
+    joined
 }
 
 /// A line of a worker: what is absent decides which message it is.

@@ -9,15 +9,13 @@
 //! read. Until then nothing but PowerShell has run, so that its own modules and settings are judged in time.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use stead_core::call::FailureKind;
-use stead_powershell_reader::resource::DefinitionKind;
 use stead_system::fs::{Trust, Untrusted};
 use stead_system::process::{ConversationError, Environment, Executable, Heard, Program, Refused, Session};
 use stead_system::scratch::{Scratch, ScratchError};
@@ -38,7 +36,7 @@ const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
 /// adds directories to `PSModulePath` when it starts, so that this is what it is set to afterwards.
 const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 
-/// The variable that tells the loader what `XDG_CONFIG_HOME` is to be afterwards, where PowerShell itself gets another one.
+/// The variable that tells the loader what `XDG_CONFIG_HOME` is to be afterwards, behind a `=`, where PowerShell itself gets another one.
 const CONFIGURATION: &str = "STEAD_POWERSHELL_CONFIGURATION";
 
 /// Keeps PowerShell from colours, from calling home, from sockets in the directory for temporary files, and .NET from measuring
@@ -113,12 +111,25 @@ impl StartError {
     }
 }
 
-/// The line that a process is sent before its first call.
+/// The line that a process is sent before its first call: the scripts, before which the first one has what is called.
 pub(super) fn scripts(call: &Call<'_>) -> String {
     let path = call.module.path.to_string_lossy();
-    let kind = if call.kind == DefinitionKind::Class { "class" } else { "script" };
-    let words = SCRIPTS.into_iter().chain([kind, &path, call.resource]);
-    words.map(|word| STANDARD.encode(word)).collect::<Vec<String>>().join(" ") + "\n"
+    let words = [super::kind(call), &path, call.resource].map(literal).join(", ");
+    format!("$words = {words}\n{}", SCRIPTS.join("\u{1f}")).replace('\n', "\u{1e}") + "\n"
+}
+
+/// A text as PowerShell writes it between double quotes, with nothing in it that could be anything else.
+fn literal(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        if character.is_ascii_alphanumeric() {
+            quoted.push(character);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(quoted, "`u{{{:x}}}", u32::from(character));
+        }
+    }
+    quoted + "\""
 }
 
 /// Starts PowerShell and waits until it can be called. Where a launcher turned out to start one that is installed elsewhere,
@@ -216,8 +227,9 @@ impl Start<'_> {
             }
             let settings = json!({ MODULE_PATH: modules.to_string_lossy() }).to_string();
             own.create_file(&folder.join(SETTINGS_FILE), settings.as_bytes(), 0o600)?;
-            let stated = self.environment.get("XDG_CONFIG_HOME").unwrap_or_default();
-            variables.push((CONFIGURATION.into(), stated.to_owned()));
+            let mut stated = OsString::from("=");
+            stated.push(self.environment.get("XDG_CONFIG_HOME").unwrap_or_default());
+            variables.push((CONFIGURATION.into(), stated));
             variables.push(("XDG_CONFIG_HOME".into(), configuration.into()));
         }
         variables.extend(trusted_modules(self.settings, self.earlier).map(|value| (MODULES.into(), value)));

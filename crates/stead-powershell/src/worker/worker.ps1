@@ -2,10 +2,11 @@
 A warm worker: reads one request a line and answers with lines, until the socket is closed. One call at a time; whoever
 started it ends it when a call takes too long. Standard output and error are not part of the protocol.
 
-Request   7<tab>{"kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","records":"verbose",
-                 "directory":"/home/you","root":"/home/you","names":["Name"]}<tab>["n"]
-                                                                              a random number, what is asked for, the values;
-                                                                              records "none": warnings and errors alone
+Request   7<tab>class|/x/Demo.psd1|Demo|Set|verbose|/home/you|/home/you|texts|Name<tab>n
+                                  a random number, what is asked for, the values. U+0001 stands where a | is here, and what is below a
+                                  space, and \, is written as a regular expression has it. What is asked for: the kind, the module, the
+                                  resource, the method, what is sent of its records ("none": warnings and errors alone), where it
+                                  stands, where the document is, the form of the values ("json" where any is not a text), the properties
 Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
@@ -35,8 +36,10 @@ function Restore-Process($environment) {
     [cultureinfo]::DefaultThreadCurrentCulture = [cultureinfo]::DefaultThreadCurrentUICulture = $null
     $found = Get-Environment
     $process['Environment'] = $environment
-    if ($found['Text'] -ceq $environment['Text']) { return }
-    $now = $found['Variables']
+    if ($found['Text'] -cne $environment['Text']) { Restore-Environment $found['Variables'] $environment }
+}
+
+function Restore-Environment($now, $environment) {
     $then = $environment['Variables']
     # $null as a text would be "", which sets a variable to nothing and does not remove it.
     foreach ($name in @($now.get_Keys())) { if (-not $then.ContainsKey($name)) { [Environment]::SetEnvironmentVariable($name, [NullString]::Value) } }
@@ -50,9 +53,11 @@ function Set-Root([string] $root) {
     $process['Root'] = $root
     # A module that is being loaded may have set others.
     [Environment]::SetEnvironmentVariable('DSC_CONFIG_ROOT', $root)
-    foreach ($environment in @($atStart; $runspaces.get_Values() | ForEach-Object { $_['Environment'] })) {
-        $environment['Variables']['DSC_CONFIG_ROOT'] = $root
-        $environment['Text'] = ''
+    $atStart['Variables']['DSC_CONFIG_ROOT'] = $root
+    $atStart['Text'] = ''
+    foreach ($moduleRunspace in $runspaces.get_Values()) {
+        $moduleRunspace['Environment']['Variables']['DSC_CONFIG_ROOT'] = $root
+        $moduleRunspace['Environment']['Text'] = ''
     }
 }
 
@@ -69,25 +74,40 @@ function Get-Class([string] $name) {
 # What is asked for, as it is said of many calls, and what is known of it. Folders and modules may differ in case alone.
 $asked = [hashtable]::new([StringComparer]::Ordinal)
 
-function Get-Asked([string] $text) {
-    $known = @{ kind = ''; module = ''; resource = ''; names = [string[]]@() }
-    $document = [System.Text.Json.JsonDocument]::Parse($text, $options)
-    foreach ($member in $document.RootElement.EnumerateObject()) {
-        if ($member.Name -cne 'names') { $known[$member.Name] = $member.Value.GetString(); continue }
-        $known['names'] = [string[]]@(foreach ($name in $member.Value.EnumerateArray()) { $name.GetString() })
-    }
-    $document.Dispose()
-    $known['key'] = [string]::Join('|', $known['kind'], $known['module'], $known['resource'])
-    $known['level'] = $level = $levels[$known['records']]
-    $known['Shape'] = [string]::Join("`0", @($known['method']) + $known['names'])
-    foreach ($stream in @{ Verbose = 2; Debug = 3; Information = 1 }.GetEnumerator()) {
-        $known[$stream.Key] = if ($level -ge $stream.Value) { 'Continue' } else { 'SilentlyContinue' }
-    }
-    $asked[$text] = $known
+function Get-Texts([string] $line) {
+    $texts = $line.Split("`u{1}")
+    if ($line.Contains('\')) { for ($index = 0; $index -lt $texts.Length; $index++) { $texts[$index] = [regex]::Unescape($texts[$index]) } }
+    return , $texts
+}
+
+function Get-Asked([string] $line) {
+    $texts = Get-Texts $line
+    $kind, $module, $resource, $method, $records, $directory, $root, $form, $names = $texts
+    $known = @{ kind = $kind; module = $module; resource = $resource; method = $method; directory = $directory; root = $root; names = [string[]]@(if ($null -ne $names) { $names }) }
+    $known['key'] = "$kind|$module|$resource"
+    $known['Shape'] = [string]::Join("`0", $texts, 7, $texts.Length - 7) + "`0$method"
+    $known['texts'] = $form -ceq 'texts'
+    $known['level'] = $level = $levels[$records]
+    $known['Verbose'] = $known['Debug'] = $known['Information'] = 'SilentlyContinue'
+    if ($level -ge 1) { $known['Information'] = 'Continue' }
+    if ($level -ge 2) { $known['Verbose'] = 'Continue' }
+    if ($level -ge 3) { $known['Debug'] = 'Continue' }
+    $asked[$line] = $known
     return $known
 }
 
-$string = [System.Text.Json.JsonValueKind]::String
+# Values, of which not all are texts.
+function Get-Values([string] $text) {
+    $document = [System.Text.Json.JsonDocument]::Parse($text, $options)
+    try {
+        $root = $document.RootElement
+        $read = [object[]]::new($root.GetArrayLength())
+        $index = 0
+        foreach ($value in $root.EnumerateArray()) { $read[$index++] = (Get-Class Wire)::Value($value) }
+        return , $read
+    } finally { $document.Dispose() }
+}
+
 $options = [System.Text.Json.JsonDocumentOptions]::new()
 $options.MaxDepth = 512
 
@@ -96,7 +116,7 @@ $options.MaxDepth = 512
 $runspaces = [hashtable]::new([StringComparer]::Ordinal)
 
 function Open-ModuleRunspace($request) {
-    $key = $request['key']
+    $key = $request['asked']['key']
     if ($runspaces.ContainsKey($key)) {
         $moduleRunspace = $runspaces[$key]
         if (-not [object]::ReferenceEquals($process['Environment'], $moduleRunspace['Environment'])) { Restore-Process $moduleRunspace['Environment'] }
@@ -110,13 +130,12 @@ function Open-ModuleRunspace($request) {
         $runspace.Open()
         $loading = Start-Load $runspace $request['asked']['kind'] $request['asked']['module'] $request['asked']['resource']
     }
-    $moduleRunspace = @{ Runspace = $loading['Runspace']; Environment = $atStart; Shell = $null; Shared = [hashtable]::Synchronized(@{ Property = $null; Bodies = [hashtable]::new([StringComparer]::Ordinal); Call = $null; Values = $null; Began = $false; Came = $false; Reboot = $false; Unready = $null }) }
+    $moduleRunspace = @{ Runspace = $loading['Runspace']; Environment = $atStart; Shell = $null; Shared = [hashtable]::Synchronized(@{ Property = $null; Bodies = [hashtable]::new([StringComparer]::Ordinal); Call = $null; Values = $null; Target = $null; After = @{}; Began = $false; Came = $false; Reboot = $false; Unready = $null }) }
     $runspaces[$key] = $moduleRunspace
     New-Calls $moduleRunspace $request['asked']['kind']
     $loaded = Complete-Load $loading
     if ($null -eq $loaded) { throw [InvalidOperationException]::new("the module has no resource '$($request['asked']['resource'])'") }
-    $moduleRunspace['Shared']['Target'] = $loaded['Target']
-    $moduleRunspace['Shared']['AfterImport'] = $loaded['AfterImport']
+    $moduleRunspace['Shared']['Target'] = $loaded
     # What it set in the environment when it was loaded is its own, also what it added to the path, without what PowerShell adds.
     if ($env:PSModulePath -cne $modulePath) {
         $separator = [System.IO.Path]::PathSeparator
@@ -136,14 +155,15 @@ function Complete-Load($loading) {
         try { $found = $shell.EndInvoke($loading['Running']) }
         finally {
             # An error of Import-Module ends its statement alone: the last one says why nothing came.
-            foreach ($stream in $shell.Streams.Error, $shell.Streams.Warning, $shell.Streams.Information) { $during['Load'].AddRange($stream.ReadAll()) }
+            $said = $shell.Streams
+            foreach ($stream in $said.Error, $said.Warning, $said.Information) { if ($stream.Count) { $during['Load'].AddRange($stream.ReadAll()) } }
         }
         if ($found.Count) { return $found[$found.Count - 1].psobject.BaseObject }
     } finally { $shell.Dispose() }
 }
 
 function Close-ModuleRunspace($request) {
-    $key = $request['key']
+    $key = $request['asked']['key']
     if (-not $runspaces.ContainsKey($key)) { return }
     Stop-Calls $runspaces[$key]
     $runspaces[$key]['Runspace'].Dispose()
@@ -211,8 +231,13 @@ function New-Calls($moduleRunspace, $kind) {
     $textOf = if ($kind -eq 'class') { $classText } else { $scriptText }
     # In a scope of its own: what a resource sees of it are the preferences.
     [void]$shell.AddScript($callText, $true).AddArgument($moduleRunspace['Given']).AddArgument($moduleRunspace['Ended'])
-    [void]$shell.AddArgument($textOf.ToString()).AddArgument($moduleRunspace['Shared'])
+    [void]$shell.AddArgument($textOf.ToString()).AddArgument($restore.ToString()).AddArgument($automatic).AddArgument($moduleRunspace['Shared'])
     $moduleRunspace['Running'] = $null
+}
+
+function Start-Calls($moduleRunspace, $kind) {
+    if ($null -eq $moduleRunspace['Shell']) { New-Calls $moduleRunspace $kind }
+    $moduleRunspace['Running'] = $moduleRunspace['Shell'].BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $moduleRunspace['Output'])
 }
 
 # Ends the pipeline; throws the error it ended with, if any.
@@ -236,79 +261,86 @@ function Test-Restart($moduleRunspace) {
     try { [bool]($moduleRunspace['Runspace'].SessionStateProxy.GetVariable('DSCMachineStatus') -eq 1) } catch { $false }
 }
 
-# A function takes as long as twenty statements: what each call needs is here.
+# Sends what a call put out so far. An error among the objects is one that the resource caught.
+function Send-Outputs($moduleRunspace, [string] $id, [int] $level) {
+    foreach ($item in $moduleRunspace['Output'].ReadAll()) {
+        # Assignments: an 'if' as a value takes arrays apart.
+        $value = $null
+        if ($null -ne $item) { $value = $item.psobject.BaseObject }
+        if ($value -is [bool]) { $writer.WriteLine("{""id"":""$id"",""type"":""System.Boolean"",""output"":$($flag[$value])}"); continue }
+        if (Send-Record $id $value $level) { continue }
+        if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
+        Send-Output $id $value
+    }
+    $errors = $moduleRunspace['Shell'].Streams.Error
+    if ($errors.Count) { foreach ($item in $errors.ReadAll()) { Send-Reported $id $item $level } }
+}
+
+# A call that takes a while: what it puts out is sent meanwhile.
+function Wait-Call($moduleRunspace, [string] $id, [int] $level) {
+    do {
+        Send-Outputs $moduleRunspace $id $level
+        $writer.Flush()
+        # Whoever asked is gone.
+        if ($socket.Poll(0, $readable) -and $socket.Available -eq 0) { [Environment]::Exit(3) }
+    } until ($moduleRunspace['Ended'].WaitOne(20))
+}
+
+# A function takes as long as twenty statements, and a loop is compiled by itself: what each call needs is here, and no loop.
 function Invoke-Request($request) {
     $id = $request['id']
-    $level = $request['level']
     $about = $request['asked']
     $during['Step'] = 'load'
     if ($about['root'] -cne $process['Root']) { Set-Root $about['root'] }
-    $moduleRunspace = $runspaces[$request['key']]
-    if ($null -eq $moduleRunspace -or -not [object]::ReferenceEquals($process['Environment'], $moduleRunspace['Environment'])) {
-        $during['Load'].Clear()
-        $moduleRunspace = Open-ModuleRunspace $request
-        # What a module reports when it is loaded is shown, and fails nothing.
-        foreach ($record in $during['Load']) { [void](Send-Record $id $record $level) }
-        $during['Load'].Clear()
-    }
+    $moduleRunspace = $runspaces[$about['key']]
+    if ($null -eq $moduleRunspace -or -not [object]::ReferenceEquals($process['Environment'], $moduleRunspace['Environment'])) { $moduleRunspace = Open-Reported $request }
     $during['Step'] = 'call'
     $shared = $moduleRunspace['Shared']
     $shared['Began'] = $shared['Came'] = $false
     if ($about['directory'] -cne $folder) { [Environment]::CurrentDirectory = $about['directory'] }
-    if ($null -eq $moduleRunspace['Shell']) { New-Calls $moduleRunspace $about['kind'] }
-    $output = $moduleRunspace['Output']
-    if ($null -eq $moduleRunspace['Running']) {
-        $moduleRunspace['Running'] = $moduleRunspace['Shell'].BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $output)
-    }
+    if ($null -eq $moduleRunspace['Running']) { Start-Calls $moduleRunspace $about['kind'] }
     $shared['Values'] = $request['values']
     $shared['Call'] = $about
-    $ended = $moduleRunspace['Ended']
-    $errors = $moduleRunspace['Shell'].Streams.Error
     [void]$moduleRunspace['Given'].Set()
-    do {
-        $done = $ended.WaitOne(20)
-        foreach ($item in $output.ReadAll()) {
-            if ($item -is [bool]) {
-                $writer.WriteLine('{"id":"' + $id + '","type":"System.Boolean","output":' + $flag[[bool]$item] + '}')
-                continue
-            }
-            # Assignments: an 'if' as a value takes arrays apart.
-            $value = $null
-            if ($null -ne $item) { $value = $item.psobject.BaseObject }
-            if (Send-Record $id $value $level) { continue }
-            if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
-            Send-Output $id $value
-        }
-        # An error among the objects is one that the resource caught.
-        if ($errors.Count) { foreach ($item in $errors.ReadAll()) { Send-Reported $id $item $level } }
-        if (-not $done) {
-            $writer.Flush()
-            # Whoever asked is gone.
-            if ($socket.Poll(0, 'SelectRead') -and $socket.Available -eq 0) { [Environment]::Exit(3) }
-        }
-    } until ($done)
-    $came = $shared['Came']
+    if (-not $moduleRunspace['Ended'].WaitOne(20)) { Wait-Call $moduleRunspace $id $about['level'] }
+    Send-Outputs $moduleRunspace $id $about['level']
+    if ($shared['Came'] -and -not $during['Reported'].Count) { $writer.WriteLine("{""id"":""$id"",""done"":{""ended"":true,""reboot"":$($flag[$shared['Reboot']])}}") }
+    else { Send-Ended $request $moduleRunspace }
+    $writer.Flush()
+}
+
+function Open-Reported($request) {
+    $during['Load'].Clear()
+    $moduleRunspace = Open-ModuleRunspace $request
+    # What a module reports when it is loaded is shown, and fails nothing.
+    foreach ($record in $during['Load']) { [void](Send-Record $request['id'] $record $request['asked']['level']) }
+    $during['Load'].Clear()
+    return $moduleRunspace
+}
+
+# A call that did not come to its end, or went on after errors.
+function Send-Ended($request, $moduleRunspace) {
+    $came = $moduleRunspace['Shared']['Came']
     if (-not $came) {
         Stop-Calls $moduleRunspace
         # An earlier call may have left what no later one can put back: a new runspace has nothing of it.
-        if (-not $shared['Began']) {
+        if (-not $moduleRunspace['Shared']['Began']) {
             Close-ModuleRunspace $request
-            if ($request['again']) { throw $shared['Unready'] }
+            if ($request['again']) { throw $moduleRunspace['Shared']['Unready'] }
             $request['again'] = $true
             Invoke-Request $request
             return
         }
     }
     # A change that went on after errors came to its end, and is not made.
-    elseif ($during['Reported'].Count -and $about['method'] -in 'Set', 'Delete') {
+    elseif ($request['asked']['method'] -in 'Set', 'Delete') {
         $reported = $during['Reported']
         $count = if ($reported.Count -gt 1) { "$($reported.Count + $during['More']) errors: " }
         Send-Failure $request $reported[0] "$count$(Join-Reported)"
         return
     }
-    $reboot = if ($came) { $shared['Reboot'] } else { Test-Restart $moduleRunspace }
-    $writer.WriteLine('{"id":"' + $id + '","done":{"ended":' + $flag[$came] + ',"reboot":' + $flag[$reboot] + '}}')
-    $writer.Flush()
+    $reboot = if ($came) { $moduleRunspace['Shared']['Reboot'] } else { Test-Restart $moduleRunspace }
+    $writer.WriteLine("{""id"":""$($request['id'])"",""done"":{""ended"":$($flag[$came]),""reboot"":$($flag[$reboot])}}")
 }
 
 function Join-Reported {
@@ -354,7 +386,7 @@ function Send-Failure($request, $record, $text) {
     # What 'throw' was given is in the record of the exception that PowerShell made for it.
     $own = $cause.Exception
     if ($exception -is [System.Management.Automation.RuntimeException] -and $own -and $own -isnot [System.Management.Automation.ParentContainsErrorRecordException]) { $exception = $own }
-    $moduleRunspace = $runspaces[$request['key']]
+    $moduleRunspace = $runspaces[$request['asked']['key']]
     $property = ''
     $reboot = $false
     # A request for a restart counts though the method failed after it.
@@ -381,9 +413,10 @@ function Get-LoadError($record) {
 
 # ---- the loop -----------------------------------------------------------------------------------------------------------
 
-while ($null -ne ($line = $reader.ReadLine())) {
+# A request is carried out, and answered.
+function Step([string] $line) {
     $id, $about, $stated = $line.Split("`t")
-    $request = @{ id = $id; key = ''; level = 0; again = $false }
+    $request = @{ id = $id; asked = $null; values = $null; again = $false }
     try {
         $during['Step'] = 'read'
         $during['Reported'].Clear()
@@ -391,17 +424,7 @@ while ($null -ne ($line = $reader.ReadLine())) {
         $of = $asked[$about]
         if ($null -eq $of) { $of = Get-Asked $about }
         $request['asked'] = $of
-        $request['key'] = $of['key']
-        $request['level'] = $of['level']
-        $document = [System.Text.Json.JsonDocument]::Parse($stated, $options)
-        try {
-            $root = $document.RootElement
-            $request['values'] = $read = [object[]]::new($root.GetArrayLength())
-            $index = 0
-            foreach ($value in $root.EnumerateArray()) {
-                if ($value.ValueKind -eq $string) { $read[$index++] = $value.GetString() } else { $read[$index++] = (Get-Class Wire)::Value($value) }
-            }
-        } finally { $document.Dispose() }
+        $request['values'] = if ($of['texts']) { Get-Texts $stated } else { Get-Values $stated }
         Invoke-Request $request
     }
     catch {
@@ -411,11 +434,20 @@ while ($null -ne ($line = $reader.ReadLine())) {
     }
     # The call is answered; for another one this process is of no use.
     try {
-        $moduleRunspace = $runspaces[$request['key']]
-        Restore-Process $(if ($moduleRunspace) { $moduleRunspace['Environment'] } else { $atStart })
+        $environment = $atStart
+        if ($request['asked']) {
+            $moduleRunspace = $runspaces[$request['asked']['key']]
+            if ($null -ne $moduleRunspace) { $environment = $moduleRunspace['Environment'] }
+        }
+        Restore-Process $environment
     } catch { [Environment]::Exit(4) }
+}
+
+$readable = [System.Net.Sockets.SelectMode]::SelectRead
+while ($null -ne ($line = $reader.ReadLine())) {
+    Step $line
     # What waits for a runspace that does nothing, as an action of an event does, has its turn.
-    if (-not $socket.Poll(50000, 'SelectRead')) { foreach ($each in $runspaces.Values) { Stop-Calls $each } }
+    if (-not $socket.Poll(50000, $readable)) { foreach ($each in $runspaces.get_Values()) { Stop-Calls $each } }
 }
 # Threads of a resource would keep the process.
 [Environment]::Exit(0)

@@ -3,10 +3,14 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "resources print")]
 
+#[path = "request.rs"]
+mod request;
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use request::request;
 use serde_json::{Value as Json, json};
 
 /// Returns whether this process is started as a worker, by the argument that PowerShell is given last but one.
@@ -160,17 +164,6 @@ impl StandIn {
         }
         self.done(id, !leaves_early(case), case["reboot"]["equalsOne"] == true);
     }
-}
-
-/// A request as one object, with its properties by their names.
-pub(crate) fn request(line: &str) -> Json {
-    let mut parts = line.split('\t');
-    let id = parts.next().unwrap();
-    let [mut request, values] = [(); 2].map(|()| serde_json::from_str::<Json>(parts.next().unwrap()).unwrap());
-    let names = request["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
-    request["properties"] = names.zip(values.as_array().unwrap().iter().cloned()).collect();
-    request["id"] = json!(id);
-    request
 }
 
 fn print_flood(bytes: u64) {
