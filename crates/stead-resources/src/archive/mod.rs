@@ -413,11 +413,8 @@ impl<'a> Desired<'a> {
         if self.exist {
             return failure;
         }
-        let hint = "Restore it, or remove all of 'path' with Stead/Directory and '_exist: false'";
-        Failure {
-            message: format!("{}, and only the archive lists what to remove. {hint}", failure.message),
-            ..failure
-        }
+        let hint = "Without it, remove all of 'path' with Stead/Directory and '_exist: false'";
+        Failure { message: format!("{}. Only the archive lists what to remove. {hint}", failure.message), ..failure }
     }
 }
 
