@@ -342,6 +342,7 @@ const NOT_OF_A_FORMAT: &[&str] = &[
     "Stead/Json pointer",
     "Stead/Json value",
     "Stead/Package excluded",
+    "Stead/Service reloadedAfter",
     "Stead/Service restartedAfter",
     "Stead/Symlink",
     "Stead/Template",

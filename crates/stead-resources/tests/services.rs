@@ -98,6 +98,7 @@ fn unit(command: &str) -> String {
 fn within() {
     a_service_is_made_and_runs();
     what_changed_restarts_it();
+    what_changed_reloads_it();
     an_outdated_unit_file_is_read_again();
     a_failure_says_where_to_look();
     what_ends_after_its_start_is_found();
@@ -135,6 +136,41 @@ fn what_changed_restarts_it() {
     let third = process();
     assert_eq!(set(&json!({"name": "demo", "restarted": true})), ["restarted"]);
     assert_ne!(third, process());
+}
+
+fn what_changed_reloads_it() {
+    let reloads = || std::fs::read_to_string("/run/reloads").unwrap_or_default().lines().count();
+    let process = |name: &str| systemctl(&["show", "--property=MainPID", "--value", name]);
+    let changed = |path: &str| std::fs::write(path, "changed").unwrap();
+    let what_if = |desired: &Json| {
+        let predicted = provider("Stead/Service").set(&context(), &Plain::new(desired.clone()), Execution::WhatIf);
+        predicted.unwrap_or_else(|failure| panic!("{}", failure.message)).what_if
+    };
+    let reload = "ExecReload=/bin/sh -c 'test ! -e /run/refused && echo >> /run/reloads'";
+    let unit = format!("[Service]\nExecStart=/bin/sleep 1000\n{reload}\n");
+    assert_eq!(converge(&json!({"name": "again", "unit": unit, "state": "running"})), ["_exist"]);
+    let first = process("again");
+    changed("/etc/again.conf");
+    let after = json!({"name": "again", "reloadedAfter": ["/etc/again.conf"]});
+    assert_eq!(what_if(&after), ["reload it, since '/etc/again.conf' was changed after its last reload"]);
+    assert_eq!(converge(&after), ["reloadedAfter"]);
+    changed("/etc/again.conf");
+    changed("/run/refused");
+    let failure = try_set(&after).unwrap_err();
+    assert!(failure.starts_with("cannot reload 'again.service': it is active, with result exit-code"), "{failure}");
+    let both = json!({"name": "again", "reloadedAfter": ["/etc/again.conf"], "restarted": true});
+    assert_eq!(what_if(&both), ["restart it"], "it could reload");
+    std::fs::remove_file("/run/refused").unwrap();
+    assert_eq!(converge(&after), ["reloadedAfter"], "a reload that failed is due");
+    assert_eq!(set(&json!({"name": "again", "reloaded": true})), ["reloaded"]);
+    assert_eq!((reloads(), process("again")), (3, first), "it runs on");
+    // One that cannot reload is restarted.
+    let (first, after) = (process("demo"), json!({"name": "demo", "reloadedAfter": ["/etc/demo.conf"]}));
+    changed("/etc/demo.conf");
+    let because = "restart it, since '/etc/demo.conf' was changed after its last reload, and it cannot reload";
+    assert_eq!(what_if(&after), [because]);
+    assert_eq!(converge(&after), ["reloadedAfter"]);
+    assert_ne!(process("demo"), first);
 }
 
 fn an_outdated_unit_file_is_read_again() {
@@ -284,6 +320,7 @@ fn desired() -> impl Strategy<Value = Json> {
         ("unit", vec![json!("[Service]\n"), json!("[Install]\nWantedBy=c.target\n")]),
         ("dropIns", vec![json!({}), json!({"a": "[Service]\n", "b": "[Unit]\n"})]),
         ("restartedAfter", vec![json!(["/etc/passwd"])]),
+        ("reloadedAfter", vec![json!(["/etc/passwd"])]),
         ("_exist", flags()),
     ];
     let each: Vec<_> = table

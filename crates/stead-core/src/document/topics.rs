@@ -458,8 +458,8 @@ Text that really begins with `[` is written with two: `[[Unit]`. There are no op
     word(
         "handler",
         &["handlers", "notify"],
-        "An instance with the directive `onChanges`. Services restart by their property \
-`restartedAfter`.",
+        "An instance with the directive `onChanges`. Services restart and reload by \
+their properties `restartedAfter` and `reloadedAfter`.",
     ),
     word(
         "secret",

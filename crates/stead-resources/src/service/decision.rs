@@ -38,19 +38,27 @@ impl Properties<'_> {
             (Properties::DROP_INS, !has_drop_ins()),
             (Properties::RESTARTED_AFTER, found.outdated_by.is_some() && self.state != Some(Activity::Stopped)),
             (Properties::RESTARTED, self.restarted && is_running),
+            (Properties::RELOADED_AFTER, found.unread.is_some() && self.state != Some(Activity::Stopped)),
+            (Properties::RELOADED, self.reloaded && is_running),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 
-    /// Predicts the outcome of a set. A unit in its desired state is restarted once a file is changed that it reads at its start;
-    /// `None` if no such change can restart it.
+    /// Predicts the outcome of a set. A unit in its desired state is restarted or reloaded once a file is changed that it reads;
+    /// `None` if no such change can do that.
     pub(super) fn predicted(&self, cx: &Context, found: &Found, state: &Object, differs: bool) -> Option<Prediction> {
         let after = Plain::new(state.clone());
         if !differs {
             let restarts = self.exist && found.is_running == Some(true) && self.state != Some(Activity::Stopped);
-            let once = if restarts { self.files_read_at_start(cx, &cx.system_root) } else { Vec::new() };
-            let once: Vec<PathBuf> = once.into_iter().map(PathBuf::from).collect();
-            let words = vec![format!("{} it", Job::Restart.word())];
+            let at_start = if restarts { self.files_read_at_start(cx, &cx.system_root) } else { Vec::new() };
+            let again = if restarts { self.files_read_again(cx) } else { Vec::new() };
+            let words = match (at_start.is_empty(), found.reload().word()) {
+                (true, reload) => format!("{reload} it"),
+                (false, reload) if !again.is_empty() && found.can_reload => format!("restart or {reload} it"),
+                (false, _) => format!("{} it", Job::Restart.word()),
+            };
+            let (words, once) = (vec![words], at_start.into_iter().chain(again));
+            let once: Vec<PathBuf> = once.map(PathBuf::from).collect();
             return (!once.is_empty()).then(|| Prediction { after, words, once, ..Prediction::default() });
         }
         // What cannot be done is said by a set; a test says what differs.
@@ -58,6 +66,7 @@ impl Properties<'_> {
         let mut after = if self.exist { state.clone() } else { Object::default() };
         after.extend(self.after());
         after.remove(Properties::RESTARTED);
+        after.remove(Properties::RELOADED);
         Some(Prediction { after: Plain::new(after), words, ..Prediction::default() })
     }
 
@@ -70,9 +79,8 @@ impl Properties<'_> {
         let decided =
             if self.exist { self.reach(root, found, &mut change) } else { self.remove(root, found, &mut change) };
         decided?;
-        let because =
-            found.outdated_by.as_ref().filter(|_| change.job == Some(Job::Restart) && change.steps.is_empty());
-        change.describe(found.unit.exists(), self.exist, because.map(|path| &**path));
+        let because = found.reason(&change);
+        change.describe(found.unit.exists(), self.exist, because);
         Ok(change)
     }
 
@@ -150,7 +158,11 @@ impl Properties<'_> {
         let has_new_file = self.state.is_some()
             && [Properties::UNIT, Properties::DROP_INS].iter().any(|name| differing.contains(name));
         let is_due = [Properties::RESTARTED, Properties::RESTARTED_AFTER].iter().any(|name| differing.contains(name));
-        (is_running && (has_new_file || is_due)).then_some(Job::Restart)
+        let is_unread = [Properties::RELOADED, Properties::RELOADED_AFTER].iter().any(|name| differing.contains(name));
+        match () {
+            () if is_running && (has_new_file || is_due) => Some(Job::Restart),
+            () => (is_running && is_unread).then(|| found.reload()),
+        }
     }
 
     pub(super) fn remove(&self, root: &SystemRoot, found: &Found, change: &mut Change) -> Result<(), Failure> {

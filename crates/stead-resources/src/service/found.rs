@@ -2,7 +2,9 @@
 
 use stead_core::value::{Object, Value};
 use stead_system::fs::SystemPath;
+use stead_system::services::Job;
 
+use super::steps::Change;
 use super::unit::{Fragment, Unit};
 use super::{Activity, Properties};
 
@@ -15,11 +17,39 @@ pub(super) struct Found {
     pub(super) is_stopped: bool,
     /// A file that it reads at its start and that was changed after that.
     pub(super) outdated_by: Option<SystemPath>,
+    /// A file that it reads when it reloads and that was changed after that.
+    pub(super) unread: Option<SystemPath>,
+    /// Whether its unit says how it reloads; only known where that counts.
+    pub(super) can_reload: bool,
     /// The content of the drop-ins that are stated.
     pub(super) drop_ins: Vec<Option<String>>,
 }
 
 impl Found {
+    /// A unit that does not run, with the content of the drop-ins that are stated.
+    pub(super) fn of(unit: Unit, drop_ins: Vec<Option<String>>) -> Self {
+        Self { unit, is_running: None, is_stopped: true, outdated_by: None, unread: None, can_reload: false, drop_ins }
+    }
+
+    /// How it comes to read its configuration again.
+    pub(super) fn reload(&self) -> Job {
+        if self.can_reload { Job::Reload } else { Job::Restart }
+    }
+
+    /// Why it is restarted or reloaded, where that is because of a file that this change does not write.
+    pub(super) fn reason(&self, change: &Change) -> Option<String> {
+        let changed =
+            |path: &SystemPath, since: &str| format!("since '{}' was changed after its {since}", path.display());
+        let outdated = self.outdated_by.as_ref().map(|path| changed(path, "start"));
+        let unread = || self.unread.as_ref().map(|path| changed(path, "last reload"));
+        match change.job.filter(|_| change.steps.is_empty())? {
+            Job::Restart if self.can_reload => outdated,
+            Job::Restart => outdated.or_else(|| Some(format!("{}, and it cannot reload", unread()?))),
+            Job::Reload => unread(),
+            Job::Start | Job::Stop => None,
+        }
+    }
+
     fn activity(&self) -> Activity {
         if self.is_running == Some(true) { Activity::Running } else { Activity::Stopped }
     }
@@ -95,7 +125,9 @@ impl Properties<'_> {
         ];
         after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // It was asked for and done: what a test finds, which always asks for it, does not count against it.
-        after.extend(self.restarted.then(|| (Properties::RESTARTED.to_owned(), Value::from(true))));
+        let asked = [(Properties::RESTARTED, self.restarted), (Properties::RELOADED, self.reloaded)];
+        let asked = asked.into_iter().filter(|(_, is_asked)| *is_asked);
+        after.extend(asked.map(|(name, _)| (name.to_owned(), Value::from(true))));
         after
     }
 }

@@ -72,7 +72,17 @@ struct Properties<'a> {
     /// instance changed something.
     #[property(option)]
     restarted: bool,
-    /// How many seconds a service must keep running after it was started or restarted. The run looks at it when that time
+    /// Files that it reads again when it reloads: it is reloaded if it runs and one of them changed after its start and its last
+    /// reload, by whatever program, or if that reload failed. One whose unit says nothing of how it reloads is restarted, as by
+    /// `systemctl reload-or-restart`. A file that is written while it starts or reloads is taken for read.
+    #[property(option)]
+    #[serde(default)]
+    reloaded_after: Vec<PathText<'a>>,
+    /// Reloads it by every set if it runs, or restarts it where it cannot reload: for an instance with the directive
+    /// 'onChanges', as 'restarted' is.
+    #[property(option)]
+    reloaded: bool,
+    /// How many seconds a service must keep running after it was started, restarted or reloaded. The run looks at it when that time
     /// has passed and all else is done, for all services at once: one that has ended or was started again by systemd has
     /// failed. One that ends later is found by the next check or job: raise this for a service that takes longer to fail.
     /// 0 for no such look.
@@ -118,11 +128,10 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if is_masked && self.enabled == Some(true) {
             return Err(crate::input::invalid(Properties::ENABLED, "'enabled' cannot be true while 'masked' is true"));
         }
-        if self.restarted && self.state == Some(Activity::Stopped) {
-            return Err(crate::input::invalid(
-                Properties::RESTARTED,
-                "'restarted' cannot be true while 'state' is \"stopped\"",
-            ));
+        let asked = [(Properties::RESTARTED, self.restarted), (Properties::RELOADED, self.reloaded)];
+        let asked = asked.into_iter().find(|(_, is_asked)| *is_asked && self.state == Some(Activity::Stopped));
+        if let Some((name, _)) = asked {
+            return Err(crate::input::invalid(name, format!("'{name}' cannot be true while 'state' is \"stopped\"")));
         }
         if self.stable_for > LONGEST_STABLE_FOR {
             return Err(crate::input::invalid(Properties::STABLE_FOR, "'stableFor' must be between 0 and 600"));
@@ -156,9 +165,10 @@ struct Start {
 }
 
 impl Provider for Services {
-    /// Whether it was to be restarted is known only once.
+    /// Whether it was to be restarted or reloaded is known only once.
     fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
-        is_live(cx) && input.expose().get(Properties::RESTARTED) != Some(&Value::Bool(true))
+        let is_asked = |name: &str| input.expose().get(name) == Some(&Value::Bool(true));
+        is_live(cx) && !is_asked(Properties::RESTARTED) && !is_asked(Properties::RELOADED)
     }
 
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
@@ -200,7 +210,7 @@ impl Provider for Services {
         let exported = |name: String| {
             let is_running = is_live(cx).then(|| running.contains(&name));
             let (unit, is_stopped) = (Unit::find(root, &name), is_running != Some(true));
-            let found = Found { unit, is_running, is_stopped, outdated_by: None, drop_ins: Vec::new() };
+            let found = Found { is_running, is_stopped, ..Found::of(unit, Vec::new()) };
             let state = state(&name, &found);
             Exported::named(name, state)
         };
@@ -246,7 +256,8 @@ impl Provider for Services {
 
     fn ties(&self, input: &Plain) -> Ties {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let files = input.expose().get(Properties::RESTARTED_AFTER).and_then(Value::as_array).into_iter().flatten();
+        let lists = Properties::READ_FILES.into_iter();
+        let files = lists.filter_map(|name| input.expose().get(name)?.as_array()).flatten();
         let files = files.filter_map(|file| Some(Provision::Path(Path::new(file.as_str()?).into())));
         // A package brings the unit that has its name, as a rule.
         let name = input.expose().get(Properties::NAME).and_then(text);
@@ -294,8 +305,8 @@ impl Services {
             let service = Object::from_iter([("service".to_owned(), Value::from(&*desired.name.whole()))]);
             after.insert("_restartRequired".to_owned(), Value::Array(vec![Value::Object(service)]));
             // It is asked for, and done when this process ends: a test in the meantime does not count against it.
-            let files = input.expose().get(Properties::RESTARTED_AFTER).cloned();
-            after.extend(files.map(|files| (Properties::RESTARTED_AFTER.to_owned(), files)));
+            let files = |name: &str| Some((name.to_owned(), input.expose().get(name)?.clone()));
+            after.extend(Properties::READ_FILES.into_iter().filter_map(files));
         }
         Ok(SetReply { presumed, effects, ..reply::set(after, &differing, what_if) })
     }
@@ -308,22 +319,22 @@ impl Services {
         }
         let read = |path: &str| unit::text_of(root, path);
         let unit = Unit::find(root, &name);
-        let mut found = Found {
-            // A unit file that is stated takes the place of a link by that name.
-            unit: if desired.unit.is_some() { unit.named(root, &name) } else { unit },
-            is_running: None,
-            is_stopped: true,
-            outdated_by: None,
-            drop_ins: desired.drop_in_paths().map(|(path, _)| read(&path)).collect(),
-        };
+        // A unit file that is stated takes the place of a link by that name.
+        let unit = if desired.unit.is_some() { unit.named(root, &name) } else { unit };
+        let mut found = Found::of(unit, desired.drop_in_paths().map(|(path, _)| read(&path)).collect());
         if is_live(cx) {
             let status = self.systemd.status(&name)?;
             let files = desired.files_read_at_start(cx, root);
-            let mut outdated_by = None;
             if status.is_running() && !files.is_empty() {
                 let started = self.systemd.started_at(&status)?;
                 let is_newer = |file: &&SystemPath| started > 0 && steps::changed_at(file) > Some(started);
-                outdated_by = files.iter().find(is_newer).cloned();
+                found.outdated_by = files.iter().find(is_newer).cloned();
+            }
+            let files = desired.files_read_again(cx);
+            if status.is_running() && (desired.reloaded || !files.is_empty()) {
+                let loaded = self.systemd.loaded_at(&status)?;
+                found.unread = files.into_iter().find(|file| steps::changed_at(file) > Some(loaded));
+                found.can_reload = self.systemd.can_reload(&status)?;
             }
             // One that ends and is started again, over and over, does not run.
             let runs = match desired.lasting() {
@@ -333,7 +344,7 @@ impl Services {
                 _ => status.is_running(),
             };
             let (is_running, is_stopped) = (Some(runs), status.is_stopped());
-            found = Found { is_running, is_stopped, outdated_by, ..found };
+            found = Found { is_running, is_stopped, ..found };
         }
         Ok(found)
     }
@@ -400,6 +411,9 @@ impl Services {
 }
 
 impl Properties<'_> {
+    /// The properties that list files that it reads.
+    const READ_FILES: [&'static str; 2] = [Self::RESTARTED_AFTER, Self::RELOADED_AFTER];
+
     fn unit_path(&self) -> String {
         format!("{ADMINISTRATOR}/{}", self.name.whole())
     }
@@ -428,6 +442,11 @@ impl Properties<'_> {
             files.extend(self.drop_in_paths().map(|(path, _)| root.at(path)));
         }
         files
+    }
+
+    /// The files that count for whether a service that runs has read its configuration, where they are.
+    fn files_read_again(&self, cx: &Context) -> Vec<SystemPath> {
+        self.reloaded_after.iter().map(|path| path.resolve(cx)).collect()
     }
 
     /// How long the unit must run without an end, once it was started: a service, unless it should not run.

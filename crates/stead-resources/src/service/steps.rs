@@ -114,8 +114,8 @@ fn place(cx: &Context, path: &SystemPath) -> Result<Place, Failure> {
 }
 
 impl Change {
-    /// Says in words what is done, and lists what it creates and destroys. A restart may be because of a file.
-    pub(super) fn describe(&mut self, existed: bool, exists: bool, because: Option<&Path>) {
+    /// Says in words what is done, and why, and lists what it creates and destroys.
+    pub(super) fn describe(&mut self, existed: bool, exists: bool, because: Option<String>) {
         self.effects = Effects::of(match (existed, exists) {
             (false, _) => Effect::Create,
             (true, true) => Effect::Change,
@@ -138,7 +138,7 @@ impl Change {
             }
         }
         self.what_if = self.steps.iter().map(Step::words).collect();
-        let because = because.map(|path| format!(", since '{}' was changed after its start", path.display()));
+        let because = because.map(|because| format!(", {because}"));
         self.what_if.extend(self.job.map(|job| format!("{} it{}", job.word(), because.unwrap_or_default())));
     }
 

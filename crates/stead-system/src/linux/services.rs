@@ -18,6 +18,9 @@ const SERVICE: &str = "org.freedesktop.systemd1.Service";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
+/// The result of what did not fail.
+const SUCCESS: &str = "success";
+
 /// systemd answers within milliseconds, but for a reload of thousands of units.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 
@@ -70,6 +73,8 @@ pub enum Job {
     Stop,
     /// To stop it, if it runs, and start it.
     Restart,
+    /// To have it read its configuration again, or to restart it where it cannot.
+    Reload,
 }
 
 impl Job {
@@ -79,6 +84,7 @@ impl Job {
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::Reload => "reload",
         }
     }
 
@@ -87,6 +93,7 @@ impl Job {
             Self::Start => "StartUnit",
             Self::Stop => "StopUnit",
             Self::Restart => "RestartUnit",
+            Self::Reload => "ReloadOrRestartUnit",
         }
     }
 }
@@ -118,6 +125,26 @@ impl Systemd {
     /// When a unit last began to start, in microseconds since 1970; 0 when it never did.
     pub fn started_at(&self, status: &UnitStatus) -> Result<u64, Failure> {
         self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
+    }
+
+    /// Returns whether a unit says how it reads its configuration again.
+    pub fn can_reload(&self, status: &UnitStatus) -> Result<bool, Failure> {
+        self.property(status, UNIT, "CanReload", |value| bool::try_from(value).ok())
+    }
+
+    /// When a unit that runs had started or reloaded last, in microseconds since 1970; 0 where its last reload failed, so that it
+    /// has not read anything since an unknown time.
+    pub fn loaded_at(&self, status: &UnitStatus) -> Result<u64, Failure> {
+        if self.reload_result(status) != SUCCESS {
+            return Ok(0);
+        }
+        self.property(status, UNIT, "StateChangeTimestamp", |value| u64::try_from(value).ok())
+    }
+
+    /// The result of the last reload of a unit. Those that have none to say have not failed.
+    fn reload_result(&self, status: &UnitStatus) -> String {
+        let result = self.property(status, SERVICE, "ReloadResult", |value| String::try_from(value).ok());
+        result.unwrap_or_else(|_| SUCCESS.to_owned())
     }
 
     /// Returns whether this process is the main process of a service.
@@ -234,13 +261,17 @@ impl Systemd {
     fn check(&self, unit: &str, job: Job) -> Result<(), Failure> {
         let status = self.status(unit)?;
         let finished = self.property(&status, SERVICE, "Result", |value| String::try_from(value).ok());
-        let result = finished.unwrap_or_else(|_| "unknown".to_owned());
+        let result = match job {
+            Job::Reload => self.reload_result(&status),
+            _ => finished.unwrap_or_else(|_| "unknown".to_owned()),
+        };
         // A service of type oneshot has done its work when it is inactive again.
-        let has_ended = status.active == "inactive" && result == "success";
+        let has_ended = status.active == "inactive" && result == SUCCESS;
         let is_reached = match job {
             Job::Stop => status.is_stopped(),
             Job::Start | Job::Restart if has_ended => return self.check_conditions(unit, &status),
             Job::Start | Job::Restart => status.is_running(),
+            Job::Reload => status.is_running() && result == SUCCESS,
         };
         if is_reached {
             return Ok(());
