@@ -192,6 +192,9 @@ fn a_failure_says_where_to_look() {
     let message = try_set(&json!({"name": "elsewhere", "unit": elsewhere, "state": "running"})).unwrap_err();
     assert!(message.ends_with("on this machine: ConditionPathExists=!/etc in its unit file is not met"), "{message}");
     assert_eq!(set(&json!({"name": "elsewhere", "_exist": false})), ["_exist"]);
+    let done = json!({"name": "done", "unit": "[Service]\nType=oneshot\nExecStart=/bin/true\n", "state": "running"});
+    assert_eq!(set(&done), ["_exist"], "what has done its work was started");
+    assert_eq!(set(&json!({"name": "done", "_exist": false})), ["_exist"]);
     let message = try_set(&json!({"name": "absent", "state": "running"})).unwrap_err();
     assert!(message.starts_with("there is no unit 'absent.service'"), "{message}");
 }

@@ -163,6 +163,17 @@ impl Systemd {
 
     /// Runs a job to its end. What systemd would start from an outdated unit file is read again before.
     pub fn run(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: Job) -> Result<(), Failure> {
+        // systemd forgets a unit that has ended, with how it ended, as soon as nobody refers to it.
+        let is_kept = self.try_call(MANAGER_PATH, MANAGER, "RefUnit", &(unit,)).is_ok();
+        let done = self.run_loaded(cancel, deadline, unit, job);
+        if is_kept {
+            // Where the connection was closed in the meantime, so is the reference.
+            let _ = self.try_call(MANAGER_PATH, MANAGER, "UnrefUnit", &(unit,));
+        }
+        done
+    }
+
+    fn run_loaded(&self, cancel: &Cancel, deadline: Duration, unit: &str, job: Job) -> Result<(), Failure> {
         let status = self.status(unit)?;
         if self.property(&status, UNIT, "NeedDaemonReload", |value| bool::try_from(value).ok())? {
             self.reload()?;
