@@ -35,13 +35,13 @@ class Module(Resource):
         if method not in ("get", "test", "set"):
             raise Unsupported(f"modules have no method '{method}'")
         checked = self.check(name, desired, call, method == "get")
-        if method == "get":
-            return {"actual": checked.before()}
         unknown = checked.unknown(name)
+        actual = {**checked.before(), **({"drift": [unknown]} if unknown and "drift" not in desired else {})}
+        if method == "get":
+            return {"actual": actual}
         if method == "test":
-            return {"actual": checked.before(), "inDesiredState": not checked.changed, "differing": checked.differing()}
-        words = unknown or checked.changed and not checked.new and f"'{name}' does not say what it would change"
-        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [words]} if words else {})}
+            return {"actual": actual, "inDesiredState": not checked.changed, "differing": checked.differing()}
+        return {"after": checked.after(), "changed": checked.differing(), **({"messages": [unknown]} if unknown else {})}
 
     def close(self):
         """Ends the process at once: taking apart what Ansible has loaded takes longer than most calls."""
@@ -117,16 +117,16 @@ class Checked:
         return list(dict.fromkeys([*self.old, *self.new])) or ["result"]
 
     def unknown(self, name):
-        """Why it does not say in check mode what it would do; nothing if it does. One that has nothing to do is skipped, too."""
+        """What check mode leaves open, in words; nothing if it says all. One that has nothing to do is skipped, too."""
         why = str(self.result.get("msg") or "it has no check mode")
-        if self.skipped and not self.changed and "check mode" in why:
+        if self.skipped and "check mode" in why:
             self.changed = True
-            return f"whether '{name}' changes anything is unknown: {why}"
-        return None
+            return f"whether '{name}' changes anything is unknown: {'it has no check mode' if self.hidden else why}"
+        return f"'{name}' does not say what it would change" if self.changed and not self.new else None
 
 
 def module_of(type_name):
-    found = re.fullmatch(r"Ansible\.([\w.]+)/(\w+)", type_name or "")
+    found = re.fullmatch(r"Ansible\.(\w+\.\w+)/(\w+)", type_name or "")
     if not found:
         raise Invalid(f"'{type_name}' is not a type of a module")
     return f"{found[1]}.{found[2]}"

@@ -22,6 +22,7 @@ SHOWN = {("ansible.builtin", "copy"): {"content"}}
 # Of a state: what a module returned, and what no option of it says.
 READ_ONLY = {"result": {"type": "object", "readOnly": True, "description": "What the module returned"},
              "text": {"type": "string", "readOnly": True, "description": "The text that the module changes"},
+             "drift": {"type": "array", "readOnly": True, "description": "What check mode leaves open"},
              "_exist": {"type": "boolean", "readOnly": True},
              "_inDesiredState": {"type": "boolean", "readOnly": True}}
 

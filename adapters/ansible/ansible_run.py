@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 
+from adapter import Refused, judge
 from ansible_child import PROFILE, Nursery
 from stead_resource import Failed, Unsupported
 
@@ -36,7 +37,7 @@ class Ansible:
         self.loader = DataLoader()
         self.play = Play().load({"name": "stead", "hosts": "localhost", "connection": "local", "gather_facts": False})
         self.block, self.facts, self.current = Block(play=self.play), {}, None
-        original, signature = ActionBase._execute_module, inspect.signature(ActionBase._update_module_args).parameters
+        original, look, signature = ActionBase._execute_module, ActionBase._find_needle, inspect.signature(ActionBase._update_module_args).parameters
 
         def execute(action, module_name=None, module_args=None, tmp=None, task_vars=None, persist_files=False,
                     delete_remote_tmp=None, wrap_async=False, **more):
@@ -49,6 +50,13 @@ class Ansible:
             action._update_module_args(name, arguments, task_vars or {}, **known)
             return self.result(action, self.child(code, arguments))
 
+        def find(action, dirname, needle):
+            path = look(action, dirname, needle)
+            why = (dirname == "templates" or action._task.action.endswith("script")) and judge(path)
+            if why:
+                raise Refused(why)
+            return path
+
         def make(action, remote_user=None):
             action._connection._shell.tmpdir = tempfile.mkdtemp(prefix="ansible-tmp-", dir=self.folder.name)
             return action._connection._shell.tmpdir
@@ -59,7 +67,8 @@ class Ansible:
                 action._connection._shell.tmpdir = None
 
         # The folder of a task is made and removed here, not by shells.
-        ActionBase._execute_module, ActionBase._make_tmp_path, ActionBase._remove_tmp_path = execute, make, remove
+        ActionBase._execute_module, ActionBase._find_needle = execute, find
+        ActionBase._make_tmp_path, ActionBase._remove_tmp_path = make, remove
 
     def module(self, name):
         """The file of a module, and its name as code; None instead of the name where it is none that Ansible runs as a script of its own."""
@@ -68,17 +77,25 @@ class Ansible:
         if not found.resolved or not path:
             raise Unsupported(f"there is no module '{name}'")
         inner = re.search(r"/(ansible/modules|ansible_collections/\w+/\w+/plugins/modules)/(.+)\.py$", path)
+        why = judge(path)
+        if why:
+            raise Refused(why)
         with open(path, "rb") as file:
             is_new = b"module_utils" in file.read()
+        if os.geteuid() == 0 and not inner:
+            raise Refused(f"'{name}' is not used as root: '{path}' is neither of Ansible nor of a collection")
         return path, inner and is_new and f"{inner[1]}/{inner[2]}".replace("/", ".") or None
 
     def call(self, name, arguments, call, check, hidden):
         """What a module returned."""
         from ansible.playbook.play_context import PlayContext
         from ansible.playbook.task import Task
+        from ansible.utils.unsafe_proxy import wrap_var
         self.current = call
         self.loader.set_basedir(call.directory)
-        task = Task.load({name: dict(arguments)}, block=self.block, loader=self.loader)
+        # Nothing in a value is an expression, also where an action takes its options for conditions or names of variables.
+        task = Task.load({name: wrap_var(dict(arguments))}, block=self.block, loader=self.loader)
+        task.untemplated_args = task.args
         task.check_mode, task.diff = check, True
         task.no_log, task.async_val, task.environment, task.vars = hidden, 0, [], {}
         context = PlayContext(play=self.play)

@@ -21,6 +21,7 @@ mod forms;
 struct Site {
     home: TempDir,
     path: OsString,
+    more: Vec<(&'static str, OsString)>,
 }
 
 /// The end of a command.
@@ -61,7 +62,7 @@ impl Site {
             let module = module.unwrap();
             fs::copy(module.path(), modules.join(module.file_name())).unwrap();
         }
-        Some(Self { home, path })
+        Some(Self { home, path, more: Vec::new() })
     }
 
     fn folder(&self, name: &str) -> PathBuf {
@@ -77,9 +78,22 @@ impl Site {
         for (name, value) in [("STEAD_LOCKS", "locks"), ("XDG_CACHE_HOME", ".cache"), ("XDG_STATE_HOME", "state")] {
             command.env(name, self.home.path().join(value));
         }
+        command.envs(self.more.iter().map(|(name, value)| (*name, value)));
         let output = command.env_remove("ANSIBLE_CONFIG").output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// What hostile code writes.
+    fn mark(&self) -> PathBuf {
+        self.home.path().join("mark")
+    }
+
+    /// A file of Python that writes the mark.
+    fn plant(&self, file: &str, text: &str) {
+        let file = self.home.path().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("import os; open('{}', 'w')\n{text}", self.mark().display())).unwrap();
     }
 
     fn stead(&self, folder: &Path, arguments: &[&str]) -> Ended {
@@ -214,13 +228,13 @@ fn a_module_without_check_mode_is_unknown() {
     let path = site.folder("work").join("blunt");
     let resources = json!([{"name": "blunt", "type": "Ansible.own.site/blunt", "properties": {"path": path}}]);
     site.apply("plan", &resources);
-    let plan = site.stead(&site.folder("work"), &["plan", "main.json"]);
-    assert!(
-        plan.stdout.contains("whether 'own.site.blunt' changes anything is unknown"),
-        "{}{}",
-        plan.stdout,
-        plan.stderr
-    );
+    for verb in ["plan", "check"] {
+        for form in ["text", "json"] {
+            let plan = site.stead(&site.folder("work"), &[verb, "main.json", "-o", form]);
+            let says = plan.stdout.contains("whether 'own.site.blunt' changes anything is unknown");
+            assert!(says, "{verb}, {form}: {}{}", plan.stdout, plan.stderr);
+        }
+    }
     assert!(!path.exists());
     assert_eq!(site.apply("apply", &resources).code, Some(0));
     assert_eq!(fs::read_to_string(path).unwrap(), "again\n");
@@ -304,6 +318,10 @@ fn modules_are_listed_and_explained() {
         explained.stdout,
         explained.stderr
     );
+    let adapter = repository().join("adapters/ansible/ansible_adapter.py");
+    let once = ["-E", "-S", adapter.to_str().unwrap(), "get", "--type", "Ansible.ansible.builtin/stat"];
+    let once = site.run("python3", &folder, &once);
+    assert!(once.stderr.contains("missing required arguments: path"), "{}{}", once.stdout, once.stderr);
     let mistake =
         json!([{"name": "x", "type": "Ansible.ansible.builtin/file", "properties": {"path": "/x", "stat": "absent"}}]);
     let refused = site.apply("plan", &mistake);
@@ -314,4 +332,161 @@ fn modules_are_listed_and_explained() {
         refused.stdout,
         refused.stderr
     );
+}
+
+/// A user that is not root.
+const NOBODY: u32 = 65534;
+
+/// A Python of its own for Ansible, which only root can change.
+fn environment(site: &Site) -> PathBuf {
+    let own = site.home.path().join("env");
+    let program =
+        std::env::split_paths(&site.path).map(|folder| folder.join("ansible")).find(|program| program.exists());
+    let start = fs::read_to_string(program.unwrap()).unwrap();
+    let python = start.lines().next().unwrap().trim_start_matches("#!").to_owned();
+    let said = |program: &Path, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let python = Path::new(&python);
+    said(python, &["-m", "venv", "--without-pip", own.to_str().unwrap()]);
+    let peer = said(python, &["-c", "import ansible, os; print(os.path.dirname(os.path.dirname(ansible.__file__)))"]);
+    let place = ["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"];
+    let packages = PathBuf::from(said(&own.join("bin/python3"), &place).trim());
+    fs::write(packages.join("peer.pth"), peer).unwrap();
+    std::os::unix::fs::symlink(&packages, own.join("packages")).unwrap();
+    let program = own.join("bin/ansible");
+    fs::write(&program, format!("#!{}\n", own.join("bin/python3").display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    own
+}
+
+/// What others than root do with a place that root's Python or Ansible looks at.
+#[derive(Clone, Copy)]
+enum Hold {
+    Own,
+    Write,
+    Link,
+}
+
+impl Hold {
+    fn take(self, place: &Path) {
+        match self {
+            Self::Own => std::os::unix::fs::lchown(place, Some(NOBODY), None).unwrap(),
+            Self::Write => fs::set_permissions(place, fs::Permissions::from_mode(0o775)).unwrap(),
+            Self::Link => {
+                let theirs = place.with_extension("theirs");
+                fs::rename(place, &theirs).unwrap();
+                std::os::unix::fs::symlink(&theirs, place).unwrap();
+                Self::Own.take(&theirs);
+            }
+        }
+    }
+}
+
+/// Code is put where Python and Ansible look for it. It runs while that is root's, and not once it is another user's, may be
+/// changed by a group, or is a link to what is another's.
+#[test]
+fn root_runs_nothing_of_others() {
+    const TEST: &str = "root_runs_nothing_of_others";
+    const ACTION: &str = "from ansible.plugins.action.normal import ActionModule\n";
+    const MODULE: &str = "from ansible.module_utils.basic import AnsibleModule\n";
+    const COLLECTION: &str = ".ansible/collections/ansible_collections/own";
+    const EVIL: &str = ".ansible/collections/ansible_collections/own/site/plugins/modules/evil.py";
+    // The type, the file, its text besides what writes the mark, and the part of its path that others hold.
+    const PLACES: [(&str, &str, &str, &str, Hold); 6] = [
+        ("ansible.builtin/file", "env/packages/a.pth", "", "env/packages/a.pth", Hold::Write),
+        ("ansible.builtin/file", "env/packages/a.pth", "", "env/lib", Hold::Own),
+        ("ansible.builtin/file", "env/packages/yaml.py", "", "env/packages/yaml.py", Hold::Link),
+        ("ansible.builtin/file", ".ansible/plugins/action/file.py", ACTION, ".ansible/plugins", Hold::Link),
+        ("own.site/evil", EVIL, MODULE, COLLECTION, Hold::Link),
+        ("own.site/evil", EVIL, MODULE, COLLECTION, Hold::Own),
+    ];
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    for (of, file, text, held, hold) in PLACES {
+        let Some(mut site) = Site::new(TEST) else { return };
+        let own = environment(&site);
+        site.path =
+            std::env::join_paths(std::iter::once(own.join("bin")).chain(std::env::split_paths(&site.path))).unwrap();
+        let home = site.home.path();
+        site.plant(file, text);
+        let resources = json!([{"name": "x", "type": format!("Ansible.{of}"), "properties": {"path": home.join("x"), "state": "touch"}}]);
+        let ours = site.apply("plan", &resources);
+        assert!(site.mark().exists(), "{held}: {}{}", ours.stdout, ours.stderr);
+        fs::remove_file(site.mark()).unwrap();
+        hold.take(&home.join(held));
+        let theirs = site.apply("plan", &resources);
+        assert!(!site.mark().exists() && theirs.code != Some(0), "{held}: {}{}", theirs.stdout, theirs.stderr);
+    }
+}
+
+/// The environment and the working directory have no say in what root runs, nor has a home of another user.
+#[test]
+fn root_listens_to_no_environment() {
+    const TEST: &str = "root_listens_to_no_environment";
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    let Some(mut site) = Site::new(TEST) else { return };
+    let theirs = site.folder(".");
+    for file in ["sitecustomize.py", "usercustomize.py", "ansible.py", "file.py", ".ansible/plugins/modules/file.py"] {
+        site.plant(file, "from ansible.plugins.action.normal import ActionModule\n");
+    }
+    let settings = "[defaults]\nlibrary = .\naction_plugins = .\n";
+    fs::write(theirs.join(".ansible.cfg"), settings).unwrap();
+    fs::write(site.folder("work").join("ansible.cfg"), settings).unwrap();
+    Hold::Own.take(&theirs);
+    let named = ["PYTHONPATH", "PYTHONUSERBASE", "ANSIBLE_LIBRARY", "ANSIBLE_ACTION_PLUGINS", "ANSIBLE_HOME"];
+    site.more = named.map(|name| (name, theirs.clone().into_os_string())).to_vec();
+    let mut resources =
+        json!([{"name": "x", "type": "Ansible.ansible.builtin/file", "properties": {"path": "/x", "state": "touch"}}]);
+    let plan = site.apply("plan", &resources);
+    assert!(plan.statuses()["x"] == "changed" && !site.mark().exists(), "{}{}", plan.stdout, plan.stderr);
+    for name in ["ansible.builtin/../../file", "ansible.legacy/file", "../file", "{{ansible}}.builtin/file"] {
+        resources[0]["type"] = format!("Ansible.{name}").into();
+        let refused = site.apply("plan", &resources);
+        assert!(refused.code == Some(3) && !site.mark().exists(), "{name}: {}{}", refused.stdout, refused.stderr);
+    }
+}
+
+/// A value is not an expression, whatever an action takes its options for; a template is, and root carries out none of another user.
+#[test]
+fn a_value_is_no_expression() {
+    const TEST: &str = "a_value_is_no_expression";
+    let Some(site) = Site::new(TEST) else { return };
+    let folder = site.folder("work");
+    let pipe = format!("lookup('pipe', 'touch {}')", site.mark().display());
+    let braces = format!("{{{{ {pipe} }}}}");
+    let instance = |of: &str, properties: Json| json!({"name": of, "type": format!("Ansible.ansible.builtin/{of}"), "properties": properties});
+    let ended = site.apply(
+        "apply",
+        &json!([
+            instance("debug", json!({"var": pipe})),
+            instance("assert", json!({"that": [pipe]})),
+            instance("fail", json!({"msg": braces})),
+            instance("command", json!({"argv": ["echo", braces], "creates": braces})),
+            instance("copy", json!({"content": braces, "dest": folder.join("copied")})),
+        ]),
+    );
+    assert!(!site.mark().exists(), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(fs::read_to_string(folder.join("copied")).unwrap(), braces, "{}", ended.stdout);
+    fs::write(folder.join("inner.j2"), braces).unwrap();
+    fs::write(folder.join("outer.j2"), "{% include 'inner.j2' %}").unwrap();
+    for name in ["inner.j2", "outer.j2"] {
+        let written =
+            json!([instance("template", json!({"src": name, "dest": folder.join(name).with_extension("out")}))]);
+        let ours = site.apply("plan", &written);
+        assert!(site.mark().exists(), "{}{}", ours.stdout, ours.stderr);
+        fs::remove_file(site.mark()).unwrap();
+        if stead_testkit::is_root(TEST) {
+            Hold::Own.take(&folder.join("inner.j2"));
+            let theirs = site.apply("plan", &written);
+            assert!(!site.mark().exists(), "{}{}", theirs.stdout, theirs.stderr);
+            assert!((theirs.stdout + &theirs.stderr).contains("can be changed by others"));
+            std::os::unix::fs::lchown(folder.join("inner.j2"), Some(0), None).unwrap();
+        }
+    }
 }

@@ -202,8 +202,8 @@ def _once(find, source, target):
             text = stream.read()
         desired = json.loads(text) if text.strip() else {}
         kept = desired.pop("_metadata", {}).get("stead", {}).get("pending")
-        call = Call({"pending": kept}, write)
         typed = sys.argv[sys.argv.index("--type") + 1] if "--type" in sys.argv else None
+        call = Call({"type": typed, "pending": kept}, write)
         _write(target, _printed(method, ask(find(typed), method, desired, what_if, call)))
         return 0
     except Failed as failed:
