@@ -14,8 +14,9 @@ use crate::statements::{Link, Numbered, Root, Roster, Signers, Succession};
 pub struct Fleet {
     name: Name,
     root: Digest,
-    /// From the first to the one in force; never empty.
-    lists: Vec<List>,
+    /// The lists that signed before, from that of the root on.
+    former: Vec<Ended>,
+    in_force: List,
 }
 
 #[derive(Clone, Debug)]
@@ -23,8 +24,14 @@ struct List {
     digest: Digest,
     number: u64,
     signers: Signers,
-    /// The last releases that it and those before it sign, by channel, once there is another list.
-    ended: Option<BTreeMap<Name, Numbered>>,
+}
+
+/// A list that another one took over from.
+#[derive(Clone, Debug)]
+struct Ended {
+    list: List,
+    /// The last releases that it and those before it sign, by channel.
+    last: BTreeMap<Name, Numbered>,
 }
 
 impl Fleet {
@@ -36,8 +43,8 @@ impl Fleet {
             return Err(Refusal::Root(digest));
         }
         let Root { name, signers } = root.statement().clone();
-        let first = List { digest: digest.clone(), number: 0, signers, ended: None };
-        Ok(Self { name, root: digest, lists: vec![first] })
+        let in_force = List { digest: digest.clone(), number: 0, signers };
+        Ok(Self { name, root: digest, former: Vec::new(), in_force })
     }
 
     /// What operators call it.
@@ -52,13 +59,8 @@ impl Fleet {
 
     /// The list of signers in force: its number (0 for that of the root), its digest, and who signs.
     pub fn in_force(&self) -> (u64, &Digest, &Signers) {
-        let List { number, digest, signers, .. } = self.newest();
+        let List { number, digest, signers } = &self.in_force;
         (*number, digest, signers)
-    }
-
-    fn newest(&self) -> &List {
-        let [.., newest] = &*self.lists else { unreachable!("a fleet begins with the list of its root") };
-        newest
     }
 
     /// Takes the next list of signers, which the one in force must have signed.
@@ -66,9 +68,9 @@ impl Fleet {
         let signed = Signed::<Succession>::parse(bytes)?;
         let Succession { link, last, signers } = signed.statement();
         self.is_ours(link)?;
-        let former = self.newest();
+        let former = &self.in_force;
         if link.number <= former.number {
-            let known = self.lists.iter().any(|list| list.number == link.number && list.digest == signed.digest());
+            let known = self.lists().any(|list| list.number == link.number && list.digest == signed.digest());
             let older = Refusal::Older { found: link.number, floor: former.number };
             return Err(if known { older } else { Refusal::Forked(link.number) });
         }
@@ -76,11 +78,9 @@ impl Fleet {
             return Err(Refusal::Parent(link.number));
         }
         self.has_signed(former, &signed)?;
-        let next = List { digest: signed.digest(), number: link.number, signers: signers.clone(), ended: None };
-        if let Some(former) = self.lists.last_mut() {
-            former.ended = Some(last.clone());
-        }
-        self.lists.push(next);
+        let next = List { digest: signed.digest(), number: link.number, signers: signers.clone() };
+        let list = std::mem::replace(&mut self.in_force, next);
+        self.former.push(Ended { list, last: last.clone() });
         Ok(())
     }
 
@@ -100,27 +100,33 @@ impl Fleet {
                 _ => {}
             }
         }
-        let list = self.list(&link.signers)?;
-        if list.ended.is_some() {
-            return Err(Refusal::Retired(format!("its list of signers {}", list.digest)));
+        if self.former.iter().any(|former| former.list.digest == link.signers) {
+            return Err(retired(&link.signers));
         }
-        self.has_signed(list, &signed)?;
+        self.has_signed(self.list(&link.signers)?, &signed)?;
         Ok(signed)
     }
 
-    /// Returns whether the lists let a statement stand at its place in a channel, and have signed it.
+    /// Checks that the lists let a statement stand at its place in a channel, and have signed it.
     pub(crate) fn allows<S: Statement>(&self, channel: &Name, link: &Link, signed: &Signed<S>) -> Result<(), Refusal> {
         let list = self.list(&link.signers)?;
-        let ends = |list: &List| list.ended.as_ref().map(|last| last.get(channel).cloned());
         // What the lists agreed on when one took over from the other is the history of the channel.
-        let agreed = self.lists.iter().filter_map(ends).flatten();
-        if agreed.into_iter().any(|last| last.number == link.number && last.digest != signed.digest()) {
+        let mut agreed = self.former.iter().filter_map(|former| former.last.get(channel));
+        if agreed.any(|last| last.number == link.number && last.digest != signed.digest()) {
             return Err(Refusal::Forked(link.number));
         }
-        if ends(list).is_some_and(|last| last.is_none_or(|last| last.number < link.number)) {
-            return Err(Refusal::Retired(format!("its list of signers {}", list.digest)));
+        let ended = self.former.iter().find(|former| former.list.digest == link.signers);
+        if ended.is_some_and(|ended| ended.last.get(channel).is_none_or(|last| last.number < link.number)) {
+            return Err(retired(&link.signers));
         }
         self.has_signed(list, signed)
+    }
+
+    /// The number of the newest release of a channel that the lists agreed on: whoever is shown less of the channel is not shown all,
+    /// and former signers could have made up what they are shown.
+    pub(crate) fn agreed(&self, channel: &Name) -> u64 {
+        let last = self.former.iter().filter_map(|former| former.last.get(channel));
+        last.map(|last| last.number).max().unwrap_or_default()
     }
 
     pub(crate) fn is_ours(&self, link: &Link) -> Result<(), Refusal> {
@@ -128,8 +134,11 @@ impl Fleet {
     }
 
     fn list(&self, digest: &Digest) -> Result<&List, Refusal> {
-        let known = self.lists.iter().find(|list| list.digest == *digest);
-        known.ok_or_else(|| Refusal::Signers(digest.clone()))
+        self.lists().find(|list| list.digest == *digest).ok_or_else(|| Refusal::Signers(digest.clone()))
+    }
+
+    fn lists(&self) -> impl Iterator<Item = &List> {
+        self.former.iter().map(|former| &former.list).chain([&self.in_force])
     }
 
     /// Checks that as many different signers of a list as it asks for signed a statement, and nobody else.
@@ -142,7 +151,7 @@ impl Fleet {
                 return Err(Refusal::Purpose(named()));
             }
             if !list.signers.keys().contains(key) {
-                let was = self.lists.iter().any(|other| other.signers.keys().contains(key));
+                let was = self.lists().any(|other| other.signers.keys().contains(key));
                 let refusal = if was { Refusal::Retired } else { Refusal::Stranger };
                 return Err(refusal(if was { format!("the key {}", named()) } else { named() }));
             }
@@ -156,4 +165,8 @@ impl Fleet {
         let (have, wanted) = (keys.len(), list.signers.threshold());
         if have < wanted { Err(Refusal::Unsigned { have, wanted }) } else { Ok(()) }
     }
+}
+
+fn retired(list: &Digest) -> Refusal {
+    Refusal::Retired(format!("its list of signers {list}"))
 }

@@ -81,11 +81,17 @@ impl<'f> Walk<'f> {
 
     /// The last release, if it is to be staged by a machine: `None` if there is nothing behind the floor. `label` gives the labels
     /// of the machine, `now` is the time by its clock.
+    ///
+    /// A walk that ended in front of what the lists of signers agreed on is refused as older.
     pub fn newest<'l>(
         &self,
         label: &impl Fn(&str) -> Option<&'l str>,
         now: Timestamp,
     ) -> Result<Option<&Signed<Release>>, Refusal> {
+        let (found, floor) = (self.floor.release.number, self.fleet.agreed(self.channel));
+        if found < floor {
+            return Err(Refusal::Older { found, floor });
+        }
         let Some(signed) = &self.newest else { return Ok(None) };
         let Release { selector, expires, .. } = signed.statement();
         if *expires <= now.max(self.floor.time) {

@@ -371,9 +371,14 @@ fn a_walk_from_the_beginning_leads_where_each_step_led() {
     for seed in 0..stead_testkit::times("STEAD_WALKS", 100) as u64 {
         let world = World::new(&mut Random(seed));
         let mut walk = Walk::new(&world.fleet, WEB.get(), Floor::first(&world.fleet));
+        let agreed = world.lists.iter().filter_map(|list| list.ends).max().unwrap_or_default();
         for (before, bytes) in &world.channel {
             assert_eq!(walk.floor(), before, "seed {seed}");
             walk.step(bytes).unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));
+            // Former signers could have made up another beginning: nothing of it is staged.
+            let newest = walk.newest(&|label| (label == "role").then_some("web"), time(200));
+            let is_whole = walk.floor().release.number >= agreed;
+            assert_eq!(newest.is_ok(), is_whole, "seed {seed}: {newest:?}");
         }
         assert_eq!(*walk.floor(), world.floor, "seed {seed}");
         let Numbered { number, .. } = walk.floor().release;
