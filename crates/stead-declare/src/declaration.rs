@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
     tags: Vec<LitStr>,
     capabilities: Option<Expr>,
     schema: Option<Expr>,
+    undo: Option<Ident>,
     has_states: bool,
     /// Fields of which at most one may be stated.
     exclusive: Vec<Vec<Ident>>,
@@ -36,6 +37,7 @@ impl Parse for Arguments {
             tags: Vec::new(),
             capabilities: None,
             schema: None,
+            undo: None,
             has_states: false,
             exclusive: Vec::new(),
             any: Vec::new(),
@@ -60,9 +62,11 @@ impl Arguments {
             "about" => self.about = Some(assigned(input)?),
             "example" => self.example = Some(assigned(input)?),
             "schema" => self.schema = Some(assigned(input)?),
+            "undo" => self.undo = Some(assigned(input)?),
             "capabilities" => self.capabilities = Some(assigned(input)?),
             _ => {
-                let known = "about, example, tags, capabilities, schema, title, exclusive, any, always_any or state";
+                let known =
+                    "about, example, tags, capabilities, undo, schema, title, exclusive, any, always_any or state";
                 return Err(Error::new(word.span(), format!("expected {known}")));
             }
         }
@@ -187,12 +191,13 @@ impl Declaration {
     }
 
     fn declared(&self) -> TokenStream {
-        let Arguments { type_name, about, example, tags, capabilities, schema, .. } = &self.arguments;
+        let Arguments { type_name, about, example, tags, capabilities, undo, schema, .. } = &self.arguments;
         let (ident, (in_impl, of_type, bounds)) = (&self.ident, self.generics.split_for_impl());
         let about = about.as_ref().map_or_else(|| quote!(""), |about| quote!(#about));
         let example = example.as_ref().map_or_else(|| quote!("example.yaml"), |example| quote!(#example));
         let capabilities = capabilities.as_ref().map_or_else(|| quote!(crate::ALL_BUT_EXPORT), |it| quote!(#it));
         let schema = schema.as_ref().map_or_else(|| quote!(crate::schema::of::<Self>), |it| quote!(#it));
+        let undo = undo.as_ref().map_or_else(|| quote!(Files), |it| quote!(#it));
         let (keys, shown) = (self.names_of(|it| it.role == Role::Key), self.names_of(|it| it.role == Role::Shown));
         let identity = self.names_of(|it| matches!(it.role, Role::Key | Role::Identity));
         let removal = self.names_of(|it| it.is_of_removal);
@@ -217,6 +222,7 @@ impl Declaration {
                     example: include_str!(#example),
                     tags: &[#(#tags),*],
                     capabilities: #capabilities,
+                    undo: ::stead_core::manifest::Undo::#undo,
                     schema: #schema,
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];

@@ -24,6 +24,7 @@ use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Cost, Plain, Review};
+use stead_host::store::images::Images;
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin_of;
 use stead_system::Cancel;
@@ -70,6 +71,12 @@ pub(crate) struct SessionCalls {
 impl Session {
     /// Returns everything that the calls of a run over a graph need.
     pub(crate) fn calls(&self, graph: &Graph) -> SessionCalls {
+        self.calls_keeping(graph, None)
+    }
+
+    /// Returns everything that the calls of a run over a graph need, which has what it changes kept.
+    pub(crate) fn calls_keeping(&self, graph: &Graph, images: Option<Images>) -> SessionCalls {
+        let usual = Context { images, ..self.context(Arc::<str>::default()) };
         SessionCalls {
             planned: Planned::default(),
             second_look: SecondLook::default(),
@@ -78,7 +85,7 @@ impl Session {
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
-            contexts: Arc::new(Contexts::new(self.context(Arc::<str>::default()), graph)),
+            contexts: Arc::new(Contexts::new(usual, graph)),
             real_paths: RealPaths::below(self.system_root().unwrap_or(Path::new("/"))),
             late: Arc::clone(&self.late),
             reads: self.options.cancel.or(&self.options.end_reads),

@@ -1,8 +1,9 @@
 //! Running what was prepared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use stead_host::executor::{CallWatch, Calls, ExecuteError, Follower, Inline, Lim
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::provider::TraceLevel;
 use stead_host::store::StoreError;
+use stead_host::store::images::{Images, Scene};
 use stead_system::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_system::process::is_ancestor;
 
@@ -54,6 +56,8 @@ pub struct RunOptions<'a> {
     pub waits: Waits<'a>,
     /// The plan that it is to do, if there is one.
     pub planned: Planned,
+    /// Keeps what it changes, so that it can be taken back.
+    pub images: Option<Images>,
 }
 
 /// A run as somebody else sees it.
@@ -108,6 +112,7 @@ impl<'a> RunOptions<'a> {
             permit: Box::new(|| true),
             waits: Box::new(|_| {}),
             planned: Planned::default(),
+            images: None,
         }
     }
 
@@ -181,6 +186,25 @@ impl Session {
         Ok(self.drive(run, execution, lock, BTreeSet::new())?)
     }
 
+    /// What a run of a document is about, for whoever takes it back.
+    pub fn scene(&self, prepared: &Prepared) -> Scene {
+        let graph = &prepared.graph;
+        let path = |id| graph.node(id).path.to_string();
+        let mut handlers: BTreeMap<NodeId, Vec<String>> = BTreeMap::new();
+        for (source, acting) in graph.acting() {
+            for handler in acting {
+                handlers.entry(handler).or_default().push(path(source));
+            }
+        }
+        Scene {
+            root: self.system_root().map(Path::to_owned),
+            origin: prepared.origin.to_string(),
+            folder: self.root().to_owned(),
+            handlers: handlers.into_iter().map(|(handler, sources)| (path(handler), sources)).collect(),
+            undoes: None,
+        }
+    }
+
     fn setup(&self, prepared: &Prepared, execution: &RunOptions<'_>) -> Setup {
         let privilege = if self.machine.elevated { Privilege::Elevated } else { Privilege::Restricted };
         Setup {
@@ -206,14 +230,15 @@ impl Session {
         (lock, turn): Locked,
         uncertain: BTreeSet<NodeId>,
     ) -> Result<Run, RunError> {
-        let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, .. } = execution;
+        let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, images, .. } = execution;
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));
         }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(lock);
-        let calls: Arc<dyn Calls> = Arc::new(SessionCalls { planned, uncertain, ..self.calls(run.graph()) });
+        let calls = SessionCalls { planned, uncertain, ..self.calls_keeping(run.graph(), images) };
+        let calls: Arc<dyn Calls> = Arc::new(calls);
         let stop = Stop { cancel: self.options.cancel.clone(), suspend: self.options.suspend.clone() };
         let (mode, watch) = (run.mode(), &*watch);
         let mut follower = Follow { session: self, mode, consumer, watch, permit, waits, turn, failed: None };

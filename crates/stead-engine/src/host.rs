@@ -105,6 +105,16 @@ impl Host {
         Self { options: Arc::new(options), powershell: Arc::default(), ..self.clone() }
     }
 
+    /// Another host with the same options and threads that has one more resource.
+    #[must_use]
+    pub(crate) fn with_resource(&self, resource: EmbeddedResource) -> Self {
+        let mut this = self.clone();
+        Arc::make_mut(&mut this.catalog).add(Arc::clone(resource.manifest()));
+        let mut options = (*this.options).clone();
+        options.resources.push(resource);
+        Self { options: Arc::new(options), ..this }
+    }
+
     /// The resources that need no search: those that are built in, and those of the program that embeds this library.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog)

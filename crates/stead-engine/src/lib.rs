@@ -55,6 +55,7 @@ mod staying;
 mod summary;
 mod things;
 mod uncertain;
+mod undo;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
@@ -77,6 +78,7 @@ pub use resource::{Refusal, ResourceCall, set_mode};
 pub use saved_plan::{Deviation, PlanError, SavedPlan, is_single};
 pub use session::{Session, folder_of};
 pub use summary::Summary;
+pub use undo::{Kept, Undo, UndoDocument};
 
 pub use stead_core::diag::Diagnostic;
 pub use stead_core::event::{Event, Mode};

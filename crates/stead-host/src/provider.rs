@@ -14,6 +14,7 @@ use stead_core::statements::Statement;
 use stead_core::value::Value;
 
 use crate::bundle::{FilesWithin, Source};
+use crate::store::images::Images;
 use stead_system::Cancel;
 use stead_system::fs::{Patience, SystemPath, SystemRoot, Writes};
 
@@ -394,6 +395,8 @@ pub struct Context {
     pub inherited: Arc<[String]>,
     /// The record of the files that are written, so that the run can make them durable at its end.
     pub writes: Writes,
+    /// Keeps what sets change, if anything does.
+    pub images: Option<Images>,
     /// How many other instances of the same adapter the run has not called yet; 0 where nobody knows.
     pub to_come: usize,
 }
@@ -425,6 +428,7 @@ impl Context {
             shown: TraceLevel::Trace,
             inherited: Arc::default(),
             writes: Writes::unrecorded(),
+            images: None,
             to_come: 0,
         }
     }

@@ -115,3 +115,31 @@ fn nothing_is_there_before_the_first() {
     let folder = tempfile::tempdir().unwrap();
     assert!(RecordedRuns::open(&folder.path().join("runs")).unwrap().is_none());
 }
+
+#[test]
+fn what_runs_changed_takes_a_gibibyte_at_most_and_the_oldest_goes_first() {
+    const EACH: u64 = 400 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    let images = |id: &RunId| folder.path().join(format!(".{id}.images"));
+    let begun = |second| {
+        let (id, journal) = runs.begin(at(second), keep(100)).unwrap();
+        // It has no content on the disk, and is as long all the same.
+        runs.begin_images(&id).unwrap().set_len(EACH).unwrap();
+        (id, journal)
+    };
+    let (first, running) = begun(0);
+    let [second, third, fourth] = [1, 2, 3].map(|second| begun(second).0);
+    let kept = || [&first, &second, &third, &fourth].map(|id| images(id).exists());
+    assert_eq!(kept(), [true, false, true, true], "the first is being recorded");
+    drop(running);
+    let (fifth, _) = begun(4);
+    assert_eq!(kept(), [false, false, true, true]);
+    assert_eq!(mode(&images(&fifth)), 0o600);
+    assert_eq!(names(&runs).len(), 5, "their events are kept");
+    std::fs::remove_file(folder.path().join(third.as_str())).unwrap();
+    let (sixth, _) = begun(5);
+    assert!(!images(&third).exists(), "nobody finds it without its run");
+    runs.begin(at(6), keep(1)).unwrap();
+    assert!(![sixth, fourth, fifth].iter().any(|id| images(id).exists()), "they go with their runs");
+}

@@ -45,7 +45,7 @@ pub fn adapters() -> Vec<Manifest> {
         let description =
             "Carries out DSC resources of PowerShell, classes and scripts, in PowerShell processes that are kept";
         let tags = ["powershell", "linux"].map(str::to_owned).to_vec();
-        let nothing_else = Manifest::new(TypeName::parse(name).ok()?, version, Implementation::InProcess);
+        let nothing_else = Manifest::in_process(TypeName::parse(name).ok()?, version);
         Some(Manifest {
             kind: manifest::ResourceKind::Adapter,
             description: Some(description.to_owned()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
+use stead_core::manifest::{Capabilities, Manifest, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
@@ -36,8 +36,7 @@ pub fn manifest() -> Option<Manifest> {
         test: true,
         ..Capabilities::default()
     };
-    let nothing_else =
-        Manifest::new(TypeName::parse(TYPE).ok()?, Version::parse("0.2.0").ok()?, Implementation::InProcess);
+    let nothing_else = Manifest::in_process(TypeName::parse(TYPE).ok()?, Version::parse("0.2.0").ok()?);
     let description = Some("Runs scripts of PowerShell to get, test and set a state".to_owned());
     let tags = ["powershell", "linux"].map(str::to_owned).to_vec();
     Some(Manifest { capabilities, description, tags, ..nothing_else })

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, Version};
+use stead_core::manifest::{Capabilities, Manifest, Promises, Undo, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
@@ -195,6 +195,7 @@ struct Profile {
     example: &'static str,
     tags: &'static [&'static str],
     capabilities: Capabilities,
+    undo: Undo,
     /// Makes the JSON Schema of its properties.
     schema: fn() -> Json,
 }
@@ -206,9 +207,10 @@ impl Profile {
         let manifest = Manifest {
             capabilities: self.capabilities,
             promises: Promises::ALL,
+            undo: self.undo,
             description: Some(self.description.to_owned()),
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::InProcess)
+            ..Manifest::in_process(TypeName::parse(self.type_name).ok()?, version)
         };
         Some(BuiltIn {
             manifest: Arc::new(manifest),

@@ -1,7 +1,10 @@
 //! The kinds of things in a file system, and modes as users write them.
 
+use serde::{Deserialize, Serialize};
+
 /// The kind of node that a name leads to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// A regular file
     File,

@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::diff::Existence;
 use crate::document::SecurityContext;
 use crate::id::TypeName;
@@ -103,6 +105,19 @@ impl Promises {
         Self { claims: true, cheap_test: true, verdict_in_state: true, covers_secrets: true, bounded: true };
 }
 
+/// How what a set changed is taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Undo {
+    /// It cannot be.
+    #[default]
+    Cannot,
+    /// Files that it changed hold all of it: they are put back.
+    Files,
+    /// The state that it had before is set again, and files that it changed are put back.
+    State,
+}
+
 /// A resource as the engine knows it, and `I`, how it is carried out.
 #[derive(Clone, Debug)]
 pub struct Manifest<I = Implementation> {
@@ -116,6 +131,8 @@ pub struct Manifest<I = Implementation> {
     pub capabilities: Capabilities,
     /// The guarantees that it gives beyond the protocol.
     pub promises: Promises,
+    /// How what it changes is taken back.
+    pub undo: Undo,
     /// The description by its author.
     pub description: Option<String>,
     /// The replacement, when it is deprecated.
@@ -150,6 +167,7 @@ impl<I> Manifest<I> {
             kind: ResourceKind::Resource,
             capabilities: Capabilities::default(),
             promises: Promises::default(),
+            undo: Undo::default(),
             description: None,
             deprecation: None,
             tags: Vec::new(),
@@ -171,6 +189,7 @@ impl<I> Manifest<I> {
             kind: self.kind,
             capabilities: self.capabilities,
             promises: self.promises,
+            undo: self.undo,
             description: self.description,
             deprecation: self.deprecation,
             tags: self.tags,
@@ -229,6 +248,11 @@ impl Manifest {
             }
             _ => None,
         }
+    }
+
+    /// A resource that code of this program carries out, which can do nothing yet.
+    pub fn in_process(type_name: TypeName, version: Version) -> Self {
+        Self::new(type_name, version, Implementation::InProcess)
     }
 
     /// Returns whether it is a resource of PowerShell: those are adapted by this program itself.

@@ -1,6 +1,6 @@
 //! Runs that are recorded to be looked at later: a directory with one journal each.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use stead_core::event::Event;
 
 use super::file::{FileJournal, OpenJournalError, system};
 use super::format::{ReadError, read};
-use stead_system::fs::{TrustedDirectory, User};
+use stead_system::fs::{Presence, TrustedDirectory, User};
 
 /// The name of a recorded run, such as `20261122T154500Z-001`: when it began in UTC, and which one of that second it was.
 ///
@@ -96,6 +96,68 @@ impl RecordedRuns {
         Ok((id, journal))
     }
 
+    /// A new file beside the records of a run for what the run changes. The oldest of such files are removed where all together have
+    /// could come to more than a gibibyte; none of a run that is being recorded is.
+    pub fn begin_images(&self, id: &RunId) -> Result<File, OpenJournalError> {
+        let lock = self.lock()?;
+        let ids = self.ids()?;
+        self.remove_orphans(&ids, id)?;
+        let mut all = Vec::new();
+        for id in ids {
+            let size =
+                self.directory.open_file(&images_of(&id)).and_then(|file| file.metadata()).map(|found| found.len());
+            all.extend(size.ok().map(|size| (id, size)));
+        }
+        let mut total: u64 = all.iter().map(|(_, size)| size).sum();
+        for (id, size) in all {
+            if total > MOST_IMAGES && self.is_over(&id, &lock) {
+                self.remove(&images_of(&id));
+                total -= size;
+            }
+        }
+        let path = self.directory.path().join(images_of(id));
+        self.directory.append(&images_of(id), Presence::New).map_err(|source| system("create", &path, source))
+    }
+
+    /// Removes what runs changed whose records somebody removed, and what has the name of a run that begins.
+    fn remove_orphans(&self, ids: &[RunId], begins: &RunId) -> Result<(), OpenJournalError> {
+        let names = self.directory.names().map_err(|source| system("list", self.directory.path(), source))?;
+        let is_orphan = |name: &OsStr| run_of(name).is_some_and(|run| run == *begins || !ids.contains(&run));
+        names.iter().filter(|name| is_orphan(name)).for_each(|name| self.remove(name));
+        Ok(())
+    }
+
+    /// What a run changed, as it was kept; `None` where it was not, or not all of it.
+    pub fn images(&self, id: &RunId) -> Result<Option<Vec<u8>>, OpenJournalError> {
+        let path = self.directory.path().join(images_of(id));
+        let mut bytes = Vec::new();
+        match self.directory.open_file(&images_of(id)).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(0) => Ok(None),
+            Ok(_) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(system("read", &path, source)),
+        }
+    }
+
+    /// Removes a run that nobody wants to look at.
+    pub fn forget(&self, id: &RunId) {
+        self.remove(OsStr::new(id.as_str()));
+        self.remove(&images_of(id));
+    }
+
+    fn remove(&self, name: &OsStr) {
+        match self.directory.remove_file(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!("cannot remove '{}': {error}", self.directory.path().join(name).display());
+            }
+            _ => {}
+        }
+    }
+
+    fn is_over(&self, id: &RunId, directory: &File) -> bool {
+        self.file(id).is_ok_and(|file| is_locked(&file, directory).is_ok_and(|locked| !locked))
+    }
+
     /// The names of all runs, the oldest first.
     pub fn ids(&self) -> Result<Vec<RunId>, OpenJournalError> {
         let names = self.directory.names().map_err(|source| system("list", self.directory.path(), source))?;
@@ -119,13 +181,7 @@ impl RecordedRuns {
 
     /// Removes the oldest of these runs, but none that is being recorded.
     fn remove_oldest(&self, ids: &[RunId], count: usize, directory: &File) {
-        let is_over =
-            |id: &&RunId| self.file(id).is_ok_and(|file| is_locked(&file, directory).is_ok_and(|locked| !locked));
-        for id in ids.iter().filter(is_over).take(count) {
-            if let Err(error) = self.directory.remove_file(OsStr::new(id.as_str())) {
-                tracing::warn!("cannot remove the recorded run {id}: {error}");
-            }
-        }
+        ids.iter().filter(|id| self.is_over(id, directory)).take(count).for_each(|id| self.forget(id));
     }
 
     /// Opens a journal for reading. Nothing that is not a regular file is waited for.
@@ -145,6 +201,21 @@ impl RecordedRuns {
     fn path_of(&self, id: &RunId) -> PathBuf {
         self.directory.path().join(id.as_str())
     }
+}
+
+/// How many bytes of what runs changed are kept when another run begins: a gibibyte, without what that one may keep.
+const MOST_IMAGES: u64 = (1 << 30) - (64 << 20);
+
+/// What the name of a file has behind that of its run. It begins with a dot: whoever lists the folder finds runs.
+const IMAGES: &str = ".images";
+
+fn images_of(id: &RunId) -> OsString {
+    format!(".{id}{IMAGES}").into()
+}
+
+/// The run whose changes a file of this name has.
+fn run_of(name: &OsStr) -> Option<RunId> {
+    RunId::parse(name.to_str()?.strip_prefix('.')?.strip_suffix(IMAGES)?)
 }
 
 /// Returns whether a process writes to a journal. The directory is locked meanwhile: whoever creates a journal is not

@@ -8,13 +8,14 @@ use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Op
 use stead_core::destruction::Effects;
 use stead_core::diff::{Case, Rules};
 use stead_core::export::{Filter, InvalidFilter};
-use stead_core::manifest::{Implementation, ResourceKind};
+use stead_core::manifest::{Implementation, ResourceKind, Undo};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
 
 use super::reseal::Resealer;
 use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
+use crate::store::images::{ImagesError, SetEntry, SetImages};
 
 /// A call with everything that its methods need.
 pub(super) struct Attempt<'a> {
@@ -49,8 +50,8 @@ impl Attempt<'_> {
             Method::Set(execution) => self.set(execution),
             Method::Delete(execution) => {
                 self.check_before(execution)?;
-                let cx = self.context_of(execution);
-                Ok(Reply::Deleted(self.texts(&self.provider.delete(&cx, &self.input, execution)?)))
+                let deleted = self.kept(execution, |cx| self.provider.delete(cx, &self.input, execution))?;
+                Ok(Reply::Deleted(self.texts(&deleted)))
             }
             Method::Export => self.export(),
         }
@@ -68,11 +69,33 @@ impl Attempt<'_> {
         Err(Failure { property: Some(found), ..Failure::new(FailureKind::Invalid, message) })
     }
 
-    /// The context of a method, marked as changing something unless this is what-if.
-    fn context_of(&self, execution: Execution) -> Cow<'_, Context> {
-        match execution {
-            Execution::Actual => Cow::Owned(Context { changes: true, ..Context::clone(&self.cx) }),
-            Execution::WhatIf => Cow::Borrowed(&self.cx),
+    /// Calls a method that changes something, unless this is what-if, and has what it changes kept.
+    fn kept<T>(&self, execution: Execution, call: impl FnOnce(&Context) -> Result<T, Failure>) -> Result<T, Failure> {
+        if execution == Execution::WhatIf {
+            return call(&self.cx);
+        }
+        let cx = Context { changes: true, ..Context::clone(&self.cx) };
+        let Some(images) = &self.cx.images else { return call(&cx) };
+        let failed = |error: ImagesError| Failure::new(FailureKind::System, error.chain());
+        let set = images.set(self.set_entry()).map_err(failed)?;
+        let called = call(&Context { writes: cx.writes.kept_by(Arc::<SetImages>::clone(&set)), ..cx });
+        if let Err(error) = set.over() {
+            self.note(TraceLevel::Warn, &format!("this cannot be taken back: {}", error.chain()));
+        }
+        called
+    }
+
+    /// The set that is about to begin, with what it takes to take it back where that is more than files.
+    fn set_entry(&self) -> SetEntry {
+        let undo = self.call.manifest.undo;
+        let before = || Some(self.provider.get(&self.cx, &self.input).ok()?.to_json());
+        SetEntry {
+            instance: self.call.instance.to_string(),
+            type_name: self.call.manifest.type_name.clone(),
+            undo,
+            covered: self.call.desired.has_sealed() || self.input.is_secret(),
+            desired: if undo == Undo::Files { None } else { Some(self.input.to_json()) },
+            before: if undo == Undo::State { before() } else { None },
         }
     }
 
@@ -100,7 +123,7 @@ impl Attempt<'_> {
 
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
         self.check_before(execution)?;
-        let reply = self.provider.set(&self.context_of(execution), &self.input, execution)?;
+        let reply = self.kept(execution, |cx| self.provider.set(cx, &self.input, execution))?;
         if let Some(pending) = reply.pending {
             return Ok(self.pending(pending));
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! STATE/key                what secrets in it are sealed with, unless a systemd credential is
 //! STATE/documents/         what was delivered to the agent, and state.json, jobs/, reports.redb, ... beside it
-//! STATE/runs/              recorded runs
+//! STATE/runs/              recorded runs, and .NAME.images: what each of them changed, as it was before
 //! STATE/applied/NAME       digests of the secrets that were set last of an instance that keeps them to itself
 //! STATE/kept/NAME.json     what is kept of a document on a root: what is owed to its instances, and what they manage
 //! STATE/kept/NAME.notes    what a run has come to know since then, until it settles
@@ -18,6 +18,7 @@
 //! - Damage is found, and an error of the system is never taken for damage.
 
 pub mod applied;
+pub mod images;
 pub mod kept;
 pub mod record;
 mod sealing;

@@ -40,6 +40,8 @@ impl Purpose {
     pub const DOCUMENT: Self = Self("document");
     /// The texts of a saved plan.
     pub const PLAN: Self = Self("plan");
+    /// What a run replaced, so that it can be taken back.
+    pub const IMAGES: Self = Self("images");
 
     /// How a file begins.
     fn line(self) -> Vec<u8> {
@@ -117,6 +119,61 @@ impl Keys {
             let text = key.of(purpose, name).ok()?.open_in_place(nonce, purpose.context(name), &mut text).ok()?;
             serde_json::from_slice(text).ok()
         })
+    }
+}
+
+/// Seals the records of one file, one after the other, or opens them in that order.
+///
+/// Guarantees: a record that was altered, removed, repeated, moved or brought from another file is not opened.
+pub(crate) struct Sequence {
+    key: LessSafeKey,
+    purpose: Purpose,
+    name: String,
+    count: u64,
+}
+
+/// As many bytes as a sealed record has more than what is in it.
+pub(crate) const TAG: usize = 16;
+
+impl Keys {
+    /// A name that no other file has: each has a key of its own.
+    pub(crate) fn unused_name() -> Result<String, StoreError> {
+        let mut name = [0; 16];
+        SystemRandom::new().fill(&mut name).map_err(|Unspecified| StoreError::Seal)?;
+        Ok(hex(&name))
+    }
+
+    /// The sequences of a file of this name, by each of the keys: what is written is sealed by the first.
+    pub(crate) fn sequences(&self, purpose: Purpose, name: &str) -> Result<Vec<Sequence>, StoreError> {
+        let keys = [Some(&self.first), self.other.as_ref()].into_iter().flatten();
+        let sequence = |key: &Key| {
+            let key = key.of(purpose, name).map_err(|Unspecified| StoreError::Seal)?;
+            Ok(Sequence { key, purpose, name: name.to_owned(), count: 0 })
+        };
+        keys.map(sequence).collect()
+    }
+}
+
+impl Sequence {
+    /// Seals the next record in its place, behind which the tag is written.
+    pub(crate) fn seal(&mut self, record: &mut Vec<u8>) -> Result<(), StoreError> {
+        let (nonce, context) = self.next();
+        let tag = self.key.seal_in_place_separate_tag(nonce, context, record);
+        record.extend(tag.map_err(|Unspecified| StoreError::Seal)?.as_ref());
+        Ok(())
+    }
+
+    /// Opens the next record; `None` when it is not that.
+    pub(crate) fn open<'r>(&mut self, record: &'r mut [u8]) -> Option<&'r [u8]> {
+        let (nonce, context) = self.next();
+        self.key.open_in_place(nonce, context, record).ok().map(|text| &*text)
+    }
+
+    fn next(&mut self) -> (Nonce, Aad<Vec<u8>>) {
+        let mut nonce = [0; NONCE_LEN];
+        nonce.iter_mut().zip(self.count.to_be_bytes()).for_each(|(to, from)| *to = from);
+        self.count += 1;
+        (Nonce::assume_unique_for_key(nonce), self.purpose.context(&self.name))
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     "Stead/Command",
     about = "Something that commands read, test and set, for what no other resource manages.",
     tags("command", "script", "shell"),
+    undo = Cannot,
     capabilities = Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
     always_any(get, test, set, creates),
 )]

@@ -36,7 +36,8 @@ use user::AsUser;
 #[resource(
     "Stead/Git",
     about = "A working tree of a Git repository, at a revision.",
-    tags("git", "repository", "linux")
+    tags("git", "repository", "linux"),
+    undo = Cannot
 )]
 struct Properties<'a> {
     /// The directory of the working tree. A relative path starts at the directory of the document, or at the system root

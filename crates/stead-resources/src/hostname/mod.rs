@@ -22,6 +22,7 @@ use stead_core::manifest::Capabilities;
     "Stead/Hostname",
     about = "The name of the machine.",
     tags("hostname", "network", "linux"),
+    undo = State,
     capabilities = Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
     state,
 )]

@@ -31,6 +31,7 @@ use files::{BOOT, ConfigFile, SETTINGS, blacklists, loads, options, with_only};
     "Stead/KernelModule",
     about = "A module of the kernel: whether it is loaded, and with which options.",
     tags("kernel", "linux", "module"),
+    undo = State,
     capabilities = Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
     always_any(loaded, boot, options, blacklisted),
 )]

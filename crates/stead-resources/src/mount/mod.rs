@@ -38,6 +38,7 @@ use table::{Entry, NO_PATH};
     "Stead/Mount",
     about = "A file system or swap space in /etc/fstab, and mounted.",
     tags("mount", "fstab", "filesystem", "linux"),
+    undo = State,
     capabilities = ALL,
 )]
 struct Properties<'a> {

@@ -43,6 +43,7 @@ use version::{PackageVersion, Requirement};
     "Stead/Package",
     about = "Packages of the operating system.",
     tags("apt", "dnf", "linux", "package"),
+    undo = Cannot,
     capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
     exclusive(name, names),
 )]

@@ -30,6 +30,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     "Microsoft.DSC.Transitional/RunCommandOnSet",
     about = "Takes a single-command line to execute on DSC set operation",
     tags("command"),
+    undo = Cannot,
     capabilities = Capabilities { get: true, set: true, set_what_if: true, implements_pretest: true, ..NOTHING },
     title = "RunCommandOnSet",
 )]

@@ -43,6 +43,7 @@ use unit::{ADMINISTRATOR, Unit};
     "Stead/Service",
     about = "A service of systemd.",
     tags("linux", "service", "systemd"),
+    undo = State,
     capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
 )]
 struct Properties<'a> {

@@ -23,6 +23,7 @@ use crate::{ALL, BuiltIn, is_wanted, reply};
     "Stead/Sysctl",
     about = "A parameter of the kernel, now and after a restart.",
     tags("sysctl", "kernel", "linux"),
+    undo = State,
     capabilities = ALL,
     state,
 )]

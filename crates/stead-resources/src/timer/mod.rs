@@ -35,6 +35,7 @@ use units::{Settings, is_marked, lost_lines, render, service_of};
     "Stead/Timer",
     about = "A timer of systemd and the command that it runs.",
     tags("timer", "schedule", "systemd", "linux"),
+    undo = State,
     capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },
     exclusive(command, unit),
     any(on_calendar, on_boot_sec, on_active_sec, on_startup_sec),

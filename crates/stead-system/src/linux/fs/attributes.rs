@@ -6,11 +6,12 @@ use std::io;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// The attributes of a file that still hold when its content is another.
 ///
 /// Not among them: capabilities and signatures, which were given to the content, and what only the kernel may write.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Attributes(Vec<(String, Vec<u8>)>);
 
 /// As much as the system lets names, and each value, take.

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use rustix::fs::{Gid, Mode, Uid, chmod, fchmod, fchown};
+use rustix::fs::{AtFlags, Gid, Mode, Uid, chmod, chownat, fchmod, fchown};
 use rustix::io::Errno;
 
 use super::durability::Writes;
@@ -22,6 +22,7 @@ impl Writes {
         ownership: Ownership,
         mode: Option<u32>,
     ) -> Result<(), FsError> {
+        self.keep_open(opened, path)?;
         // The owner first: the system takes set-user-id away when the owner changes.
         set_owner(opened, ownership).map_err(|errno| FsError::system("change the owner of", path, errno))?;
         if let Some(mode) = mode {
@@ -36,7 +37,11 @@ pub(super) fn set_owner(opened: &impl AsFd, ownership: Ownership) -> Result<(), 
     if ownership.is_none() {
         return Ok(());
     }
-    fchown(opened, ownership.uid.map(Uid::from_raw), ownership.gid.map(Gid::from_raw))
+    let (uid, gid) = (ownership.uid.map(Uid::from_raw), ownership.gid.map(Gid::from_raw));
+    match fchown(opened, uid, gid) {
+        Err(Errno::BADF) => chownat(opened, "", uid, gid, AtFlags::EMPTY_PATH),
+        changed => changed,
+    }
 }
 
 /// The one way to another mode of what is open.

@@ -38,13 +38,7 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
     match status.kind {
         Kind::File => {
             let failed = |source: io::Error| FsError::System { doing: "read", path: path.to_owned(), source };
-            let (mut file, mut buffer) = (File::from(found), vec![0; 64 << 10]);
-            loop {
-                match file.read(&mut buffer).map_err(failed)? {
-                    0 => return Ok(()),
-                    read => hasher.update(buffer.get(..read).unwrap_or_default()),
-                }
-            }
+            add_content(hasher, File::from(found)).map_err(failed)
         }
         Kind::Directory => {
             for (name, kind) in entries(&found, path)? {
@@ -70,6 +64,17 @@ fn add(hasher: &mut Sha256, found: OwnedFd, path: &Path) -> Result<(), FsError> 
             Ok(())
         }
         Kind::Symlink | Kind::Special => Ok(()),
+    }
+}
+
+/// Adds all that a file has from where it is.
+pub(super) fn add_content(hasher: &mut Sha256, mut file: File) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => hasher.update(buffer.get(..read).unwrap_or_default()),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::abandoned::remove_abandoned;
+use super::image::Keeper;
 use super::status::Status;
 use crate::error::FsError;
 use crate::linux::places::Locks;
@@ -47,6 +48,8 @@ type Flush = dyn Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + S
 pub struct Writes {
     recorder: Option<Arc<Recorder>>,
     locks: Option<Arc<Locks>>,
+    /// Takes what is about to be changed.
+    pub(super) keeper: Option<Arc<dyn Keeper>>,
     flushed: FlushedBy,
 }
 
@@ -91,7 +94,7 @@ impl Writes {
     ) -> Self {
         let flush = Box::new(flush);
         let recorder = Recorder { durability, flush, file_systems: Mutex::default(), cleaned: Mutex::default() };
-        Self { recorder: Some(Arc::new(recorder)), locks: None, flushed: FlushedBy::This }
+        Self { recorder: Some(Arc::new(recorder)), locks: None, keeper: None, flushed: FlushedBy::This }
     }
 
     /// A clone whose [`Writes::flush`] does nothing: what it writes is flushed when these are.
@@ -106,13 +109,19 @@ impl Writes {
         Self { locks: Some(Arc::new(locks)), ..self }
     }
 
+    /// A clone that has what it changes kept.
+    #[must_use]
+    pub fn kept_by(&self, keeper: Arc<dyn Keeper>) -> Self {
+        Self { keeper: Some(keeper), ..self.clone() }
+    }
+
     pub(crate) fn locks(&self) -> Option<&Locks> {
         self.locks.as_deref()
     }
 
     /// For a place that is only read: nothing is recorded, flushed or cleaned.
     pub const fn unrecorded() -> Self {
-        Self { recorder: None, locks: None, flushed: FlushedBy::This }
+        Self { recorder: None, locks: None, keeper: None, flushed: FlushedBy::This }
     }
 
     /// Flushes each file system that was written to since the last time, also when another one fails.

@@ -28,12 +28,15 @@ mod digest;
 mod durability;
 mod error;
 mod handle;
+mod image;
+mod keep;
 mod listing;
 mod metadata;
 mod mounts;
 mod ownership;
 mod path;
 mod place;
+mod put_back;
 mod read;
 mod replace;
 mod status;
@@ -57,6 +60,7 @@ pub use handle::{
     AsHandle, Handle, HandleRef, How, is_immutable, is_link, is_not_readable, link_target_of, look_at, os_string,
     os_text, path_by_handle, read_at, read_exact_at, read_once, real_path, reopen_directory, status_of,
 };
+pub use image::{Image, Keeper, Loss, Mark, Node};
 pub use listing::{Coverage, entries, entries_up_to, for_each_name};
 pub use metadata::{append_private, check_writable, is_endless, make_private_directory, open_followed};
 pub use mounts::{check_unmounted, mounts_below};

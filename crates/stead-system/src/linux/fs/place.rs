@@ -162,6 +162,8 @@ impl Place {
     /// Gives what is there another name in the same directory, which is an error where something has that.
     pub fn rename_if_free(&self, name: &OsStr) -> Result<(), FsError> {
         self.begin_writing()?;
+        self.begin_writing_as(name)?;
+        self.writes.keep_moved(self, name)?;
         let renamed = renameat_with(&self.directory, &*self.name, &self.directory, name, RenameFlags::NOREPLACE);
         renamed.map_err(|errno| FsError::system("create", &self.path.with_file_name(name), errno))?;
         self.renamed()
@@ -186,15 +188,24 @@ impl Place {
         }
     }
 
+    /// To be called before this name is changed.
     pub(super) fn begin_writing(&self) -> Result<(), FsError> {
-        self.writes.begin(self.directory.as_fd(), &self.path)
+        self.begin_writing_as(&self.name)
+    }
+
+    /// To be called before another name in the directory is changed as well.
+    pub(super) fn begin_writing_as(&self, name: &OsStr) -> Result<(), FsError> {
+        self.writes.begin(self.directory.as_fd(), &self.path)?;
+        self.writes.keep(&self.directory, name, &self.path)
     }
 
     pub(super) fn written(&self, file: &impl AsFd) -> Result<(), FsError> {
         self.writes.written(file.as_fd(), &self.path)
     }
 
+    /// To be called when this name has changed.
     pub(super) fn renamed(&self) -> Result<(), FsError> {
+        self.writes.kept_is_changed(&self.directory, &self.name);
         self.writes.renamed(self.directory.as_fd(), &self.path)
     }
 

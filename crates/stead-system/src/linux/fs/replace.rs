@@ -60,6 +60,11 @@ impl<'a> Replacement<'a> {
         Ok(())
     }
 
+    /// Lets the new content have these attributes.
+    pub(super) fn give_attributes(&mut self, attributes: Attributes) {
+        self.attributes = attributes;
+    }
+
     /// The file to write to.
     pub fn file(&self) -> &File {
         &self.file
@@ -257,7 +262,7 @@ impl Place {
     ///
     /// Returns false when the file system has no second names.
     pub fn keep_as(&self, name: &OsStr) -> Result<bool, FsError> {
-        self.begin_writing()?;
+        self.begin_writing_as(name)?;
         for _ in 0..ATTEMPTS {
             let linked = Temporary::create(self, |directory, temporary| {
                 match linkat(directory, self.name(), directory, temporary, AtFlags::empty()) {

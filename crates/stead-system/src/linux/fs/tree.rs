@@ -47,6 +47,7 @@ pub fn remove_tree(place: &Place, patience: &Patience) -> Result<bool, FsError> 
     place.begin_writing()?;
     let Some(top) = open_below(&place.directory(), place.name(), place.path())? else { return Ok(false) };
     first_mount(&top, place.path())?;
+    place.writes().keep_tree(place)?;
     let mut removal = Removal { top, patience, moved: Vec::new(), counter: 0 };
     let top = removal.top.as_fd().try_clone_to_owned();
     let top = top.map_err(|source| FsError::System { doing: "open", path: place.path().to_owned(), source })?;

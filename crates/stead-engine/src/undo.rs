@@ -1,0 +1,144 @@
+//! Taking a recorded run back: what it changed, and the document that puts back what was there (decision 0059).
+
+mod document;
+mod former;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stead_core::manifest::Undo as Way;
+use stead_host::store::images::{Content, Entry, Read, Scene, SetEntry};
+use stead_system::fs::{Image, Mark, Node, SystemPath};
+
+pub use document::UndoDocument;
+
+/// What a recorded run changed, and what was there before.
+pub struct Undo {
+    /// What the run was about.
+    pub scene: Scene,
+    /// By path, from the root of the system.
+    items: BTreeMap<PathBuf, Arc<Item>>,
+    /// The sets of the run, in order; of one instance the first has the state before, the last the properties.
+    sets: Vec<SetEntry>,
+}
+
+/// One path that the run changed.
+pub(crate) struct Item {
+    pub(crate) place: SystemPath,
+    /// The path as documents and messages have it.
+    pub(crate) shown: String,
+    pub(crate) before: Image,
+    /// True once `before` is known.
+    is_kept: bool,
+    pub(crate) content: Content,
+    /// What the run left; `None` where nobody knows.
+    pub(crate) left: Option<Mark>,
+    /// The instances that changed it, in order.
+    pub(crate) instances: Vec<String>,
+}
+
+/// Something that is not taken back, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// The instance, or the path.
+    pub what: String,
+    /// Why it stays.
+    pub why: String,
+    /// True of what acts on changes, and does so again: what it did before stays.
+    pub acts_again: bool,
+}
+
+impl Undo {
+    /// Reads what a run kept; `None` where its file has no beginning.
+    pub fn of(entries: Vec<Read>) -> Option<Self> {
+        let mut entries = entries.into_iter();
+        let Some((Entry::Began(scene), _)) = entries.next() else { return None };
+        let mut undo = Self { scene, items: BTreeMap::new(), sets: Vec::new() };
+        let mut items: BTreeMap<PathBuf, Item> = BTreeMap::new();
+        for (entry, content) in entries {
+            match entry {
+                Entry::Kept { path, image, again } => {
+                    let place = undo.scene.place(&path);
+                    let fresh = || Item::new(place, &path);
+                    items.entry(path.clone()).or_insert_with(fresh).keep((image, content), again);
+                }
+                Entry::Left { instance, path, mark } => {
+                    if let Some(item) = items.get_mut(&path) {
+                        item.left = mark;
+                        item.instances.retain(|known| *known != instance);
+                        item.instances.push(instance);
+                    }
+                }
+                Entry::Set(set) => undo.sets.push(set),
+                Entry::Began(_) => {}
+            }
+        }
+        items.retain(|_, item| item.was_changed());
+        undo.items = items.into_iter().map(|(path, item)| (path, Arc::new(item))).collect();
+        Some(undo)
+    }
+
+    /// Returns whether there is nothing that the run changed.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.sets.is_empty()
+    }
+
+    /// What stays as it is: what was not kept, and what a set did besides files.
+    pub fn kept(&self) -> Vec<Kept> {
+        let acts = |set: &SetEntry| self.scene.handlers.iter().any(|(handler, _)| *handler == set.instance);
+        let mut kept: Vec<Kept> = Vec::new();
+        for set in &self.sets {
+            let why = match set.undo {
+                Way::Cannot if acts(set) => "it runs again where what it acted on is taken back, and what it did stays",
+                Way::Cannot => "what it did besides files is not known",
+                Way::State if set.before.is_none() => "its former state could not be read",
+                Way::State | Way::Files => continue,
+            };
+            let each = Kept { what: set.instance.clone(), why: why.to_owned(), acts_again: acts(set) };
+            if !kept.contains(&each) {
+                kept.push(each);
+            }
+        }
+        let lost = self.items.values().filter_map(|item| {
+            let Node::Lost(loss) = &item.before.node else { return None };
+            Some(Kept { what: item.shown.clone(), why: former::lost(*loss).to_owned(), acts_again: false })
+        });
+        kept.extend(lost);
+        kept
+    }
+
+    /// The nearest path above one that the run changed as well.
+    fn above(&self, path: &Path) -> Option<&PathBuf> {
+        path.ancestors().skip(1).find_map(|above| self.items.get_key_value(above).map(|(path, _)| path))
+    }
+}
+
+impl Item {
+    fn new(place: SystemPath, path: &Path) -> Self {
+        let (before, content) = (Image::default(), Content::default());
+        let shown = path.to_string_lossy().into_owned();
+        Self { place, shown, before, is_kept: false, content, left: None, instances: Vec::new() }
+    }
+
+    /// Takes in what was there before another change.
+    fn keep(&mut self, (image, content): (Image, Content), again: bool) {
+        // Until then only the mode and the owner were changed, so that the content is still that of the beginning.
+        if self.before.node == Node::SameContent && image.node == Node::File {
+            (self.before.node, self.content) = (Node::File, content);
+        } else if !self.is_kept || again {
+            (self.before, self.content) = (image, content);
+        }
+        self.is_kept = true;
+    }
+
+    /// Returns whether the run left something else than was there before.
+    fn was_changed(&self) -> bool {
+        self.left.as_ref().is_none_or(|left| !self.before.is_at(left, &self.content))
+    }
+
+    /// Returns whether what was there before is there now.
+    pub(crate) fn is_back(&self) -> bool {
+        self.place.mark().is_some_and(|now| self.before.is_at(&now, &self.content))
+    }
+}

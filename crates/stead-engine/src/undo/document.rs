@@ -1,0 +1,180 @@
+//! The document that takes a run back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::identity::DocumentIdentity;
+use stead_core::manifest::Undo as Way;
+use stead_host::store::images::SetEntry;
+use stead_system::fs::Node;
+
+use super::former::{self, TYPE};
+use super::{Item, Undo};
+use crate::host::Host;
+
+/// A document that takes a run back, and what it takes to run it.
+pub struct UndoDocument {
+    /// The host that has the resource which puts things back.
+    pub host: Host,
+    /// The text.
+    pub text: String,
+    /// The values of its parameters, as JSON. They may be secrets.
+    pub parameters: String,
+    /// Its identity between runs: what a killed undo owes is delivered by the next one of the same run.
+    pub identity: Option<DocumentIdentity>,
+}
+
+impl Undo {
+    /// The document that takes back a run of this name. With `force` also what was changed since.
+    pub fn document(&self, run: &str, host: &Host, force: bool) -> Option<UndoDocument> {
+        let resource = former::resource(self.items.values().cloned(), force)?;
+        let mut secrets = Map::new();
+        let mut resources: Vec<Json> = self.items.iter().rev().map(|(path, item)| self.former(path, item)).collect();
+        resources.extend(self.states(&mut secrets));
+        resources.extend(self.handlers(&mut secrets));
+        let parameters: Map<String, Json> =
+            secrets.keys().map(|name| (name.clone(), json!({ "type": "secureObject" }))).collect();
+        Some(UndoDocument {
+            host: host.with_resource(resource),
+            text: json!({ "parameters": parameters, "resources": resources }).to_string(),
+            parameters: json!({ "parameters": secrets }).to_string(),
+            identity: DocumentIdentity::of_name(&format!("undo of {run}")),
+        })
+    }
+
+    /// The instance that puts back what was at a path.
+    fn former(&self, path: &Path, item: &Item) -> Json {
+        let properties: Map<String, Json> =
+            item.former().into_iter().map(|(name, value)| (name, literal(value.to_redacted_json()))).collect();
+        let mut needs: Vec<String> = Vec::new();
+        // What was there needs its directory; a directory goes after all that the run made in it.
+        if let Some(above) = self.above(path).filter(|_| item.before.node != Node::Absent) {
+            needs.extend(self.items.get(above).filter(|above| above.before.node == Node::Directory).map(|it| id(it)));
+        }
+        if item.before.node != Node::Directory {
+            let below = self.items.range(path.to_owned()..).skip(1).take_while(|(below, _)| below.starts_with(path));
+            let is_next = |below: &Path| self.above(below).is_some_and(|above| above == path);
+            needs.extend(
+                below.filter(|(at, it)| it.before.node == Node::Absent && is_next(at)).map(|(_, item)| id(item)),
+            );
+        }
+        // What the run made for a state, such as a unit, is there until the state is back.
+        let of_item = |set: &&SetEntry| item.before.node == Node::Absent && item.instances.contains(&set.instance);
+        needs.extend(
+            self.state_sets().into_iter().filter(of_item).map(|set| format!("{}:{}", set.type_name, name_of(set))),
+        );
+        json!({ "name": item.shown, "type": TYPE, "dependsOn": needs, "properties": properties })
+    }
+
+    /// The sets whose former state is set again, the last first, one for each instance. A system that does not run has no state
+    /// besides its files.
+    fn state_sets(&self) -> Vec<&SetEntry> {
+        let mut sets: Vec<&SetEntry> = Vec::new();
+        let has_states = self.scene.root.is_none();
+        for set in self.sets.iter().rev().filter(|set| has_states && set.undo == Way::State) {
+            if self.state_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
+                sets.push(set);
+            }
+        }
+        sets
+    }
+
+    /// The state of an instance before the run.
+    fn state_before(&self, set: &SetEntry) -> Option<&Map<String, Json>> {
+        self.sets.iter().find(|first| first.instance == set.instance)?.before.as_ref()?.as_object()
+    }
+
+    /// The paths that an instance changed, as the instances that put them back.
+    fn paths_of<'u>(&'u self, instance: &'u str) -> impl Iterator<Item = String> + 'u {
+        self.items.values().filter(move |item| item.instances.iter().any(|by| by == instance)).map(|item| id(item))
+    }
+
+    /// The instances that set a former state again.
+    fn states(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
+        let resource = |set: &SetEntry| {
+            let before = self.state_before(set)?;
+            let by = |item: &&Arc<Item>| item.before.node != Node::Absent && item.instances.contains(&set.instance);
+            let needs: Vec<String> = self.items.values().filter(by).map(|item| id(item)).collect();
+            let properties = covered(set, former_properties(set, before), secrets);
+            Some(json!({
+                "name": name_of(set), "type": set.type_name, "dependsOn": needs, "properties": properties,
+            }))
+        };
+        self.state_sets().into_iter().filter_map(resource).collect()
+    }
+
+    /// The instances that acted on changes which are taken back: they act again.
+    fn handlers(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
+        let mut resources = Vec::new();
+        for (handler, sources) in &self.scene.handlers {
+            let last = self.sets.iter().rev().find(|set| set.instance == *handler && set.undo == Way::Cannot);
+            let Some((set, desired)) = last.and_then(|set| Some((set, set.desired.as_ref()?.as_object()?))) else {
+                continue;
+            };
+            let mut acts_on: Vec<String> = sources.iter().flat_map(|source| self.paths_of(source)).collect();
+            acts_on.sort();
+            acts_on.dedup();
+            if acts_on.is_empty() {
+                continue;
+            }
+            let properties = covered(set, desired.clone(), secrets);
+            resources.push(json!({
+                "name": name_of(set), "type": set.type_name, "properties": properties,
+                "directives": { "onChanges": acts_on },
+            }));
+        }
+        resources
+    }
+}
+
+/// The name of an instance in the document: its own, within what holds it.
+fn name_of(set: &SetEntry) -> &str {
+    let of_type = set.instance.strip_prefix(set.type_name.as_str()).and_then(|name| name.strip_prefix(':'));
+    of_type.unwrap_or(&set.instance)
+}
+
+/// The properties that set a former state again: what the instance states, as it was.
+fn former_properties(set: &SetEntry, before: &Map<String, Json>) -> Map<String, Json> {
+    let stated = set.desired.as_ref().and_then(Json::as_object).cloned().unwrap_or_default();
+    let mut properties = Map::new();
+    for (name, value) in stated {
+        let former = before.get(&name).cloned().unwrap_or(value);
+        properties.insert(name, former);
+    }
+    if before.get("_exist") == Some(&Json::Bool(false)) {
+        properties.insert("_exist".to_owned(), Json::Bool(false));
+    }
+    properties
+}
+
+/// Properties, with values that may be secrets as parameters.
+fn covered(set: &SetEntry, properties: Map<String, Json>, secrets: &mut Map<String, Json>) -> Map<String, Json> {
+    if !set.covered {
+        return properties.into_iter().map(|(name, value)| (name, literal(value))).collect();
+    }
+    let mut cover = |(name, value): (String, Json)| {
+        let parameter = format!("p{}", secrets.len());
+        let call = format!("[parameters('{parameter}').value]");
+        secrets.insert(parameter, json!({ "value": value }));
+        (name, Json::String(call))
+    };
+    properties.into_iter().map(&mut cover).collect()
+}
+
+/// The id by which instances of the document call one that puts something back.
+fn id(item: &Item) -> String {
+    format!("{TYPE}:{}", item.shown)
+}
+
+/// A value in which no text is an expression.
+fn literal(value: Json) -> Json {
+    match value {
+        Json::String(text) if text.starts_with('[') => Json::String(format!("[{text}")),
+        Json::Array(values) => values.into_iter().map(literal).collect(),
+        Json::Object(members) => {
+            Json::Object(members.into_iter().map(|(name, value)| (name, literal(value))).collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,211 @@
+//! The resource that puts back what was at a path: `Stead/Former`, which only the document of an undo uses.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use stead_core::call::{Execution, Failure, FailureKind};
+use stead_core::claims::Claims;
+use stead_core::id::TypeName;
+use stead_core::manifest::{Capabilities, Manifest, Undo as Way, Version};
+use stead_core::schema::Schema;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
+use stead_system::fs::{Image, Loss, Node, format_mode};
+
+use super::Item;
+use crate::embedded::EmbeddedResource;
+
+/// The type of the resource.
+pub(super) const TYPE: &str = "Stead/Former";
+
+/// Puts back what was at paths before a run.
+struct FormerPaths {
+    items: BTreeMap<String, Arc<Item>>,
+    /// True if what others changed since is replaced as well.
+    force: bool,
+    schema: Arc<Schema>,
+}
+
+/// The resource over these items; `None` when its own declaration is not valid, which a test rules out.
+pub(super) fn resource(items: impl Iterator<Item = Arc<Item>>, force: bool) -> Option<EmbeddedResource> {
+    let text = || json!({ "type": "string" });
+    let schema = Schema::compile(json!({
+        "type": "object",
+        "properties": {
+            "path": text(), "_exist": { "type": "boolean" }, "kind": text(), "mode": text(), "target": text(),
+            "owner": { "type": "integer" }, "group": { "type": "integer" },
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    }));
+    let capabilities =
+        Capabilities { get: true, set: true, set_handles_exist: true, test: true, ..Capabilities::default() };
+    let (name, version) = (TypeName::parse(TYPE).ok()?, Version::parse("1.0.0").ok()?);
+    let new = Manifest::in_process(name, version);
+    let manifest = Manifest { capabilities, undo: Way::Files, ..new };
+    let items = items.map(|item| (item.shown.clone(), item)).collect();
+    let provider = FormerPaths { items, force, schema: Arc::new(schema.ok()?) };
+    EmbeddedResource::new(manifest, Arc::new(provider)).ok()
+}
+
+impl Provider for FormerPaths {
+    fn schema(&self, _: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        Ok(Some(Arc::clone(&self.schema)))
+    }
+
+    fn get(&self, _: &Context, input: &Plain) -> Result<State, Failure> {
+        self.item(input)?.now().map(Plain::new)
+    }
+
+    fn test(&self, _: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let item = self.item(input)?;
+        let (actual, wanted) = (item.now()?, item.former());
+        let is_back = item.is_back();
+        if !is_back {
+            self.check(item)?;
+        }
+        let differing = if is_back { Vec::new() } else { differing(&actual, &wanted) };
+        let is_file = item.before.node == Node::File;
+        let words = is_file.then(|| format!("content as before the run ({} bytes)", item.content.len()));
+        let words = words.into_iter().collect();
+        let predicted = Prediction { after: Plain::new(Value::Object(wanted)), words, ..Prediction::default() };
+        Ok(TestReply {
+            actual: Some(Plain::new(Value::Object(actual))),
+            in_desired_state: Some(is_back),
+            differing: Some(differing),
+            predicted: (!is_back).then_some(predicted),
+            ..TestReply::default()
+        })
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, _: Execution) -> Result<SetReply, Failure> {
+        let item = self.item(input)?;
+        if item.is_back() {
+            return Ok(SetReply { changed: Some(Vec::new()), ..SetReply::default() });
+        }
+        self.check(item)?;
+        let before = item.now()?;
+        item.place.put_back(&item.before, &item.content, &cx.writes)?;
+        let after = item.former();
+        let changed = Some(differing(&before, &after));
+        Ok(SetReply { after: Some(Plain::new(Value::Object(after))), changed, ..SetReply::default() })
+    }
+
+    fn cost(&self, _: &Value) -> Cost {
+        Cost::Inline
+    }
+
+    /// Its order is stated by the document that it is in.
+    fn claims(&self, _: &Plain) -> Option<Claims> {
+        Some(Claims::default())
+    }
+}
+
+impl FormerPaths {
+    fn item(&self, input: &Plain) -> Result<&Item, Failure> {
+        let path = input.expose().get("path").and_then(Value::as_str).unwrap_or_default();
+        let unknown = || Failure::new(FailureKind::Invalid, format!("the run changed nothing at '{path}'"));
+        self.items.get(path).map(|item| &**item).ok_or_else(unknown)
+    }
+
+    /// Fails where what is there must not be replaced.
+    fn check(&self, item: &Item) -> Result<(), Failure> {
+        let refused = |why: String| Err(Failure::new(FailureKind::Refused, why));
+        if let Node::Lost(loss) = &item.before.node {
+            return refused(lost(*loss).to_owned());
+        }
+        if let Some(other) = self.foreign(item) {
+            return refused(format!("'{}' in it is not of the run, and stays", other.display()));
+        }
+        let now = item.place.mark();
+        match &item.left {
+            _ if self.force => Ok(()),
+            Some(left) if now.as_ref() == Some(left) => Ok(()),
+            Some(_) => refused("it was changed since the run. --force takes it back all the same".to_owned()),
+            None => refused("the run ended before it was known what it left. --force takes it back".to_owned()),
+        }
+    }
+
+    /// Something in a directory that is to go which the run did not make.
+    fn foreign(&self, item: &Item) -> Option<PathBuf> {
+        if item.before.node == Node::Directory {
+            return None;
+        }
+        let within = Path::new(&item.shown);
+        let names = item.place.names().ok()?;
+        let is_own = |name: &PathBuf| {
+            let below = within.join(name);
+            below.to_str().and_then(|path| self.items.get(path)).is_some_and(|own| own.before.node == Node::Absent)
+        };
+        names.into_iter().find(|name| !is_own(name))
+    }
+}
+
+impl Item {
+    /// The state that is there.
+    fn now(&self) -> Result<Object, Failure> {
+        Ok(self.state(&self.place.image(0)?.0))
+    }
+
+    /// The state that was there before the run.
+    pub(super) fn former(&self) -> Object {
+        self.state(&self.before)
+    }
+
+    /// Content is in no state: it may hold a secret, which nobody knows of it after a few undos.
+    fn state(&self, image: &Image) -> Object {
+        let is_there = image.node != Node::Absent;
+        let mut state = Object::from_iter([
+            ("path".to_owned(), Value::from(self.shown.clone())),
+            ("_exist".to_owned(), Value::from(is_there)),
+        ]);
+        if !is_there {
+            return state;
+        }
+        let mut add = |name: &str, value: Value| drop(state.insert(name.to_owned(), value));
+        let kind = match &image.node {
+            Node::Directory => "directory",
+            Node::Link(target) => {
+                add("target", Value::from(String::from_utf8_lossy(target).into_owned()));
+                "link"
+            }
+            _ => "file",
+        };
+        add("kind", Value::from(kind));
+        if kind != "link" {
+            add("mode", Value::from(format_mode(image.mode)));
+        }
+        add("owner", Value::from(i64::from(image.uid)));
+        add("group", Value::from(i64::from(image.gid)));
+        state
+    }
+}
+
+/// The members of states that differ: the content, where nothing else does.
+fn differing(before: &Object, after: &Object) -> Vec<String> {
+    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(name.as_str())));
+    let differing = names.filter(|name| before.get(name.as_str()) != after.get(name.as_str()));
+    let differing: Vec<String> = differing.map(ToString::to_string).collect();
+    if differing.is_empty() { vec!["content".to_owned()] } else { differing }
+}
+
+/// Why something was not kept.
+pub(super) fn lost(loss: Loss) -> &'static str {
+    match loss {
+        Loss::TooLarge => "what was there was not kept: it is larger than what a run keeps (64 MiB)",
+        Loss::Special => "what was there was not kept: a device, a socket or a FIFO",
+        Loss::Unreadable => "what was there was not kept: it could not be read",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resource_is_valid() {
+        assert!(resource(std::iter::empty(), false).is_some());
+    }
+}

@@ -1,0 +1,387 @@
+//! What a run changes, as it was before: one file for each recorded run, sealed record by record (decision 0059).
+//!
+//! ```text
+//! stead-images 1 NAME      the form, and the name that the key is derived from
+//! LENGTH RECORD …          a record: the length of its entry, the entry as JSON, the content of a file
+//! ```
+//!
+//! Guarantees: what is about to be changed is written before it is changed. A record that is torn, as after a power failure, ends
+//! the file; one that does not fit is damage.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use stead_core::id::TypeName;
+use stead_core::manifest::Undo;
+use stead_system::fs::{Image, Keeper, Mark, Node, SystemPath, SystemRoot};
+use zeroize::Zeroizing;
+
+use super::StoreError;
+use super::sealing::{Keys, Purpose, Sequence, TAG};
+
+const HEADER: &str = "stead-images 1 ";
+
+/// How much content one run keeps.
+pub const MOST: u64 = 64 << 20;
+
+/// Something that a run did, with what it takes to take it back.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Entry {
+    /// The run began.
+    Began(Scene),
+    /// Something is about to be changed: what was there. The content of a file is beside it.
+    Kept {
+        /// Where, from the root of the system, without links.
+        path: PathBuf,
+        /// What was there.
+        image: Image,
+        /// True if it takes the place of what was kept of the path before: that was not changed by this run.
+        again: bool,
+    },
+    /// What the set of an instance left at a path.
+    Left {
+        /// The instance.
+        instance: String,
+        /// Where.
+        path: PathBuf,
+        /// What is there now; `None` where it cannot be read.
+        mark: Option<Mark>,
+    },
+    /// A set is about to begin.
+    Set(SetEntry),
+}
+
+/// What a run is about.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scene {
+    /// The root of the system; none is the running one.
+    pub root: Option<PathBuf>,
+    /// The document.
+    pub origin: String,
+    /// The folder that relative paths start from.
+    pub folder: PathBuf,
+    /// What acts on changes: each instance, with those whose changes it acts on.
+    pub handlers: Vec<(String, Vec<String>)>,
+    /// The name of the run that it takes back, if it does.
+    #[serde(default)]
+    pub undoes: Option<String>,
+}
+
+impl Scene {
+    /// The root of the system, without links.
+    fn real_root(&self) -> PathBuf {
+        let root = self.root.as_deref().unwrap_or(Path::new("/"));
+        std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
+    }
+
+    /// Where a path without links from the root of the system is: one in which a link is by now leads nowhere.
+    pub fn place(&self, path: &Path) -> SystemPath {
+        below(&SystemRoot::below(&self.real_root()), path)
+    }
+}
+
+fn below(root: &SystemRoot, path: &Path) -> SystemPath {
+    root.at("/").join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// A set of an instance.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetEntry {
+    /// The instance.
+    pub instance: String,
+    /// Its type.
+    pub type_name: TypeName,
+    /// How it is taken back.
+    pub undo: Undo,
+    /// The properties that it was called with, where they are needed again.
+    pub desired: Option<Json>,
+    /// True if the properties may hold secrets.
+    pub covered: bool,
+    /// The state before it, where that can be set again.
+    pub before: Option<Json>,
+}
+
+/// The fate of a run whose changes cannot be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFailure {
+    /// It changes nothing more.
+    Stop,
+    /// It goes on, with a warning, and cannot be taken back.
+    GoOn,
+}
+
+/// Keeps what a run changes. Clones share it.
+#[derive(Clone)]
+pub struct Images(Arc<Kept>);
+
+struct Kept {
+    root: SystemRoot,
+    base: PathBuf,
+    log: Mutex<Log>,
+}
+
+struct Log {
+    /// `None` once it was given up.
+    file: Option<File>,
+    /// The beginning of the file, until that is written.
+    header: Option<String>,
+    sequence: Sequence,
+    on_failure: OnFailure,
+    room: u64,
+    paths: HashMap<PathBuf, Standing>,
+}
+
+/// What is known of a path that was kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Kept, and not changed yet.
+    Kept,
+    /// Changed, and its content was kept, or there was none.
+    Whole,
+    /// Changed in its mode, owner or attributes: its content is still what it was.
+    InPart,
+}
+
+impl Images {
+    /// Begins to keep what a run changes, in a new file.
+    ///
+    /// # Errors
+    /// When the file cannot be written, and it must be.
+    pub fn begin(file: File, keys: &Keys, scene: Scene, on_failure: OnFailure) -> Result<Self, ImagesError> {
+        let name = Keys::unused_name()?;
+        let sequence = keys.sequences(Purpose::IMAGES, &name)?.into_iter().next().ok_or(StoreError::Seal)?;
+        let base = scene.real_root();
+        let root = SystemRoot::below(&base);
+        let header = Some(format!("{HEADER}{name}\n"));
+        let log = Log { file: Some(file), header, sequence, on_failure, room: MOST, paths: HashMap::new() };
+        let images = Self(Arc::new(Kept { root, base, log: Mutex::new(log) }));
+        images.0.log().write(&Entry::Began(scene), &[])?;
+        Ok(images)
+    }
+
+    /// Keeps nothing more of a run, which goes on and cannot be taken back. That is reported once.
+    pub fn give_up(&self, why: &str) {
+        self.0.log().give_up(why);
+    }
+
+    /// Says that the set of an instance is about to begin. What it changes is kept by what is returned.
+    ///
+    /// # Errors
+    /// When the file cannot be written, and it must be: then nothing may be changed.
+    pub fn set(&self, entry: SetEntry) -> Result<Arc<SetImages>, ImagesError> {
+        let instance = entry.instance.clone();
+        self.0.log().write(&Entry::Set(entry), &[])?;
+        Ok(Arc::new(SetImages { kept: Arc::clone(&self.0), instance, touched: Mutex::default() }))
+    }
+}
+
+impl Kept {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A path without links as one from the root of the system.
+    fn within(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.base).map_or_else(|_| path.to_owned(), |within| Path::new("/").join(within))
+    }
+}
+
+impl Log {
+    fn write(&mut self, entry: &Entry, content: &[u8]) -> Result<(), ImagesError> {
+        match (self.written(entry, content), self.on_failure) {
+            (Err(error), OnFailure::GoOn) => {
+                self.give_up(&error.chain());
+                Ok(())
+            }
+            (Err(error), OnFailure::Stop) => {
+                // A part of a record may be in it, behind which no other is found.
+                self.file = None;
+                Err(error)
+            }
+            (written, _) => written,
+        }
+    }
+
+    /// Leaves an empty file: a part of what the run changed would be taken for all of it.
+    fn give_up(&mut self, why: &str) {
+        let Some(file) = self.file.take() else { return };
+        tracing::warn!("this run cannot be taken back: {why}");
+        if let Err(error) = file.set_len(0) {
+            tracing::warn!("cannot remove what was kept of this run: {error}");
+        }
+        self.room = 0;
+    }
+
+    fn written(&mut self, entry: &Entry, content: &[u8]) -> Result<(), ImagesError> {
+        let Some(file) = &mut self.file else {
+            let failed_before = || io::Error::other("an earlier write failed");
+            return if self.on_failure == OnFailure::GoOn { Ok(()) } else { Err(failed_before().into()) };
+        };
+        let entry = serde_json::to_vec(entry).map_err(StoreError::Encode)?;
+        let length = |bytes: usize| u32::try_from(bytes).map_err(|_| StoreError::Seal);
+        // As long as it will be: a text that is moved while it grows leaves copies.
+        let mut record = Zeroizing::new(Vec::with_capacity(entry.len() + content.len() + 4 + TAG));
+        record.extend(length(entry.len())?.to_be_bytes());
+        record.extend(entry);
+        record.extend(content);
+        self.sequence.seal(&mut record)?;
+        let header = self.header.take().unwrap_or_default();
+        let framed = [header.as_bytes(), length(record.len())?.to_be_bytes().as_slice(), &record].concat();
+        Ok(file.write_all(&framed)?)
+    }
+}
+
+/// Keeps what one set changes.
+pub struct SetImages {
+    kept: Arc<Kept>,
+    instance: String,
+    touched: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl SetImages {
+    /// Records what the set left where it changed something.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn over(&self) -> Result<(), ImagesError> {
+        let touched = std::mem::take(&mut *self.touched());
+        for path in touched {
+            // One after the other: what is recorded last of a path is what is there then.
+            let mut log = self.kept.log();
+            let mark = below(&self.kept.root, &path).mark();
+            log.write(&Entry::Left { instance: self.instance.clone(), path, mark }, &[])?;
+        }
+        Ok(())
+    }
+
+    fn touched(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keeper for SetImages {
+    fn room(&self) -> u64 {
+        self.kept.log().room
+    }
+
+    fn keep(&self, path: &Path, image: &Image, content: &[u8]) -> io::Result<()> {
+        let path = self.kept.within(path);
+        let mut log = self.kept.log();
+        let again = match log.paths.get(&path) {
+            Some(Standing::Whole) => {
+                self.touched().insert(path);
+                return Ok(());
+            }
+            Some(Standing::InPart) if image.node == Node::SameContent => return Ok(()),
+            Some(Standing::Kept) => true,
+            None | Some(Standing::InPart) => false,
+        };
+        log.room = log.room.saturating_sub(content.len() as u64);
+        let is_part = image.node == Node::SameContent;
+        let entry = Entry::Kept { path: path.clone(), image: image.clone(), again };
+        log.write(&entry, content).map_err(|error| match error {
+            ImagesError::System(error) => error,
+            other => io::Error::other(other),
+        })?;
+        log.paths.insert(path.clone(), if is_part { Standing::InPart } else { Standing::Kept });
+        drop(log);
+        self.touched().insert(path);
+        Ok(())
+    }
+
+    fn cannot(&self, error: io::Error) -> io::Result<()> {
+        let mut log = self.kept.log();
+        if log.on_failure == OnFailure::Stop {
+            return Err(error);
+        }
+        log.give_up(&error.to_string());
+        Ok(())
+    }
+
+    fn changed(&self, path: &Path) {
+        let path = self.kept.within(path);
+        if let Some(standing) = self.kept.log().paths.get_mut(&path).filter(|standing| **standing == Standing::Kept) {
+            *standing = Standing::Whole;
+        }
+    }
+}
+
+/// The content of a file, which is wiped.
+pub type Content = Zeroizing<Vec<u8>>;
+
+/// An entry of a file, with the content that is beside it.
+pub type Read = (Entry, Content);
+
+/// Reads the entries of a file.
+///
+/// # Errors
+/// When it is not such a file, was altered, or was sealed with another key.
+pub fn read(bytes: &[u8], keys: &Keys) -> Result<Vec<Read>, ImagesError> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or(ImagesError::Damaged)?;
+    let (header, rest) = bytes.split_at(end + 1);
+    let header = std::str::from_utf8(header).map_err(|_| ImagesError::Damaged)?;
+    let name = header.strip_prefix(HEADER).ok_or(ImagesError::Damaged)?.trim_end();
+    let mut sequences = keys.sequences(Purpose::IMAGES, name)?;
+    let mut entries = Vec::new();
+    let mut records = Records(rest);
+    let Some(first) = records.next() else { return Ok(entries) };
+    let opened = sequences.iter_mut().find_map(|sequence| opened(sequence, first).map(|read| (sequence, read)));
+    let (sequence, read) = opened.ok_or(ImagesError::Damaged)?;
+    entries.push(read);
+    for record in records {
+        entries.push(self::opened(sequence, record).ok_or(ImagesError::Damaged)?);
+    }
+    Ok(entries)
+}
+
+fn opened(sequence: &mut Sequence, sealed: &[u8]) -> Option<Read> {
+    let mut record = Zeroizing::new(sealed.to_vec());
+    let text = sequence.open(&mut record)?;
+    let (length, rest) = text.split_first_chunk()?;
+    let (entry, content) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+    Some((serde_json::from_slice(entry).ok()?, Zeroizing::new(content.to_vec())))
+}
+
+/// The sealed records that are complete.
+struct Records<'b>(&'b [u8]);
+
+impl<'b> Iterator for Records<'b> {
+    type Item = &'b [u8];
+
+    fn next(&mut self) -> Option<&'b [u8]> {
+        let (length, rest) = self.0.split_first_chunk()?;
+        let (record, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+        self.0 = rest;
+        Some(record)
+    }
+}
+
+/// Why what a run changes cannot be kept, or what was kept cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImagesError {
+    /// The file cannot be written or read.
+    #[error("cannot keep what the run changes")]
+    System(#[from] io::Error),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something other than this program changed it, or it was sealed with another key.
+    #[error("it is damaged, or the key that it was sealed with is lost")]
+    Damaged,
+}
+
+impl ImagesError {
+    /// What failed, and why.
+    pub(crate) fn chain(&self) -> String {
+        use std::error::Error as _;
+        self.source().map_or_else(|| self.to_string(), |source| format!("{self}: {source}"))
+    }
+}

@@ -1,0 +1,132 @@
+//! Putting back what was at a name, and comparing it with what is there now.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, fstat, openat};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+
+use stead_core::digest::hex;
+
+use super::digest::add_content;
+use super::durability::Writes;
+use super::handle::{How, path_by_handle, real_path};
+use super::image::{Image, Mark, Node};
+use super::listing::entries;
+use super::path::SystemPath;
+use super::place::Place;
+use super::replace::{Former, Replacement};
+use super::status::Status;
+use crate::error::FsError;
+use crate::kind::Kind;
+
+/// For paths without links, as a [`Keeper`] gets them: what lies behind a link that is in the way by now is not there.
+impl SystemPath {
+    /// Its place; `None` where its directory is not there, or something else is by now.
+    fn place(&self, writes: &Writes) -> Result<Option<Place>, FsError> {
+        let is_within_directory = || self.parent()?.status().map(|status| status.kind == Kind::Directory);
+        let place = match Place::find(self, writes) {
+            Err(_) if is_within_directory() != Some(true) => return Ok(None),
+            found => found?,
+        };
+        let Some(place) = place else { return Ok(None) };
+        let real = real_path(&place.directory()).map_err(|source| FsError::System {
+            doing: "find",
+            path: self.to_path_buf(),
+            source,
+        })?;
+        Ok(Some(place).filter(|_| self.parent_path() == Some(&*real)))
+    }
+
+    /// What is there now, for comparisons; `None` where it cannot be read.
+    pub fn mark(&self) -> Option<Mark> {
+        let Some(place) = self.place(&Writes::unrecorded()).ok()? else { return Some(Mark::ABSENT) };
+        let Some(status) = place.status().ok()? else { return Some(Mark::ABSENT) };
+        let content = match status.kind {
+            Kind::Directory | Kind::Special => None,
+            Kind::Symlink => Some(hex(&Sha256::digest(place.read_link().ok()?))),
+            Kind::File => {
+                let mut digest = Sha256::new();
+                add_content(&mut digest, File::from(place.open(How::Read).ok()??)).ok()?;
+                Some(hex(&digest.finalize()))
+            }
+        };
+        Some(Mark::of(&status, content))
+    }
+
+    /// The names in the directory that is there; none where there is no directory.
+    pub fn names(&self) -> Result<Vec<PathBuf>, FsError> {
+        let Some(place) = self.place(&Writes::unrecorded())? else { return Ok(Vec::new()) };
+        if place.status()?.is_none_or(|status| status.kind != Kind::Directory) {
+            return Ok(Vec::new());
+        }
+        let Some(directory) = place.open(How::Directory)? else { return Ok(Vec::new()) };
+        Ok(entries(&directory, self)?.into_keys().map(PathBuf::from).collect())
+    }
+
+    /// What is there now, with the content of a file of at most `max` bytes.
+    pub fn image(&self, max: u64) -> Result<(Image, Vec<u8>), FsError> {
+        let Some(place) = self.place(&Writes::unrecorded())? else { return Ok(Default::default()) };
+        Image::read(&place.directory(), place.name(), max).map_err(|errno| place.failed("examine", errno))
+    }
+
+    /// Puts back what was there. What is in a directory is not touched, and one that is not empty is not removed.
+    ///
+    /// # Errors
+    /// When the directory that it was in is missing, or the system refuses it; or for what cannot be kept.
+    pub fn put_back(&self, image: &Image, content: &[u8], writes: &Writes) -> Result<(), FsError> {
+        let missing = || FsError::system("put back", self, Errno::NOENT);
+        let Some(place) = self.place(writes)? else {
+            return if image.node == Node::Absent { Ok(()) } else { Err(missing()) };
+        };
+        let present = place.status()?;
+        let is_directory = present.is_some_and(|status| status.kind == Kind::Directory);
+        match &image.node {
+            Node::Lost(_) => Err(FsError::system("put back", self, Errno::INVAL)),
+            Node::Absent if is_directory => place.remove_directory().map(drop),
+            Node::Absent => place.remove().map(drop),
+            Node::SameContent => reowned(&place, image, writes),
+            Node::Directory if is_directory => reowned(&place, image, writes),
+            Node::Directory => {
+                place.remove()?;
+                let made = place.make_directory_with(image.mode, image.ownership())?;
+                apply(image, &File::from(made), &place)
+            }
+            Node::File | Node::Link(_) => {
+                if is_directory {
+                    place.remove_directory()?;
+                }
+                put(&place, image, content)
+            }
+        }
+    }
+}
+
+fn put(place: &Place, image: &Image, content: &[u8]) -> Result<(), FsError> {
+    if let Node::Link(target) = &image.node {
+        return place.replace_by_link(OsStr::from_bytes(target), image.ownership());
+    }
+    let mut replacement = Replacement::begin(place, Former::Any)?;
+    replacement.write(content)?;
+    replacement.give_attributes(image.attributes.clone());
+    replacement.finish(image.mode, image.ownership()).map(drop)
+}
+
+/// Gives what is there the mode, the owner and the attributes of an image.
+fn reowned(place: &Place, image: &Image, writes: &Writes) -> Result<(), FsError> {
+    let Some(opened) = place.open(How::Look)? else { return Err(place.failed("put back", Errno::NOENT)) };
+    let status = fstat(&opened).map(Status::from).map_err(|errno| place.failed("examine", errno))?;
+    writes.change(&opened, place.path(), image.ownership().beyond(&status), Some(image.mode))?;
+    match openat(rustix::fs::CWD, path_by_handle(&opened), How::Read.flags(), Mode::empty()) {
+        Ok(readable) => apply(image, &File::from(readable), place),
+        Err(_) => Ok(()),
+    }
+}
+
+fn apply(image: &Image, file: &File, place: &Place) -> Result<(), FsError> {
+    let path: PathBuf = place.path().to_owned();
+    image.attributes.apply(file).map_err(|source| FsError::System { doing: "put back the attributes of", path, source })
+}
