@@ -168,6 +168,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::History(history) => hosts::history(history.into_inner().into(), &env),
         Command::Artifacts(artifacts) => hosts::artifacts(&artifacts.into_inner().into()),
         Command::Release { command } => commands::release(&command.into_inner().into(), &env),
+        Command::Undo(undo) => commands::undo(&undo.into_inner().into(), &env),
         Command::Hosts(hosts) => hosts::list(&hosts.into_inner().into(), &env),
         Command::Get(get) => hosts::get(get.into_inner().into(), &env),
         Command::Set(set) => hosts::set(set.into_inner().into(), &env),

@@ -10,7 +10,7 @@ use super::deferred::Deferred;
 use super::document::{Apply, Check, Document, Graph, Lint, Plan};
 use super::dsc::{Config, Extension, Function, Resource, Schema};
 use super::files::{Bundle, Eval, Fmt, New, Show, SlsCommand, Test};
-use super::history::History;
+use super::history::{History, Undo};
 use super::hosts::{Artifacts, Hosts, Remote};
 use super::machine::{Doctor, Explain, Facts, Puppetize};
 use super::release::Release;
@@ -58,6 +58,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<Release>,
     },
+    /// Take back what a recorded run changed
+    Undo(Deferred<Undo>),
     /// List the machines of an inventory
     Hosts(Deferred<Hosts>),
     /// List the programs that are sent to machines without stead

@@ -8,14 +8,16 @@ use clap::{Args, Subcommand};
 
 use super::hosts::Fleet;
 use super::values::at_least_one;
-use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
+use crate::request::{Detail, HistoryRequest, HistoryView, RecordingRequest, UndoRequest, View, Volume};
 use crate::terminal::Output;
+
+const RECORDING: &str = "Recording";
 
 /// The options for recording a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Recording")]
+#[command(next_help_heading = RECORDING)]
 pub(super) struct Recording {
-    /// Record what the run does, for 'stead history'
+    /// Record what the run does, for 'stead history' and 'stead undo'
     #[arg(long, env = "STEAD_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new())]
     record: bool,
     /// How many recorded runs are kept; the oldest are removed
@@ -30,7 +32,74 @@ impl Recording {
     /// Where a run is recorded, if it is: one that goes on without whoever asked for it always.
     pub(super) fn request(self, detaches: bool) -> Option<RecordingRequest> {
         let is_recorded = self.record || detaches;
-        is_recorded.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs, detaches })
+        is_recorded.then_some(RecordingRequest { keep: self.keep_runs, runs: self.runs, stated: true, detaches })
+    }
+}
+
+/// `undo`
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option, as clap wants it")]
+pub(crate) struct Undo {
+    /// The run, or the first characters of its name [default: the last recorded one that changed something]
+    run: Option<String>,
+    /// Show what would be taken back, and change nothing
+    #[arg(long, visible_aliases = ["what-if", "dry-run"])]
+    plan: bool,
+    /// Take back without asking, and although something cannot be taken back
+    #[arg(short, long)]
+    yes: bool,
+    /// Take back also what was changed since the run
+    #[arg(long)]
+    force: bool,
+    /// Take back the last recorded run on the operating system below FOLDER instead of the running one
+    #[arg(long, value_name = "FOLDER")]
+    system_root: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// List only what failed
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Also list unchanged instances
+    #[arg(short, long)]
+    verbose: bool,
+    /// One line for each instance, without what differs
+    #[arg(long)]
+    brief: bool,
+    /// Do not record the undo, which cannot be taken back then
+    #[arg(long, help_heading = RECORDING)]
+    no_record: bool,
+    /// How many recorded runs are kept; the oldest are removed
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one, help_heading = RECORDING)]
+    keep_runs: NonZeroUsize,
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, value_name = "FOLDER", help_heading = RECORDING)]
+    runs: Option<PathBuf>,
+}
+
+impl From<Undo> for UndoRequest {
+    fn from(undo: Undo) -> Self {
+        let volume = match (undo.quiet, undo.verbose) {
+            (true, _) => Volume::Quiet,
+            (_, true) => Volume::Verbose,
+            _ => Volume::Usual,
+        };
+        let detail = if undo.brief { Detail::Brief } else { Detail::Full };
+        Self {
+            run: undo.run,
+            system_root: undo.system_root,
+            shows: undo.plan,
+            asks: !undo.yes,
+            force: undo.force,
+            view: View { output: undo.output, volume, detail, events: false, timings: false },
+            recording: (!undo.no_record).then(|| RecordingRequest {
+                keep: undo.keep_runs,
+                runs: undo.runs.clone(),
+                stated: false,
+                detaches: false,
+            }),
+            runs: undo.runs,
+        }
     }
 }
 

@@ -79,6 +79,7 @@ Run it
   apply    Bring the machine into the state of the document
   check    Report drift: what is not in that state any more
   history  Show what recorded runs did
+  undo     Take back what a recorded run changed
 
 Look at a machine
   get      Show a resource as it is: stead get file /etc/hosts
@@ -90,15 +91,15 @@ stead COMMAND --help has the options of a command, stead --help all commands.
 ";
 
 pub(crate) const AFTER_HELP: &str = "\
-Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history, get,
-set, hosts, release, export, facts, invoke, puppetize and serve:
+Exit codes of plan, show, check, apply, bundle, lint, fmt, new, graph, explain, sls, history,
+undo, get, set, hosts, release, export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);
        warnings (lint, sls); stale files (puppetize --check); unformatted files (fmt --check)
   3    the document, its parameters, the policy or the command line is not valid, or a saved plan
        no longer holds; the run cannot be recorded (apply --record); there is no such run
-       (history), resource (get, set, export, invoke) or fact (facts)
+       (history, undo), resource (get, set, export, invoke) or fact (facts)
   4    apply gave up: re-runs made no progress or reached their limit
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:

@@ -1,59 +1,29 @@
-//! `history`: the runs that were recorded, and the recording of one.
+//! `history`: the runs that were recorded.
 
 mod between;
 mod text;
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use serde_json::json;
 use stead_core::diag::{did_you_mean, nearest};
 use stead_core::history::History;
 use stead_engine::{error_chain, json};
-use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
+use stead_host::journal::{OpenJournalError, RecordedRuns, RunId};
 use stead_system::places;
 
 use super::page;
-use crate::detached;
 use crate::exit::Exit;
-use crate::request::{HistoryRequest, HistoryView, RecordingRequest};
+use crate::request::{HistoryRequest, HistoryView};
 use crate::terminal::{Output, complain, data_as, print_coloured, print_exactly};
 
-/// Where a run is to be recorded.
-pub(super) struct Recorder {
-    runs: RecordedRuns,
-    keep: NonZeroUsize,
-    detaches: bool,
+/// The folder of recorded runs; `None` for a user without a home.
+pub(super) fn folder(stated: Option<&Path>) -> Option<PathBuf> {
+    stated.map(Path::to_owned).or_else(|| Some(places::store()?.join("runs")))
 }
 
-impl Recorder {
-    /// Opens the directory of recorded runs.
-    pub(super) fn open(request: &RecordingRequest) -> Result<Self, Exit> {
-        let directory = directory(request.runs.as_deref())?;
-        let runs = RecordedRuns::create(&directory).map_err(|error| cannot_record(&error))?;
-        Ok(Self { runs, keep: request.keep, detaches: request.detaches })
-    }
-
-    /// The journal of a run that begins now, and goes on without whoever asked for it where that is asked for.
-    pub(super) fn begin(&self) -> Result<FileJournal, Exit> {
-        let begun = self.runs.begin(Timestamp::now(), self.keep);
-        let (run, journal) = begun.map_err(|error| cannot_record(&error))?;
-        if self.detaches {
-            detached::detach(&run);
-        }
-        Ok(journal)
-    }
-}
-
-fn cannot_record(error: &OpenJournalError) -> Exit {
-    complain(&format!("error: cannot record the run: {}; nothing was run", error_chain(error)));
-    complain("help: '--runs FOLDER' names another directory; without '--record' no run is recorded");
-    Exit::Unusable
-}
-
-fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
-    stated.map(Path::to_owned).or_else(|| Some(places::store()?.join("runs"))).ok_or_else(|| {
+pub(super) fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
+    folder(stated).ok_or_else(|| {
         complain("error: there is no home folder to keep recorded runs in");
         complain("help: '--runs FOLDER' names a directory");
         Exit::Unusable
@@ -90,13 +60,13 @@ fn carried_out(request: &HistoryRequest) -> Result<(), Exit> {
     }
 }
 
-fn failed(error: &OpenJournalError) -> Exit {
+pub(super) fn failed(error: &OpenJournalError) -> Exit {
     complain(&format!("error: {}", error_chain(error)));
     Exit::Failed
 }
 
 /// The run that is meant: the last one, or the only one whose name begins so.
-fn chosen(text: &str, ids: &[RunId], directory: &Path) -> Result<RunId, Exit> {
+pub(super) fn chosen(text: &str, ids: &[RunId], directory: &Path) -> Result<RunId, Exit> {
     let found: Vec<&RunId> = match text {
         "last" => ids.last().into_iter().collect(),
         prefix => ids.iter().filter(|id| id.as_str().starts_with(prefix)).collect(),

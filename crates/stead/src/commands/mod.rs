@@ -1,5 +1,5 @@
 //! The commands for users: plan, apply, check, bundle, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
-//! doctor, invoke, puppetize, release, test.
+//! doctor, invoke, puppetize, release, test, undo.
 
 mod bundle;
 mod confirm;
@@ -21,11 +21,13 @@ mod page;
 mod parameter;
 mod puppetize;
 mod ready;
+mod recorder;
 mod release;
 mod report;
 mod saved;
 pub(crate) mod sls;
 mod test;
+mod undo;
 mod values;
 mod why;
 
@@ -50,7 +52,6 @@ pub(crate) use eval::eval;
 pub(crate) use explain::{explain, not_explained};
 pub(crate) use facts::facts;
 pub(crate) use fmt::fmt;
-use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
 pub(crate) use lint::lint;
@@ -59,12 +60,14 @@ pub(crate) use new::new;
 pub(crate) use parameter::parameter;
 pub(crate) use puppetize::puppetize;
 use ready::{Ready, get_ready, prepare, session_for, warn};
+use recorder::Recorder;
 pub(crate) use release::release;
 pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
 pub(crate) use saved::{is_unknown, plan_file, removes, reported, show};
 pub(crate) use test::test;
+pub(crate) use undo::undo;
 
 /// Shows what apply would change, and saves it if asked for.
 pub(crate) fn plan(request: &PlanRequest, env: &ProcessEnv) -> Exit {
@@ -98,7 +101,7 @@ fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     if let Some(plan) = &plan {
         document = saved::document(plan, document)?;
     }
-    let recorder = recording.as_ref().map(Recorder::open).transpose()?;
+    let recorder = recording.as_ref().map(Recorder::open).transpose()?.flatten();
     let ready = get_ready(&document, view, session_for(&document, env), (Mode::APPLY, &reconcile))?;
     let planned = match &plan {
         Some(plan) => saved::confirm((plan, Source::Saved), &ready)?,
@@ -157,15 +160,14 @@ impl Done {
 fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Result<Done, Exit> {
     let Task { mode, planned, recorder, is_stored, about } = task;
     let style = Style::new(view, mode);
-    let retention = style.retention(is_stored || recorder.is_some() || about.report.is_some());
+    let retention = style.retention(is_stored || recorder.is_some_and(Recorder::is_stated) || about.report.is_some());
     let mut history = about.report.as_deref().map(page::Writer::begin).transpose()?;
     let metrics = about.metrics.as_ref().map(Metrics::begin).transpose()?;
     let mut printer = Printer::new(style, Arc::clone(&ready.prepared.sources));
     let policy = Arc::clone(&ready.policy);
     let mut execution = RunOptions { policy, retention, planned, ..RunOptions::new(mode, ready.width) };
-    if let Some(recorder) = recorder {
-        execution.journal = Box::new(recorder.begin()?);
-    }
+    let recording = recorder.map(|recorder| recorder.begin(ready)).transpose()?.flatten();
+    let recorded = recording.map(|recording| recording.into_execution(&mut execution));
     let run = written_soon(|| {
         executed(ready, view, execution, |run, event| {
             if let Some(history) = &mut history {
@@ -176,6 +178,9 @@ fn carry_out(ready: &Ready, view: View, task: Task<'_>, env: &ProcessEnv) -> Res
     })?;
     warn(view, &ready.session.computed_conflicts(&run), &ready.prepared.sources);
     let summary = Summary::of(&run);
+    if let (Some(recorder), Some(id)) = (recorder, recorded) {
+        recorder.end(&id, &run, &summary);
+    }
     match view.output {
         Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
         Output::Json | Output::Yaml => {

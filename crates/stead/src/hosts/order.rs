@@ -108,7 +108,7 @@ impl From<&RecordingRequest> for Record {
 
 impl From<Record> for RecordingRequest {
     fn from(Record { keep, runs, detaches }: Record) -> Self {
-        Self { keep, runs, detaches }
+        Self { keep, runs, stated: true, detaches }
     }
 }
 

@@ -252,8 +252,29 @@ pub(crate) struct RecordingRequest {
     pub(crate) keep: NonZeroUsize,
     /// The directory of recorded runs, where it is not the usual one.
     pub(crate) runs: Option<PathBuf>,
+    /// True if it was asked for: then nothing is done where the run cannot be recorded, and what changed nothing is kept as well.
+    pub(crate) stated: bool,
     /// True if the run goes on without whoever asked for it.
     pub(crate) detaches: bool,
+}
+
+/// `undo`
+#[derive(Debug)]
+pub(crate) struct UndoRequest {
+    /// The run: its name or the first characters of that, or the last one that changed something.
+    pub(crate) run: Option<String>,
+    /// The root whose last run is meant, where it is not the running system.
+    pub(crate) system_root: Option<PathBuf>,
+    /// True if it is shown alone, and nothing is changed.
+    pub(crate) shows: bool,
+    /// True if users are asked, and what cannot be taken back needs their consent.
+    pub(crate) asks: bool,
+    /// True if what was changed since is taken back as well.
+    pub(crate) force: bool,
+    pub(crate) view: View,
+    /// Where the undo is recorded, and where runs are.
+    pub(crate) recording: Option<RecordingRequest>,
+    pub(crate) runs: Option<PathBuf>,
 }
 
 /// `graph`

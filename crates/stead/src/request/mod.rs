@@ -17,8 +17,8 @@ pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, 
 pub(crate) use document::{
     AboutRun, ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest,
     GraphView, HistoryRequest, HistoryView, Keep, LintForm, LintRequest, MadeDocument, MetricsRequest, Origin,
-    ParameterRequest, PlanRequest, RecordingRequest, ResultsForm, ShowRequest, Supplied, TestRequest, View, Volume,
-    Width,
+    ParameterRequest, PlanRequest, RecordingRequest, ResultsForm, ShowRequest, Supplied, TestRequest, UndoRequest,
+    View, Volume, Width,
 };
 pub(crate) use dsc::{
     Caller, CheckRequest, Compat, ConfigOperation, ConfigRequest, FunctionsRequest, GetFormat, ListRequest,

@@ -1,0 +1,186 @@
+//! `undo`: what a recorded run changed is taken back.
+
+use std::path::{Path, PathBuf};
+
+use stead_core::diag::counted;
+use stead_core::event::Mode;
+use stead_core::history::{History, RunEnd};
+use stead_engine::{Kept, ReconcileOptions, Undo, UndoDocument, error_chain};
+use stead_host::journal::{RecordedRuns, RunId};
+use stead_host::store::{Keys, images, keys};
+
+use super::ready::{Ready, get_ready};
+use super::recorder::Recorder;
+use super::{Done, Task, carry_out, history};
+use crate::exit::Exit;
+use crate::process_env::ProcessEnv;
+use crate::request::{AboutRun, DocumentRequest, MadeDocument, Origin, Supplied, UndoRequest, View};
+use crate::terminal::{self, complain, complain_text, plain};
+use crate::{input, interrupt};
+
+/// Shows what is taken back, asks, and takes it back.
+pub(crate) fn undo(request: &UndoRequest, env: &ProcessEnv) -> Exit {
+    undone(request, env).unwrap_or_else(|exit| exit)
+}
+
+fn undone(request: &UndoRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
+    let (id, undo) = found(request)?;
+    let kept = undo.kept();
+    let Some(document) = undo.document(id.as_str(), &env.host, request.force) else {
+        return Err(unusable("the run cannot be taken back", "please report this bug"));
+    };
+    let about = AboutRun::default();
+    let ready = |mode| ready(&document, &undo, request.view, (&id, mode));
+    let asks = request.asks && input::is_terminal() && terminal::is_watched();
+    if request.shows || asks {
+        let ready = ready(Mode::PLAN)?;
+        let planned = carry_out(&ready, request.view, Task::new(Mode::PLAN, &about), env)?;
+        complain_of(&kept);
+        if request.shows {
+            return Ok(planned.end(ready));
+        }
+        consent(&ready, &id, &planned)?;
+    } else {
+        complain_of(&kept);
+        if request.asks && kept.iter().any(|each| !each.acts_again) {
+            return Err(unusable("not all of the run can be taken back", "--yes takes back the rest"));
+        }
+    }
+    let recorder = request.recording.as_ref().map(Recorder::open).transpose()?.flatten();
+    let recorder = recorder.map(|recorder| recorder.undoes(&id));
+    let ready = ready(Mode::APPLY)?;
+    let task = Task { recorder: recorder.as_ref(), ..Task::new(Mode::APPLY, &about) };
+    Ok(carry_out(&ready, request.view, task, env)?.end(ready))
+}
+
+fn unusable(message: &str, help: &str) -> Exit {
+    complain(&format!("error: {message}"));
+    complain(&format!("help: {help}"));
+    Exit::Unusable
+}
+
+/// The document of an undo, ready to be run.
+fn ready(document: &UndoDocument, undo: &Undo, view: View, (id, when): (&RunId, Mode)) -> Result<Ready, Exit> {
+    let name = format!("undo of {id}");
+    let (path, text, identity) = (PathBuf::from(&name), document.text.clone(), document.identity.clone());
+    let origin = Origin::Made(MadeDocument { path, name, text, bundle: None, identity });
+    let folder = Some(undo.scene.folder.clone()).filter(|folder| folder.is_dir());
+    let request = DocumentRequest {
+        origin,
+        supplied: Supplied {
+            parameters: Some(document.parameters.clone()),
+            root: folder.or_else(|| Some(PathBuf::from("/"))),
+            ..Supplied::default()
+        },
+        system_root: undo.scene.root.clone(),
+        ..DocumentRequest::on_command_line(String::new())
+    };
+    let session = document.host.session(request.supplied.root.clone().unwrap_or_default());
+    interrupt::catch(&session);
+    get_ready(&request, view, session, (when, &ReconcileOptions::none()))
+}
+
+/// Names what stays as it is.
+fn complain_of(kept: &[Kept]) {
+    for Kept { what, why, .. } in kept {
+        complain(&format!("cannot be taken back: {}: {why}", plain(what)));
+    }
+}
+
+fn consent(ready: &Ready, id: &RunId, planned: &Done) -> Result<(), Exit> {
+    if !planned.summary.has_changes() {
+        return Ok(());
+    }
+    let changed = counted(planned.summary.totals.drifted + planned.summary.totals.changed, "change");
+    complain_text(&format!("Take back {changed} of run {id}? [y/N] "));
+    match input::answer(ready.session.cancel()) {
+        Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
+        _ => {
+            complain("nothing was changed");
+            Err(Exit::Cancelled)
+        }
+    }
+}
+
+/// The run that is meant, and what it changed.
+fn found(request: &UndoRequest) -> Result<(RunId, Undo), Exit> {
+    let directory = history::directory(request.runs.as_deref())?;
+    let runs = RecordedRuns::open(&directory).map_err(|error| history::failed(&error))?;
+    let ids =
+        runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| history::failed(&error))?;
+    let nothing = || unusable("no recorded run changed anything", "'stead apply --record' records what it changes");
+    let (Some(runs), Some(keys)) = (runs, keys().map_err(|error| failed(&error))?) else { return Err(nothing()) };
+    let found = Found { folder: runs, keys, ids };
+    match request.run.as_deref() {
+        Some(text) => {
+            let id = history::chosen(text, &found.ids, &directory)?;
+            let missing = || {
+                let help = "an earlier version recorded it, or what was kept of it made room for later runs";
+                unusable(&format!("what run {id} changed was not kept"), help)
+            };
+            let undo = found.read(&id)?.ok_or_else(missing)?;
+            Ok((id, undo))
+        }
+        None => found.last(request.system_root.as_deref())?.ok_or_else(nothing),
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Exit {
+    complain(&format!("error: {}", error_chain(error)));
+    Exit::Failed
+}
+
+struct Found {
+    folder: RecordedRuns,
+    keys: Keys,
+    ids: Vec<RunId>,
+}
+
+impl Found {
+    /// What a run changed; `None` where that was not kept.
+    fn read(&self, id: &RunId) -> Result<Option<Undo>, Exit> {
+        let Some(bytes) = self.folder.images(id).map_err(|error| history::failed(&error))? else { return Ok(None) };
+        let entries = images::read(&bytes, &self.keys).map_err(|error| {
+            complain(&format!("error: what run {id} changed cannot be read"));
+            failed(&error)
+        })?;
+        Ok(Undo::of(entries))
+    }
+
+    /// The last run on a root that changed something. Where that is an undo which did not come to its end, it is what that takes back.
+    fn last(&self, root: Option<&Path>) -> Result<Option<(RunId, Undo)>, Exit> {
+        let real = |root: &Path| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        let wanted = root.map(real);
+        for id in self.ids.iter().rev() {
+            let Some(undo) = self.read(id)? else {
+                if self.has_changed(id) {
+                    let help = "'stead undo RUN' takes back an earlier one; 'stead history' lists them";
+                    return Err(unusable(&format!("what run {id} changed was not kept"), help));
+                }
+                continue;
+            };
+            if undo.scene.root.as_deref().map(real) != wanted || undo.is_empty() {
+                continue;
+            }
+            let undoes = undo.scene.undoes.as_deref().and_then(RunId::parse).filter(|_| !self.is_over(id));
+            return match undoes {
+                Some(first) => Ok(self.read(&first)?.map(|undo| (first, undo))),
+                None => Ok(Some((id.clone(), undo))),
+            };
+        }
+        Ok(None)
+    }
+
+    /// Returns whether a run came to its end.
+    fn is_over(&self, id: &RunId) -> bool {
+        self.folder.read(id).is_ok_and(|run| matches!(History::of(&run.events).end(), RunEnd::Finished))
+    }
+
+    /// Returns whether a run is known to have changed something, or nothing of it is known.
+    fn has_changed(&self, id: &RunId) -> bool {
+        self.folder.read(id).is_ok_and(|run| {
+            let history = History::of(&run.events);
+            !matches!(history.end(), RunEnd::Finished) || history.totals().changed > 0
+        })
+    }
+}
