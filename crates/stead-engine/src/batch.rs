@@ -16,7 +16,7 @@ use stead_core::run::policy::Policy;
 use stead_core::text::Sources;
 use stead_core::value::Object;
 
-use crate::execution::{RunError, RunOptions};
+use crate::execution::{RunError, RunOptions, RunWatch};
 use crate::host::Host;
 use crate::json;
 use crate::messages::finding_line;
@@ -58,8 +58,10 @@ pub struct Batch {
     pub mode: Mode,
     /// How many instances are worked on at once.
     pub width: NonZeroUsize,
-    /// The policy by which pending instances are run again; `None` for the one that each document states.
+    /// The policy by which pending instances are run again; `None` for the one that `reconcile` and each document state.
     pub policy: Option<Arc<dyn Policy>>,
+    /// How pending instances are run again, by names. What is stated here wins over what documents say.
+    pub reconcile: ReconcileOptions,
 }
 
 /// The outcome of one document.
@@ -111,7 +113,8 @@ impl fmt::Display for Refused {
 impl Batch {
     /// Applies documents as they say themselves.
     pub fn apply(documents: Vec<BatchDocument>, host: &Host) -> Self {
-        Self { documents, mode: Mode::APPLY, width: host.width(), policy: None }
+        let reconcile = ReconcileOptions::default();
+        Self { documents, mode: Mode::APPLY, width: host.width(), policy: None, reconcile }
     }
 
     /// Checks all documents and then runs them, one result for each.
@@ -119,10 +122,18 @@ impl Batch {
     /// Guarantees: nothing is run if one of them is refused; then the findings of all are in the error. A run that cannot
     /// be carried out does not keep the later ones from being run.
     pub fn run(&self, host: &Host) -> Result<Vec<BatchResult>, Refused> {
+        self.run_beside(&host.session("."), None)
+    }
+
+    /// Does what [`Self::run`] does under the options of a session, and has calls watched.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_beside(&self, session: &Session, watch: Option<&Arc<RunWatch>>) -> Result<Vec<BatchResult>, Refused> {
         let mut ready = Vec::new();
         let mut refused = Vec::new();
         for document in &self.documents {
-            match self.prepare(document, host) {
+            match self.prepare(document, session) {
                 Ok(one) => ready.push(one),
                 Err(one) => refused.push(one),
             }
@@ -130,11 +141,11 @@ impl Batch {
         if !refused.is_empty() {
             return Err(Refused { documents: refused });
         }
-        Ok(ready.into_iter().map(|ready| self.run_one(ready)).collect())
+        Ok(ready.into_iter().map(|ready| self.run_one(ready, watch)).collect())
     }
 
-    fn prepare<'a>(&self, document: &'a BatchDocument, host: &Host) -> Result<Ready<'a>, RefusedDocument> {
-        let mut session = host.session(&document.root);
+    fn prepare<'a>(&self, document: &'a BatchDocument, beside: &Session) -> Result<Ready<'a>, RefusedDocument> {
+        let mut session = beside.elsewhere(beside.host(), &document.root);
         let prepared = session.prepare_checked(&document.name, &document.text, document.parameters.clone(), self.mode);
         let mut prepared = match prepared {
             Ok(prepared) => prepared,
@@ -145,7 +156,7 @@ impl Batch {
         session.account_for_removed(&mut prepared, self.mode);
         let policy = match &self.policy {
             Some(policy) => Ok(Arc::clone(policy)),
-            None => session.policy(&ReconcileOptions::default(), &prepared.reconcile),
+            None => session.policy(&self.reconcile, &prepared.reconcile),
         };
         match policy {
             Ok(policy) => Ok(Ready { name: &document.name, session, prepared, policy }),
@@ -153,10 +164,10 @@ impl Batch {
         }
     }
 
-    fn run_one(&self, ready: Ready<'_>) -> BatchResult {
+    fn run_one(&self, ready: Ready<'_>, watch: Option<&Arc<RunWatch>>) -> BatchResult {
         let Ready { name, session, prepared, policy } = ready;
         let began = Instant::now();
-        let execution = RunOptions { policy, ..RunOptions::new(self.mode, self.width) };
+        let execution = RunOptions { policy, watch: watch.cloned(), ..RunOptions::new(self.mode, self.width) };
         let outcome = session.run(&prepared, execution).map(|run| {
             let summary = Summary::of(&run);
             let json = json::report(&run, &summary, began.elapsed());

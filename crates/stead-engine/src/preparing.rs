@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document};
+use stead_core::document::{self, Document, Reconcile};
 use stead_core::event::Mode;
 use stead_core::expr::codes::CODES as EXPRESSION;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, codes, resolve, suggest_types};
@@ -249,7 +249,12 @@ impl Session {
     fn prepared(&self, document: &Document, graph: Graph, facts: Facts) -> Prepared {
         let sources = Arc::new(self.sources.clone());
         let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
-        let reconcile = document.directives.reconcile.clone();
+        let instances = graph.scopes.iter().flat_map(|scope| &scope.document.resources);
+        let rules = instances.filter_map(|instance| instance.directives().reconcile_pending.as_ref());
+        // Each once, however many instances a loop makes.
+        let rules: BTreeMap<&str, _> = rules.map(|rule| (rule.value.as_str(), rule)).collect();
+        let rules = rules.into_values().cloned().collect();
+        let reconcile = Reconcile { rules, ..document.directives.reconcile.clone() };
         Prepared {
             graph: Arc::new(graph),
             sources,

@@ -11,7 +11,10 @@ use stead_core::run::reconcile::{PendingRule, Reconciler, WhileProgress};
 use stead_core::text::{Span, Spanned};
 use stead_core::wait::Wait;
 use stead_host::catalog::Search;
-use stead_host::command::reconcile::{self, DecisionProgram, DecisionRole, FindError, ProgramReconciler, ProgramRule};
+use stead_host::command::reconcile::{
+    self, DecisionProgram, DecisionRole, FindError, FindRule, ProgramReconciler, ProgramRule, Rules,
+};
+use stead_host::provider::Context;
 
 use crate::session::Session;
 
@@ -34,7 +37,7 @@ pub struct ReconcileOptions {
 pub const RECONCILERS: [&str; 3] = ["continuous", "basic", "none"];
 
 /// The pending rules that there are by themselves.
-pub const PENDING_RULES: [&str; 1] = ["default"];
+pub const PENDING_RULES: [&str; 1] = [reconcile::DEFAULT_RULE];
 
 impl ReconcileOptions {
     /// One pass, whatever the document says.
@@ -54,12 +57,20 @@ impl Session {
     ) -> Result<Arc<dyn Policy>, Vec<Diagnostic>> {
         let name = Name::of(DecisionRole::Reconciler, options.reconciler.as_deref(), stated.reconciler.as_ref());
         let rule = Name::of(DecisionRole::PendingRule, options.pending.as_deref(), stated.pending.as_ref());
-        let (program, rule_program) = match (self.decision_program(&name), self.decision_program(&rule)) {
-            (Ok(program), Ok(rule_program)) => (program, rule_program),
-            (program, rule_program) => {
-                return Err([program.err(), rule_program.err()].into_iter().flatten().map(|wrong| *wrong).collect());
+        let of_instances = stated.rules.iter().map(|rule| Name::of(DecisionRole::PendingRule, None, Some(rule)));
+        let wrong = of_instances.filter_map(|rule| self.decision_program(&rule).err());
+        let mut wrong: Vec<Diagnostic> = wrong.map(|wrong| *wrong).collect();
+        let mut noted = |found: Result<_, Box<Diagnostic>>| match found {
+            Ok(program) => program,
+            Err(finding) => {
+                wrong.push(*finding);
+                None
             }
         };
+        let (program, rule_program) = (noted(self.decision_program(&name)), noted(self.decision_program(&rule)));
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
         let reconciler = match name.text {
             "none" => return Ok(Arc::new(SinglePass)),
             "basic" => Reconciler::basic(max_unchanged(options, stated)),
@@ -73,9 +84,10 @@ impl Session {
             Some(program) => Some(Arc::new(ProgramRule::new(program, Arc::clone(&reconciler.rule)))),
             None => is_stated.then(|| Arc::clone(&reconciler.rule)),
         };
+        let rules = Arc::new(Rules::new(rule, Arc::clone(&reconciler.rule), self.find_rule()));
         Ok(match program {
-            Some(program) => Arc::new(ProgramReconciler::new(program, reconciler, rule)),
-            None => Arc::new(Reconciler { rule: rule.unwrap_or(Arc::clone(&reconciler.rule)), ..reconciler }),
+            Some(program) => Arc::new(ProgramReconciler::new(program, reconciler, rules)),
+            None => Arc::new(Reconciler { rule: rules, ..reconciler }),
         })
     }
 
@@ -87,6 +99,16 @@ impl Session {
         let (search, context) = (self.shared.discovery.search(), self.context(name.text));
         let found = DecisionProgram::find(name.role, name.text, search, (*self.shared.settings).clone(), context);
         found.map(Some).map_err(|error| Box::new(name.finding(&error, search)))
+    }
+
+    /// Finds the rules that instances and types name when they are first asked.
+    fn find_rule(&self) -> Box<FindRule> {
+        let (shared, context) = (Arc::clone(&self.shared), self.context("pending rule"));
+        Box::new(move |name| {
+            let (search, settings) = (shared.discovery.search(), (*shared.settings).clone());
+            let context = Context { name: name.into(), ..context.clone() };
+            DecisionProgram::find(DecisionRole::PendingRule, name, search, settings, context)
+        })
     }
 }
 

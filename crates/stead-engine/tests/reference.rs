@@ -390,6 +390,7 @@ fn followed(row: &ForeignWords, is_instance: bool) -> Option<String> {
         "configurationMode" => "directives: {configurationMode: ApplyOnly}".to_owned(),
         "exclusive" => "directives: {exclusive: true}".to_owned(),
         "reconcileWait" => "directives: {reconcileWait: 5}".to_owned(),
+        "reconcilePending" => "directives: {reconcilePending: default}".to_owned(),
         name => format!("directives: {{{name}: [\"[resourceId('Stead/File', 'other')]\"]}}"),
     };
     let property = |name: &str| match name {

@@ -175,6 +175,7 @@ pub const AT_INSTANCES: &[ForeignWords] = &[
     row(&["configurationmode"], Directive("configurationMode")),
     row(&["exclusive"], Directive("exclusive")),
     row(&["reconcilewait"], Directive("reconcileWait")),
+    row(&["reconcilepending"], Directive("reconcilePending")),
 ];
 
 /// Words of a document.

@@ -166,6 +166,7 @@ impl Instance {
             security_context: None,
             configuration_mode: None,
             reconcile_wait: None,
+            reconcile_pending: None,
             relations: Vec::new(),
             exclusive: None,
         };
@@ -358,6 +359,8 @@ pub struct InstanceDirectives {
     pub configuration_mode: Option<Spanned<ConfigurationMode>>,
     /// `reconcileWait`: how long is waited before it is run again, if that is not what its resource says
     pub reconcile_wait: Option<Spanned<Wait>>,
+    /// `reconcilePending`: the rule that says whether it is pending, if that is not the one of the run
+    pub reconcile_pending: Option<Spanned<String>>,
     /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
     pub relations: Vec<(Relation, Vec<Template>)>,
     /// `exclusive`

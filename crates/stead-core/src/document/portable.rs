@@ -140,6 +140,7 @@ impl Instance {
         let stated = [
             ("configurationMode", directives.configuration_mode.as_ref().map(|each| each.span)),
             ("reconcileWait", directives.reconcile_wait.as_ref().map(|each| each.span)),
+            ("reconcilePending", directives.reconcile_pending.as_ref().map(|each| each.span)),
             ("exclusive", exclusive),
         ];
         let relations = directives

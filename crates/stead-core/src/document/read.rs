@@ -144,7 +144,8 @@ pub(super) const DIRECTIVES: &[&str] = &[
 
 /// The directives of an instance.
 pub(super) fn instance_directive_names() -> impl Iterator<Item = &'static str> {
-    let others = ["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
+    let others =
+        ["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "reconcilePending", "exclusive"];
     others.into_iter().chain(Relation::ALL.map(|(word, _)| word))
 }
 
@@ -419,6 +420,7 @@ impl Reader<'_> {
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "reconcileWait" => directives.reconcile_wait = self.wait(&value, "'reconcileWait'"),
+                "reconcilePending" => directives.reconcile_pending = self.string(value, "'reconcilePending'"),
                 "exclusive" => directives.exclusive = self.exclusive(value, key_span),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {

@@ -1,4 +1,4 @@
-//! `directives.reconcile` of a document, and `reconcileWait` of an instance.
+//! `directives.reconcile` of a document, and `reconcileWait` and `reconcilePending` of an instance.
 
 use super::codes;
 use super::fields::Reader;
@@ -21,6 +21,8 @@ pub struct Reconcile {
     pub max_unchanged_reruns: Option<u32>,
     /// `wait`: how long is waited, whatever resources say
     pub wait: Option<Spanned<Wait>>,
+    /// The rules that instances name in `reconcilePending`, of this document and of those in it
+    pub rules: Vec<Spanned<String>>,
 }
 
 const KEYS: &[&str] = &["reconciler", "pending", "maxPendingReruns", "maxUnchangedReruns", "wait"];

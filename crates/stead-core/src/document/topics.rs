@@ -365,6 +365,14 @@ resources:
 resources:
 - {name: a, type: Stead/File, directives: {reconcileWait: 5}, properties: {path: a}}",
     ),
+    key(
+        Directive,
+        "reconcilePending",
+        "The rule that says whether the instance is pending: `default`, or the name of a program.",
+        "\
+resources:
+- {name: a, type: Stead/File, directives: {reconcilePending: default}, properties: {path: a}}",
+    ),
     key(Directive, "requireAdapter", "The adapter that is to carry out the instance, where there are several.", ""),
     key(
         Directive,

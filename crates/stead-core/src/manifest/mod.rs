@@ -145,6 +145,8 @@ pub struct Manifest<I = Implementation> {
     pub security: OperationSecurity,
     /// How long is waited before an instance that is pending is run again.
     pub reconcile_wait: Option<Wait>,
+    /// The rule that says whether an instance is pending, by its name.
+    pub reconcile_pending: Option<String>,
     /// Its properties whose values are secret however they are stated.
     pub secrets: Vec<SecretProperty>,
     /// How its states say whether an instance exists.
@@ -174,6 +176,7 @@ impl<I> Manifest<I> {
             author: None,
             security: OperationSecurity::default(),
             reconcile_wait: None,
+            reconcile_pending: None,
             secrets: Vec::new(),
             existence: Existence::default(),
             secret_places: None,
@@ -196,6 +199,7 @@ impl<I> Manifest<I> {
             author: self.author,
             security: self.security,
             reconcile_wait: self.reconcile_wait,
+            reconcile_pending: self.reconcile_pending,
             secrets: self.secrets,
             existence: self.existence,
             secret_places: self.secret_places,

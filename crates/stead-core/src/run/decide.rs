@@ -297,14 +297,17 @@ impl Run {
     fn attempt<'a>(&'a self, id: NodeId, response: &'a Response) -> Attempt<'a> {
         let (node, record) = (self.graph.node(id), self.report.record(id));
         let extra_tries = self.extra_tries.get(&id).copied().unwrap_or_default();
+        let directives = self.graph.declaration(id).directives();
         Attempt {
             instance: &node.path,
             retries: record.retries,
             repeats: record.repeats().saturating_sub(extra_tries),
             re_runs: self.report.re_runs,
             response,
-            stated_wait: self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value),
+            stated_wait: directives.reconcile_wait.as_ref().map(|wait| wait.value),
             usual_wait: node.manifest.reconcile_wait,
+            stated_rule: directives.reconcile_pending.as_ref().map(|rule| rule.value.as_str()),
+            usual_rule: node.manifest.reconcile_pending.as_deref(),
         }
     }
 

@@ -92,6 +92,10 @@ pub struct Attempt<'a> {
     pub stated_wait: Option<Wait>,
     /// The wait that its resource states.
     pub usual_wait: Option<Wait>,
+    /// The pending rule that its directives name.
+    pub stated_rule: Option<&'a str>,
+    /// The pending rule that its resource names.
+    pub usual_rule: Option<&'a str>,
 }
 
 impl Attempt<'_> {

@@ -64,6 +64,8 @@ impl PendingRule for WhileProgress {
 ///     response: &response,
 ///     stated_wait: Some("exponential:1,2".parse().unwrap_or_default()),
 ///     usual_wait: None,
+///     stated_rule: None,
+///     usual_rule: None,
 /// };
 /// let policy = Reconciler::continuous(3);
 /// assert_eq!(policy.after(&attempt(1)), Verdict::RetryAfter(Duration::from_secs(2)));

@@ -1,6 +1,6 @@
 //! Reconcilers and pending rules that are programs: found and trusted like manifests, asked in lines of JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -266,19 +266,80 @@ impl PendingRule for ProgramRule {
     }
 }
 
+/// The pending rules of a run: of an instance, of the run, of a type, and the one where none is named.
+///
+/// What is stated for an instance wins over what is stated for the run, and that over what the type names.
+pub struct Rules {
+    run: Option<Arc<dyn PendingRule>>,
+    default: Arc<dyn PendingRule>,
+    find: Box<FindRule>,
+    /// Those that were asked for by their names; `None` where there is none of that name.
+    found: Mutex<BTreeMap<String, Option<Arc<dyn PendingRule>>>>,
+}
+
+/// Finds the program of a rule by its name.
+pub type FindRule = dyn Fn(&str) -> Result<DecisionProgram, FindError> + Send + Sync;
+
+impl Rules {
+    /// The rule that is named for the run, the one that decides where none is named, and how others are found.
+    pub fn new(run: Option<Arc<dyn PendingRule>>, default: Arc<dyn PendingRule>, find: Box<FindRule>) -> Self {
+        Self { run, default, find, found: Mutex::default() }
+    }
+
+    /// The rule that is named for an instance that was attempted.
+    fn named(&self, attempt: &Attempt<'_>) -> Option<Arc<dyn PendingRule>> {
+        match (attempt.stated_rule, &self.run, attempt.usual_rule) {
+            (Some(name), ..) | (None, None, Some(name)) => Some(self.of_name(name)),
+            (None, run, _) => run.clone(),
+        }
+    }
+
+    fn of_name(&self, name: &str) -> Arc<dyn PendingRule> {
+        if name == DEFAULT_RULE {
+            return Arc::clone(&self.default);
+        }
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let rule = found.entry(name.to_owned()).or_insert_with(|| match (self.find)(name) {
+            Ok(program) => Some(Arc::new(ProgramRule::new(program, Arc::clone(&self.default)))),
+            Err(error) => {
+                tracing::warn!(
+                    "the pending rule '{name}' is not used: {}; using the default rule",
+                    with_causes(&error)
+                );
+                None
+            }
+        });
+        rule.clone().unwrap_or_else(|| Arc::clone(&self.default))
+    }
+}
+
+impl PendingRule for Rules {
+    fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> bool {
+        self.named(attempt).as_ref().unwrap_or(&self.default).is_pending(attempt, wait)
+    }
+
+    fn end(&self) {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.values().flatten().chain(&self.run).for_each(|rule| rule.end());
+    }
+}
+
+/// The name of the rule that decides where no other is named.
+pub const DEFAULT_RULE: &str = "default";
+
 /// A reconciler that is a program. When it fails, the default one decides.
 ///
 /// How often anything is run again at most is bounded as for others. A pending rule that was named is asked before it.
 pub struct ProgramReconciler {
     program: DecisionProgram,
     default: Reconciler,
-    rule: Option<Arc<dyn PendingRule>>,
+    rules: Arc<Rules>,
 }
 
 impl ProgramReconciler {
-    /// That program, the reconciler that decides when it fails, and the rule that was named.
-    pub fn new(program: DecisionProgram, default: Reconciler, rule: Option<Arc<dyn PendingRule>>) -> Self {
-        Self { program, default, rule }
+    /// That program, the reconciler that decides when it fails, and the rules that are named.
+    pub fn new(program: DecisionProgram, default: Reconciler, rules: Arc<Rules>) -> Self {
+        Self { program, default, rules }
     }
 }
 
@@ -293,12 +354,13 @@ impl Policy for ProgramReconciler {
     fn after(&self, attempt: &Attempt<'_>) -> Verdict {
         let default = self.default();
         let wait = default.wait(attempt);
-        let ends_by_rule = || self.rule.as_ref().is_some_and(|rule| !rule.is_pending(attempt, wait));
+        let named = self.rules.named(attempt);
+        let ends_by_rule = || named.as_ref().is_some_and(|rule| !rule.is_pending(attempt, wait));
         if default.is_exhausted(attempt) || ends_by_rule() {
             return Verdict::GiveUp;
         }
         self.program.verdict(attempt, wait).unwrap_or_else(|| {
-            let is_pending = self.rule.is_some() || default.rule.is_pending(attempt, wait);
+            let is_pending = named.is_some() || default.rule.is_pending(attempt, wait);
             if is_pending { Verdict::RetryAfter(wait) } else { Verdict::GiveUp }
         })
     }
@@ -313,7 +375,7 @@ impl Policy for ProgramReconciler {
 
     fn end(&self) {
         self.program.end();
-        self.rule.iter().for_each(|rule| rule.end());
+        self.rules.end();
     }
 }
 

@@ -1,7 +1,8 @@
 //! `serve`: calls of resources for another program, which asks many times and starts this one once.
 //!
-//! Requests are carried out by runs of a single instance, as everywhere.
+//! Requests are carried out by runs of a single instance, as everywhere, or of whole documents.
 
+mod batch;
 mod calls;
 mod compared;
 mod forms;
@@ -93,7 +94,7 @@ impl Protocol for Resources {
     const GRACE: Option<Duration> = None;
 
     fn dispatch(&self, mut request: Request) -> Dispatch<Request> {
-        if self.sets == Execution::WhatIf && called_by(&request) == "set" {
+        if self.sets == Execution::WhatIf && matches!(called_by(&request), "set" | "batch") {
             only_say(&mut request);
             self.note_what_if();
         }
@@ -120,6 +121,7 @@ impl Protocol for Resources {
         match work.call.method.as_str() {
             "invoke" => invoke::invoke(&self.places, work),
             "list" => invoke::list(&self.places, &work),
+            "batch" => batch::batch(&self.places, &work),
             _ => calls::carry_out(&self.places, &work),
         }
     }

@@ -54,8 +54,8 @@ crate::codes! {
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
     NO_EFFECT = "W0530", "a directive that has no effect here",
-        "The directive is read, and nothing follows from it at this place. `reconcileWait` says how long an instance waits that\n\
-         is called itself: what holds others, a group or an include, is not, so it belongs to the instances in it. `reconcile`,\n\
+        "The directive is read, and nothing follows from it at this place. `reconcileWait` and `reconcilePending` are about an\n\
+         instance that is called itself: what holds others, a group or an include, is not. State them at those. `reconcile`,\n\
          `removed` and `implicitOrder` are those of the outermost document, and hold for what that includes as well.";
     RIGHTS = "E0517", "the document requires other rights",
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\

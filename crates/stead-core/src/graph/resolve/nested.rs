@@ -69,6 +69,9 @@ impl Builder<'_> {
             if let Some(wait) = &instance.directives().reconcile_wait {
                 self.no_effect(wait.span, "reconcileWait", "state it at the instances in it");
             }
+            if let Some(rule) = &instance.directives().reconcile_pending {
+                self.no_effect(rule.span, "reconcilePending", "state it at the instances in it");
+            }
         }
     }
 

@@ -85,6 +85,8 @@ impl Parser<'_> {
         let tags = self.reader.tags(node);
         self.reader.object(node, "metadata");
         let reconcile_wait = self.reconcile_wait(node);
+        let stead = node.get("metadata").and_then(|metadata| metadata.get("stead"));
+        let reconcile_pending = stead.and_then(|stead| self.reader.optional_text(stead, "reconcilePending"));
         let mut capabilities = Capabilities::default();
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
@@ -106,6 +108,7 @@ impl Parser<'_> {
             tags,
             security,
             reconcile_wait,
+            reconcile_pending,
             secret_places: command.schema.as_ref().and_then(secret_places),
             ..Manifest::new(type_name?, version?, Implementation::Command(Arc::new(command)))
         })
