@@ -222,7 +222,7 @@ impl Declaration {
                     example: include_str!(#example),
                     tags: &[#(#tags),*],
                     capabilities: #capabilities,
-                    undo: ::stead_core::manifest::Undo::#undo,
+                    undo: ::stead_core::manifest::UndoWay::#undo,
                     schema: #schema,
                 };
                 const KEYS: &'static [&'static str] = &[#(#keys),*];

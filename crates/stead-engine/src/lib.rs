@@ -78,7 +78,7 @@ pub use resource::{Refusal, ResourceCall, set_mode};
 pub use saved_plan::{Deviation, PlanError, SavedPlan, is_single};
 pub use session::{Session, folder_of};
 pub use summary::Summary;
-pub use undo::{Kept, Undo, UndoDocument};
+pub use undo::{NotTakenBack, Undo, UndoDocument};
 
 pub use stead_core::diag::Diagnostic;
 pub use stead_core::event::{Event, Mode};

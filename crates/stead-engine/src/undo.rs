@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stead_core::manifest::Undo as Way;
+use stead_core::manifest::UndoWay;
 use stead_host::store::images::{Content, Entry, Read, Scene, SetEntry};
 use stead_system::fs::{Image, Mark, Node, SystemPath};
 
@@ -40,7 +40,7 @@ pub(crate) struct Item {
 
 /// Something that is not taken back, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kept {
+pub struct NotTakenBack {
     /// The instance, or the path.
     pub what: String,
     /// Why it stays.
@@ -85,24 +85,26 @@ impl Undo {
     }
 
     /// What stays as it is: what was not kept, and what a set did besides files.
-    pub fn kept(&self) -> Vec<Kept> {
+    pub fn kept(&self) -> Vec<NotTakenBack> {
         let acts = |set: &SetEntry| self.scene.handlers.iter().any(|(handler, _)| *handler == set.instance);
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut kept: Vec<NotTakenBack> = Vec::new();
         for set in &self.sets {
             let why = match set.undo {
-                Way::Cannot if acts(set) => "it runs again where what it acted on is taken back, and what it did stays",
-                Way::Cannot => "what it did besides files is not known",
-                Way::State if set.before.is_none() => "its former state could not be read",
-                Way::State | Way::Files => continue,
+                UndoWay::Cannot if acts(set) => {
+                    "it runs again where what it acted on is taken back, and what it did stays"
+                }
+                UndoWay::Cannot => "what it did besides files is not known",
+                UndoWay::State if set.before.is_none() => "its former state could not be read",
+                UndoWay::State | UndoWay::Files => continue,
             };
-            let each = Kept { what: set.instance.clone(), why: why.to_owned(), acts_again: acts(set) };
+            let each = NotTakenBack { what: set.instance.clone(), why: why.to_owned(), acts_again: acts(set) };
             if !kept.contains(&each) {
                 kept.push(each);
             }
         }
         let lost = self.items.values().filter_map(|item| {
             let Node::Lost(loss) = &item.before.node else { return None };
-            Some(Kept { what: item.shown.clone(), why: former::lost(*loss).to_owned(), acts_again: false })
+            Some(NotTakenBack { what: item.shown.clone(), why: former::lost(*loss).to_owned(), acts_again: false })
         });
         kept.extend(lost);
         kept

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::{Digest, Name};
-use crate::refusal::Refusal;
-use crate::signed::{Signed, Statement};
-use crate::statements::{Link, Numbered, Root, Roster, Signers, Succession};
+use crate::refusal::ReleaseRefusal;
+use crate::signed::{Signable, Signed};
+use crate::statements::{ChainLink, Numbered, Root, Roster, Signers, Succession};
 
 /// A fleet as far as its statements are known.
 ///
@@ -36,11 +36,11 @@ struct Ended {
 
 impl Fleet {
     /// The fleet that a root statement begins. `wanted` is the digest that the machine was given.
-    pub fn of_root(bytes: &[u8], wanted: &Digest) -> Result<Self, Refusal> {
+    pub fn of_root(bytes: &[u8], wanted: &Digest) -> Result<Self, ReleaseRefusal> {
         let root = Signed::<Root>::parse(bytes)?;
         let digest = root.digest();
         if digest != *wanted {
-            return Err(Refusal::Root(digest));
+            return Err(ReleaseRefusal::Root(digest));
         }
         let Root { name, signers } = root.statement().clone();
         let in_force = List { digest: digest.clone(), number: 0, signers };
@@ -64,18 +64,18 @@ impl Fleet {
     }
 
     /// Takes the next list of signers, which the one in force must have signed.
-    pub fn follow(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
         let signed = Signed::<Succession>::parse(bytes)?;
         let Succession { link, last, signers } = signed.statement();
         self.is_ours(link)?;
         let former = &self.in_force;
         if link.number <= former.number {
             let known = self.lists().any(|list| list.number == link.number && list.digest == signed.digest());
-            let older = Refusal::Older { found: link.number, floor: former.number };
-            return Err(if known { older } else { Refusal::Forked(link.number) });
+            let older = ReleaseRefusal::Older { found: link.number, floor: former.number };
+            return Err(if known { older } else { ReleaseRefusal::Forked(link.number) });
         }
         if link.number != former.number + 1 || link.parent != former.digest {
-            return Err(Refusal::Parent(link.number));
+            return Err(ReleaseRefusal::Parent(link.number));
         }
         self.has_signed(former, &signed)?;
         let next = List { digest: signed.digest(), number: link.number, signers: signers.clone() };
@@ -85,17 +85,17 @@ impl Fleet {
     }
 
     /// Returns a roster that the list in force has signed, and that is not older than the one known before.
-    pub fn roster(&self, bytes: &[u8], known: Option<&Numbered>) -> Result<Signed<Roster>, Refusal> {
+    pub fn roster(&self, bytes: &[u8], known: Option<&Numbered>) -> Result<Signed<Roster>, ReleaseRefusal> {
         let signed = Signed::<Roster>::parse(bytes)?;
         let link = &signed.statement().link;
         self.is_ours(link)?;
         if let Some(known) = known {
             match link.number.cmp(&known.number) {
                 std::cmp::Ordering::Less => {
-                    return Err(Refusal::Older { found: link.number, floor: known.number });
+                    return Err(ReleaseRefusal::Older { found: link.number, floor: known.number });
                 }
                 std::cmp::Ordering::Equal if signed.digest() != known.digest => {
-                    return Err(Refusal::Forked(link.number));
+                    return Err(ReleaseRefusal::Forked(link.number));
                 }
                 _ => {}
             }
@@ -108,12 +108,17 @@ impl Fleet {
     }
 
     /// Checks that the lists let a statement stand at its place in a channel, and have signed it.
-    pub(crate) fn allows<S: Statement>(&self, channel: &Name, link: &Link, signed: &Signed<S>) -> Result<(), Refusal> {
+    pub(crate) fn allows<S: Signable>(
+        &self,
+        channel: &Name,
+        link: &ChainLink,
+        signed: &Signed<S>,
+    ) -> Result<(), ReleaseRefusal> {
         let list = self.list(&link.signers)?;
         // What the lists agreed on when one took over from the other is the history of the channel.
         let mut agreed = self.former.iter().filter_map(|former| former.last.get(channel));
         if agreed.any(|last| last.number == link.number && last.digest != signed.digest()) {
-            return Err(Refusal::Forked(link.number));
+            return Err(ReleaseRefusal::Forked(link.number));
         }
         let ended = self.former.iter().find(|former| former.list.digest == link.signers);
         if ended.is_some_and(|ended| ended.last.get(channel).is_none_or(|last| last.number < link.number)) {
@@ -129,12 +134,12 @@ impl Fleet {
         last.map(|last| last.number).max().unwrap_or_default()
     }
 
-    pub(crate) fn is_ours(&self, link: &Link) -> Result<(), Refusal> {
-        if link.fleet == self.root { Ok(()) } else { Err(Refusal::Fleet(link.fleet.clone())) }
+    pub(crate) fn is_ours(&self, link: &ChainLink) -> Result<(), ReleaseRefusal> {
+        if link.fleet == self.root { Ok(()) } else { Err(ReleaseRefusal::Fleet(link.fleet.clone())) }
     }
 
-    fn list(&self, digest: &Digest) -> Result<&List, Refusal> {
-        self.lists().find(|list| list.digest == *digest).ok_or_else(|| Refusal::Signers(digest.clone()))
+    fn list(&self, digest: &Digest) -> Result<&List, ReleaseRefusal> {
+        self.lists().find(|list| list.digest == *digest).ok_or_else(|| ReleaseRefusal::Signers(digest.clone()))
     }
 
     fn lists(&self) -> impl Iterator<Item = &List> {
@@ -142,31 +147,31 @@ impl Fleet {
     }
 
     /// Checks that as many different signers of a list as it asks for signed a statement, and nobody else.
-    fn has_signed<S: Statement>(&self, list: &List, signed: &Signed<S>) -> Result<(), Refusal> {
+    fn has_signed<S: Signable>(&self, list: &List, signed: &Signed<S>) -> Result<(), ReleaseRefusal> {
         let mut keys = BTreeSet::new();
         for signature in signed.signatures() {
             let key = signature.key();
             let named = || key.fingerprint();
             if signature.namespace() != S::PURPOSE {
-                return Err(Refusal::Purpose(named()));
+                return Err(ReleaseRefusal::Purpose(named()));
             }
             if !list.signers.keys().contains(key) {
                 let was = self.lists().any(|other| other.signers.keys().contains(key));
-                let refusal = if was { Refusal::Retired } else { Refusal::Stranger };
+                let refusal = if was { ReleaseRefusal::Retired } else { ReleaseRefusal::Stranger };
                 return Err(refusal(if was { format!("the key {}", named()) } else { named() }));
             }
             if !signature.is_of(signed.bytes()) {
-                return Err(Refusal::Altered(named()));
+                return Err(ReleaseRefusal::Altered(named()));
             }
             if !keys.insert(key) {
-                return Err(Refusal::Twice(named()));
+                return Err(ReleaseRefusal::Twice(named()));
             }
         }
         let (have, wanted) = (keys.len(), list.signers.threshold());
-        if have < wanted { Err(Refusal::Unsigned { have, wanted }) } else { Ok(()) }
+        if have < wanted { Err(ReleaseRefusal::Unsigned { have, wanted }) } else { Ok(()) }
     }
 }
 
-fn retired(list: &Digest) -> Refusal {
-    Refusal::Retired(format!("its list of signers {list}"))
+fn retired(list: &Digest) -> ReleaseRefusal {
+    ReleaseRefusal::Retired(format!("its list of signers {list}"))
 }

@@ -8,9 +8,9 @@
 //!   └─────────────┴──signs──▶ release ──▶ release    a bundle, for whom, until when
 //! ```
 //!
-//! Each of these is a [`Statement`]: lines that are signed as they are stored. A machine is given the digest of the root, makes a
+//! Each of these is a [`Signable`]: lines that are signed as they are stored. A machine is given the digest of the root, makes a
 //! [`Fleet`] of it and of the lists, and takes a [`Walk`] over the releases of its channel. Nothing else says that something may be
-//! staged; what is refused has a [`Refusal`].
+//! staged; what is refused has a [`ReleaseRefusal`].
 
 mod fleet;
 mod key;
@@ -24,13 +24,13 @@ mod wire;
 
 pub use fleet::Fleet;
 pub use key::{BadKey, PublicKey};
-pub use name::{BadName, Digest, Name};
-pub use refusal::Refusal;
+pub use name::{BadFleetName, Digest, Name};
+pub use refusal::ReleaseRefusal;
 pub use signature::Signature;
-pub use signed::{BadForm, LONGEST, Lines, MOST_SIGNATURES, Reading, Signed, Statement};
+pub use signed::{BadForm, LONGEST, Lines, MOST_SIGNATURES, Signable, Signed, StatementLines};
 pub use statements::{
-    BadSigners, LONGEST_PARAMETERS, Link, Member, Numbered, Release, Root, Roster, Selector, Signers, Succession,
-    are_labels,
+    BadSigners, ChainLink, LONGEST_PARAMETERS, Numbered, Release, Root, Roster, RosterMachine, Selector, Signers,
+    Succession, are_labels,
 };
 pub use stead_core::diag::codes::release as codes;
 pub use walk::{Floor, Walk};

@@ -12,7 +12,7 @@ const TAKEN: [&str; 4] = ["blobs", "root", "roster", "signers"];
 
 /// The reason why a text is not a name or a digest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BadName {
+pub enum BadFleetName {
     /// It has other characters, or too many.
     #[error("names have 1 to {LONGEST} small letters, digits and '-', and begin with a letter")]
     Form,
@@ -31,15 +31,15 @@ pub enum BadName {
 pub struct Name(Box<str>);
 
 impl FromStr for Name {
-    type Err = BadName;
+    type Err = BadFleetName;
 
-    fn from_str(text: &str) -> Result<Self, BadName> {
+    fn from_str(text: &str) -> Result<Self, BadFleetName> {
         let is_usual = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
         if !begins || text.len() > LONGEST || !text.bytes().all(is_usual) {
-            return Err(BadName::Form);
+            return Err(BadFleetName::Form);
         }
-        if TAKEN.contains(&text) { Err(BadName::Taken) } else { Ok(Self(text.into())) }
+        if TAKEN.contains(&text) { Err(BadFleetName::Taken) } else { Ok(Self(text.into())) }
     }
 }
 
@@ -66,13 +66,13 @@ impl Digest {
 }
 
 impl FromStr for Digest {
-    type Err = BadName;
+    type Err = BadFleetName;
 
-    fn from_str(text: &str) -> Result<Self, BadName> {
-        let digits = text.strip_prefix("sha256-").ok_or(BadName::Digest)?;
+    fn from_str(text: &str) -> Result<Self, BadFleetName> {
+        let digits = text.strip_prefix("sha256-").ok_or(BadFleetName::Digest)?;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let is_digest = digits.len() == 64 && digits.bytes().all(is_digit);
-        if is_digest { Ok(Self(text.into())) } else { Err(BadName::Digest) }
+        if is_digest { Ok(Self(text.into())) } else { Err(BadFleetName::Digest) }
     }
 }
 

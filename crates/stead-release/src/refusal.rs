@@ -9,7 +9,7 @@ use crate::signed::BadForm;
 
 /// The reason why something signed is refused, of which each has a code of its own.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ReleaseRefusal {
     /// It is not a statement of the kind that belongs there.
     #[error(transparent)]
     Form(#[from] BadForm),
@@ -70,7 +70,7 @@ pub enum Refusal {
     Root(Digest),
 }
 
-impl Refusal {
+impl ReleaseRefusal {
     /// The code of the finding.
     pub fn code(&self) -> Code {
         match self {

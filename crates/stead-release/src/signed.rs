@@ -53,7 +53,7 @@ impl BadForm {
 ///
 /// Laws: what `read` makes of what `write` wrote is equal; other lines than those that `write` writes are never accepted, since
 /// they are compared.
-pub trait Statement: Sized {
+pub trait Signable: Sized {
     /// Its first word, which is also the namespace of its signatures: what was signed for one purpose is nothing for another.
     const PURPOSE: &'static str;
     /// What users call it.
@@ -63,7 +63,7 @@ pub trait Statement: Sized {
     fn write(&self, lines: &mut Lines);
 
     /// Reads its lines.
-    fn read(lines: &mut Reading<'_>) -> Option<Self>;
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self>;
 }
 
 /// The lines of a statement that is written.
@@ -79,12 +79,12 @@ impl Lines {
 }
 
 /// The lines of a statement that is read.
-pub struct Reading<'t> {
+pub struct StatementLines<'t> {
     left: Split<'t, char>,
     line: usize,
 }
 
-impl<'t> Reading<'t> {
+impl<'t> StatementLines<'t> {
     /// What `parse` makes of the text behind a word that begins the next line. If there is nothing of it, the line is the next one
     /// still.
     pub(crate) fn parsed<T>(&mut self, word: &str, parse: impl FnOnce(&'t str) -> Option<T>) -> Option<T> {
@@ -111,7 +111,7 @@ pub struct Signed<S> {
     signatures: Vec<Signature>,
 }
 
-impl<S: Statement> Signed<S> {
+impl<S: Signable> Signed<S> {
     /// A statement that nobody has signed.
     pub fn new(statement: S) -> Self {
         let bytes = written(&statement).into();
@@ -175,13 +175,13 @@ fn first_line(purpose: &str) -> String {
     format!("{purpose} 1\n")
 }
 
-fn written<S: Statement>(statement: &S) -> String {
+fn written<S: Signable>(statement: &S) -> String {
     let mut lines = Lines(first_line(S::PURPOSE));
     statement.write(&mut lines);
     lines.0
 }
 
-fn statement<S: Statement>(text: &str) -> Result<S, BadForm> {
+fn statement<S: Signable>(text: &str) -> Result<S, BadForm> {
     let Some(lines) = text.strip_prefix(&first_line(S::PURPOSE)) else {
         let other = crate::PURPOSES.into_iter().find(|(purpose, _)| text.starts_with(&first_line(purpose)));
         return Err(match other {
@@ -189,7 +189,7 @@ fn statement<S: Statement>(text: &str) -> Result<S, BadForm> {
             None => BadForm::Unknown(S::WORD),
         });
     };
-    let mut reading = Reading { left: lines.split('\n'), line: 2 };
+    let mut reading = StatementLines { left: lines.split('\n'), line: 2 };
     let statement = S::read(&mut reading).ok_or(BadForm::Line(reading.line))?;
     let again = written(&statement);
     if again == text {

@@ -10,7 +10,7 @@ use stead_hosts::{Filter, FilterError, MachineName};
 
 use crate::key::PublicKey;
 use crate::name::{Digest, Name};
-use crate::signed::{Lines, MOST_SIGNATURES, Reading, Statement};
+use crate::signed::{Lines, MOST_SIGNATURES, Signable, StatementLines};
 
 /// The longest text of the parameters of a release, in bytes.
 pub const LONGEST_PARAMETERS: usize = 256 << 10;
@@ -64,7 +64,7 @@ impl Signers {
         self.keys.iter().for_each(|key| lines.put("signer", key));
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         let threshold = lines.value("threshold")?;
         let mut keys = BTreeSet::new();
         while let Some(key) = lines.parsed("signer", |key| PublicKey::parse(key).ok()) {
@@ -83,7 +83,7 @@ pub struct Root {
     pub signers: Signers,
 }
 
-impl Statement for Root {
+impl Signable for Root {
     const PURPOSE: &'static str = "stead-root";
     const WORD: &'static str = "root statement";
 
@@ -92,14 +92,14 @@ impl Statement for Root {
         self.signers.write(lines);
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         Some(Self { name: lines.value("name")?, signers: Signers::read(lines)? })
     }
 }
 
 /// The place of a statement in the fleet, and in a chain of statements.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Link {
+pub struct ChainLink {
     /// The digest of the root statement.
     pub fleet: Digest,
     /// One more than the number of the parent; the first of a chain has 1.
@@ -112,7 +112,7 @@ pub struct Link {
     pub made: Timestamp,
 }
 
-impl Link {
+impl ChainLink {
     fn write(&self, lines: &mut Lines) {
         lines.put("fleet", &self.fleet);
         lines.put("number", self.number);
@@ -121,7 +121,7 @@ impl Link {
         lines.put("made", self.made);
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         let (fleet, number) =
             (lines.value("fleet")?, lines.parsed("number", |text| text.parse().ok().filter(|number| *number > 0))?);
         let (parent, signers, made) = (lines.value("parent")?, lines.value("signers")?, lines.value("made")?);
@@ -150,7 +150,7 @@ fn write_channels(lines: &mut Lines, word: &str, channels: &BTreeMap<Name, Numbe
     }
 }
 
-fn read_channels(lines: &mut Reading<'_>, word: &str) -> BTreeMap<Name, Numbered> {
+fn read_channels(lines: &mut StatementLines<'_>, word: &str) -> BTreeMap<Name, Numbered> {
     let parse = |line: &str| {
         let (channel, release) = line.split_once(' ')?;
         let (number, digest) = release.split_once(' ')?;
@@ -163,14 +163,14 @@ fn read_channels(lines: &mut Reading<'_>, word: &str) -> BTreeMap<Name, Numbered
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Succession {
     /// Its place in the chain of lists, where the parent and the signers are the former list.
-    pub link: Link,
+    pub link: ChainLink,
     /// The last release of each channel that the former lists sign: what comes behind it is signed by the new list.
     pub last: BTreeMap<Name, Numbered>,
     /// Who signs from here on.
     pub signers: Signers,
 }
 
-impl Statement for Succession {
+impl Signable for Succession {
     const PURPOSE: &'static str = "stead-signers";
     const WORD: &'static str = "list of signers";
 
@@ -180,15 +180,15 @@ impl Statement for Succession {
         self.signers.write(lines);
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
-        let link = Link::read(lines).filter(|link| link.signers == link.parent)?;
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
+        let link = ChainLink::read(lines).filter(|link| link.signers == link.parent)?;
         Some(Self { link, last: read_channels(lines, "last"), signers: Signers::read(lines)? })
     }
 }
 
 /// A machine as operators know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct RosterMachine {
     /// The key that the machine made for itself.
     pub key: PublicKey,
     /// Labels that select releases, by their names.
@@ -199,14 +199,14 @@ pub struct Member {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Roster {
     /// Its place in the chain of rosters.
-    pub link: Link,
+    pub link: ChainLink,
     /// The machines by their names. No two have one key.
-    pub machines: BTreeMap<MachineName, Member>,
+    pub machines: BTreeMap<MachineName, RosterMachine>,
     /// For each channel, the release that machines begin with: none takes an older one.
     pub floors: BTreeMap<Name, Numbered>,
 }
 
-impl Statement for Roster {
+impl Signable for Roster {
     const PURPOSE: &'static str = "stead-roster";
     const WORD: &'static str = "roster";
 
@@ -219,8 +219,8 @@ impl Statement for Roster {
         }
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
-        let (link, floors) = (Link::read(lines)?, read_channels(lines, "floor"));
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
+        let (link, floors) = (ChainLink::read(lines)?, read_channels(lines, "floor"));
         let (mut machines, mut keys) = (BTreeMap::new(), BTreeSet::new());
         let mut machine = |line: &str| {
             let (name, key) = line.split_once(' ')?;
@@ -233,7 +233,7 @@ impl Statement for Roster {
                 labels.insert(label.to_owned(), value.to_owned());
             }
             let labels = Some(labels).filter(are_labels)?;
-            machines.insert(name, Member { key, labels });
+            machines.insert(name, RosterMachine { key, labels });
         }
         Some(Self { link, machines, floors })
     }
@@ -277,7 +277,7 @@ impl fmt::Display for Selector {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Release {
     /// Its place in the chain of its channel.
-    pub link: Link,
+    pub link: ChainLink,
     /// The channel.
     pub channel: Name,
     /// When it is no longer staged. What was staged before is kept.
@@ -290,7 +290,7 @@ pub struct Release {
     pub parameters: Map<String, Value>,
 }
 
-impl Statement for Release {
+impl Signable for Release {
     const PURPOSE: &'static str = "stead-release";
     const WORD: &'static str = "release";
 
@@ -303,8 +303,8 @@ impl Statement for Release {
         lines.put("parameters", Value::Object(self.parameters.clone()));
     }
 
-    fn read(lines: &mut Reading<'_>) -> Option<Self> {
-        let link = Link::read(lines)?;
+    fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
+        let link = ChainLink::read(lines)?;
         let channel = lines.value("channel")?;
         let expires = lines.parsed("expires", |text| text.parse().ok().filter(|expires| *expires > link.made))?;
         let (selector, bundle) = (lines.value("where")?, lines.value("bundle")?);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::fleet::Fleet;
 use crate::name::Name;
-use crate::refusal::Refusal;
+use crate::refusal::ReleaseRefusal;
 use crate::signed::Signed;
 use crate::statements::{Numbered, Release, Selector};
 
@@ -50,22 +50,22 @@ impl<'f> Walk<'f> {
     }
 
     /// Takes the next release. If it is refused, the walk is where it was.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn step(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
         let signed = Signed::<Release>::parse(bytes)?;
         let Release { link, channel, .. } = signed.statement();
         self.fleet.is_ours(link)?;
         if channel != self.channel {
-            return Err(Refusal::Channel(channel.clone()));
+            return Err(ReleaseRefusal::Channel(channel.clone()));
         }
         let Numbered { number, digest } = &self.floor.release;
         if link.number == *number && signed.digest() != *digest {
-            return Err(Refusal::Forked(*number));
+            return Err(ReleaseRefusal::Forked(*number));
         }
         if link.number <= *number {
-            return Err(Refusal::Older { found: link.number, floor: *number });
+            return Err(ReleaseRefusal::Older { found: link.number, floor: *number });
         }
         if link.number != number + 1 || link.parent != *digest {
-            return Err(Refusal::Parent(link.number));
+            return Err(ReleaseRefusal::Parent(link.number));
         }
         self.fleet.allows(channel, link, &signed)?;
         let release = Numbered { number: link.number, digest: signed.digest() };
@@ -87,18 +87,18 @@ impl<'f> Walk<'f> {
         &self,
         label: &impl Fn(&str) -> Option<&'l str>,
         now: Timestamp,
-    ) -> Result<Option<&Signed<Release>>, Refusal> {
+    ) -> Result<Option<&Signed<Release>>, ReleaseRefusal> {
         let (found, floor) = (self.floor.release.number, self.fleet.agreed(self.channel));
         if found < floor {
-            return Err(Refusal::Older { found, floor });
+            return Err(ReleaseRefusal::Older { found, floor });
         }
         let Some(signed) = &self.newest else { return Ok(None) };
         let Release { selector, expires, .. } = signed.statement();
         if *expires <= now.max(self.floor.time) {
-            return Err(Refusal::Expired(*expires));
+            return Err(ReleaseRefusal::Expired(*expires));
         }
         match selector {
-            Selector::Where(filter) if !filter.matches(label) => Err(Refusal::NotSelected(selector.to_string())),
+            Selector::Where(filter) if !filter.matches(label) => Err(ReleaseRefusal::NotSelected(selector.to_string())),
             Selector::All | Selector::Where(_) => Ok(Some(signed)),
         }
     }

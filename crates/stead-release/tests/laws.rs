@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::json;
 use stead_release::{
-    Digest, Fleet, Floor, Link, Name, Numbered, Refusal, Release, Root, Selector, Signed, Signers, Statement,
-    Succession, Walk,
+    ChainLink, Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Selector, Signable, Signed,
+    Signers, Succession, Walk,
 };
 use support::Key;
 
@@ -144,7 +144,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn signed<S: Statement>(statement: S, keys: &[Key], by: &[usize], purpose: &str) -> Vec<u8> {
+fn signed<S: Signable>(statement: S, keys: &[Key], by: &[usize], purpose: &str) -> Vec<u8> {
     let signed = Signed::new(statement);
     let signatures = by.iter().map(|key| keys[*key].sign(purpose, signed.bytes()));
     signatures.fold(signed.bytes().to_vec(), |bytes, signature| [bytes, signature.into_bytes()].concat())
@@ -172,7 +172,7 @@ impl World {
             world.publish(random);
             let next = list(random);
             let (number, former, _) = world.fleet.in_force();
-            let link = Link {
+            let link = ChainLink {
                 fleet: world.fleet.root().clone(),
                 number: number + 1,
                 parent: former.clone(),
@@ -231,7 +231,7 @@ impl World {
 
     fn release(&self, model: &ReleaseModel, made: Option<i64>) -> Vec<u8> {
         let other = Digest::of(b"another");
-        let link = Link {
+        let link = ChainLink {
             fleet: if model.is_of_fleet { self.fleet.root().clone() } else { other.clone() },
             number: model.number,
             parent: if model.follows { self.floor.release.digest.clone() } else { other.clone() },
@@ -241,7 +241,7 @@ impl World {
         let purpose = if model.is_for_releases { Release::PURPOSE } else { Succession::PURPOSE };
         if !model.is_release {
             let signers = Signers::new(BTreeSet::from([self.keys[0].public.clone()]), 1).unwrap();
-            let link = Link { parent: link.signers.clone(), ..link };
+            let link = ChainLink { parent: link.signers.clone(), ..link };
             return signed(Succession { link, last: BTreeMap::new(), signers }, &self.keys, &model.by, purpose);
         }
         let selector = if model.is_for_machine { "role=web" } else { "role=db" };
@@ -295,7 +295,7 @@ impl World {
     }
 
     /// What a machine makes of a release behind the floor: nothing is staged, or the code of the refusal.
-    fn judged(&self, bytes: &[u8], now: i64) -> Result<(), Refusal> {
+    fn judged(&self, bytes: &[u8], now: i64) -> Result<(), ReleaseRefusal> {
         let mut walk = Walk::new(&self.fleet, WEB.get(), self.floor.clone());
         let before = walk.floor().clone();
         walk.step(bytes).inspect_err(|_| assert_eq!(*walk.floor(), before, "what is refused moves nothing"))?;

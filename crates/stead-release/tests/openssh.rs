@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use stead_release::{Digest, Fleet, PublicKey, Root, Signed, Signers, Statement as _};
+use stead_release::{Digest, Fleet, PublicKey, Root, Signable as _, Signed, Signers};
 use support::{Authenticator, AuthenticatorP256, Key};
 
 fn ssh_keygen(arguments: &[&str], input: &[u8]) -> Option<(bool, String)> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Manifest, Promises, Undo, Version};
+use stead_core::manifest::{Capabilities, Manifest, Promises, UndoWay, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
@@ -195,7 +195,7 @@ struct Profile {
     example: &'static str,
     tags: &'static [&'static str],
     capabilities: Capabilities,
-    undo: Undo,
+    undo: UndoWay,
     /// Makes the JSON Schema of its properties.
     schema: fn() -> Json,
 }

@@ -343,7 +343,7 @@ fn environment(site: &Site) -> PathBuf {
     let program =
         std::env::split_paths(&site.path).map(|folder| folder.join("ansible")).find(|program| program.exists());
     let start = fs::read_to_string(program.unwrap()).unwrap();
-    let python = start.lines().next().unwrap().trim_start_matches("#!").to_owned();
+    let python = start.lines().next().unwrap().trim_start_matches("#!").split_whitespace().next().unwrap().to_owned();
     let said = |program: &Path, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

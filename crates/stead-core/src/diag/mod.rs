@@ -72,7 +72,6 @@ pub fn all() -> Vec<Code> {
         codes::powershell::call::CODES,
         codes::hosts::CODES,
         codes::release::CODES,
-        codes::release::CODES,
         codes::test::CODES,
     ]
     .concat()

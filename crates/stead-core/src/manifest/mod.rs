@@ -108,7 +108,7 @@ impl Promises {
 /// How what a set changed is taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Undo {
+pub enum UndoWay {
     /// It cannot be.
     #[default]
     Cannot,
@@ -132,7 +132,7 @@ pub struct Manifest<I = Implementation> {
     /// The guarantees that it gives beyond the protocol.
     pub promises: Promises,
     /// How what it changes is taken back.
-    pub undo: Undo,
+    pub undo: UndoWay,
     /// The description by its author.
     pub description: Option<String>,
     /// The replacement, when it is deprecated.
@@ -169,7 +169,7 @@ impl<I> Manifest<I> {
             kind: ResourceKind::Resource,
             capabilities: Capabilities::default(),
             promises: Promises::default(),
-            undo: Undo::default(),
+            undo: UndoWay::default(),
             description: None,
             deprecation: None,
             tags: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::identity::DocumentIdentity;
-use stead_core::manifest::Undo as Way;
+use stead_core::manifest::UndoWay;
 use stead_host::store::images::SetEntry;
 use stead_system::fs::Node;
 
@@ -72,7 +72,7 @@ impl Undo {
     fn state_sets(&self) -> Vec<&SetEntry> {
         let mut sets: Vec<&SetEntry> = Vec::new();
         let has_states = self.scene.root.is_none();
-        for set in self.sets.iter().rev().filter(|set| has_states && set.undo == Way::State) {
+        for set in self.sets.iter().rev().filter(|set| has_states && set.undo == UndoWay::State) {
             if self.state_before(set).is_some() && !sets.iter().any(|known| known.instance == set.instance) {
                 sets.push(set);
             }
@@ -108,7 +108,7 @@ impl Undo {
     fn handlers(&self, secrets: &mut Map<String, Json>) -> Vec<Json> {
         let mut resources = Vec::new();
         for (handler, sources) in &self.scene.handlers {
-            let last = self.sets.iter().rev().find(|set| set.instance == *handler && set.undo == Way::Cannot);
+            let last = self.sets.iter().rev().find(|set| set.instance == *handler && set.undo == UndoWay::Cannot);
             let Some((set, desired)) = last.and_then(|set| Some((set, set.desired.as_ref()?.as_object()?))) else {
                 continue;
             };

@@ -8,7 +8,7 @@ use serde_json::json;
 use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Manifest, Undo as Way, Version};
+use stead_core::manifest::{Capabilities, Manifest, UndoWay, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
@@ -44,7 +44,7 @@ pub(super) fn resource(items: impl Iterator<Item = Arc<Item>>, force: bool) -> O
         Capabilities { get: true, set: true, set_handles_exist: true, test: true, ..Capabilities::default() };
     let (name, version) = (TypeName::parse(TYPE).ok()?, Version::parse("1.0.0").ok()?);
     let new = Manifest::in_process(name, version);
-    let manifest = Manifest { capabilities, undo: Way::Files, ..new };
+    let manifest = Manifest { capabilities, undo: UndoWay::Files, ..new };
     let items = items.map(|item| (item.shown.clone(), item)).collect();
     let provider = FormerPaths { items, force, schema: Arc::new(schema.ok()?) };
     EmbeddedResource::new(manifest, Arc::new(provider)).ok()

@@ -8,7 +8,7 @@ use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Op
 use stead_core::destruction::Effects;
 use stead_core::diff::{Case, Rules};
 use stead_core::export::{Filter, InvalidFilter};
-use stead_core::manifest::{Implementation, ResourceKind, Undo};
+use stead_core::manifest::{Implementation, ResourceKind, UndoWay};
 use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{REDACTED, Seal, Value, pointer};
@@ -94,8 +94,8 @@ impl Attempt<'_> {
             type_name: self.call.manifest.type_name.clone(),
             undo,
             covered: self.call.desired.has_sealed() || self.input.is_secret(),
-            desired: if undo == Undo::Files { None } else { Some(self.input.to_json()) },
-            before: if undo == Undo::State { before() } else { None },
+            desired: if undo == UndoWay::Files { None } else { Some(self.input.to_json()) },
+            before: if undo == UndoWay::State { before() } else { None },
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::Undo;
+use stead_core::manifest::UndoWay;
 use stead_system::fs::{Image, Keeper, Mark, Node, SystemPath, SystemRoot};
 use zeroize::Zeroizing;
 
@@ -100,7 +100,7 @@ pub struct SetEntry {
     /// Its type.
     pub type_name: TypeName,
     /// How it is taken back.
-    pub undo: Undo,
+    pub undo: UndoWay,
     /// The properties that it was called with, where they are needed again.
     pub desired: Option<Json>,
     /// True if the properties may hold secrets.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value as Json;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, ResourceKind, Undo};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Promises, ResourceKind, UndoWay};
 use stead_host::provider::Provider;
 
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
@@ -21,7 +21,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
         example,
         tags: &[],
         capabilities,
-        undo: Undo::Files,
+        undo: UndoWay::Files,
         schema,
     };
     [

@@ -106,9 +106,11 @@ impl Journal for Dispensable {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let Err(error) = journal.append(events) else { return Ok(()) };
         self.journal = None;
-        match &self.images {
-            Some(images) => images.give_up(&error_chain(&error)),
-            None => tracing::warn!("the record of this run ends early: {}", error_chain(&error)),
+        let why = error_chain(&error);
+        if let Some(images) = &self.images {
+            images.give_up(&why);
+        } else {
+            tracing::warn!("the record of this run ends early: {why}");
         }
         Ok(())
     }

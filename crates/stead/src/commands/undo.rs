@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::history::{History, RunEnd};
-use stead_engine::{Kept, ReconcileOptions, Undo, UndoDocument, error_chain};
+use stead_engine::{NotTakenBack, ReconcileOptions, Undo, UndoDocument, error_chain};
 use stead_host::journal::{RecordedRuns, RunId};
 use stead_host::store::{Keys, images, keys};
 
@@ -81,8 +81,8 @@ fn ready(document: &UndoDocument, undo: &Undo, view: View, (id, when): (&RunId, 
 }
 
 /// Names what stays as it is.
-fn complain_of(kept: &[Kept]) {
-    for Kept { what, why, .. } in kept {
+fn complain_of(kept: &[NotTakenBack]) {
+    for NotTakenBack { what, why, .. } in kept {
         complain(&format!("cannot be taken back: {}: {why}", plain(what)));
     }
 }

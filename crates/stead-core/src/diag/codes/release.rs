@@ -14,7 +14,7 @@ crate::codes! {
         "A list of signers says how many of them must sign, two at least where there are two. `stead release sign FILE --sign KEY`\n\
          adds a signature.";
     TWICE = "E1405", "one key counted twice",
-        "Each signer counts once. Remove the second signature, and have another signer sign.";
+        "Each signer counts once, however often a key signs. Remove the second signature, and have another signer sign.";
     STRANGER = "E1406", "signed by somebody who is not a signer",
         "The signatures must all be by keys of the list of signers in force. `stead release verify` shows the list.";
     RETIRED = "E1407", "signed by somebody who no longer signs",
@@ -24,11 +24,14 @@ crate::codes! {
         "A statement names the list of signers that signs it. This one names a list that does not lead back to the root of the\n\
          fleet, or that the source does not have.";
     FLEET = "E1409", "of another fleet",
-        "It names the digest of another root statement.";
+        "It names the digest of another root statement than the one that this machine was given, or that `--fleet` names. Each\n\
+         fleet has its own signers, and nothing of one counts in another.";
     CHANNEL = "E1410", "of another channel",
-        "A release names its channel, and counts in no other.";
+        "A release names its channel, and counts in no other: the numbers of each channel are its own. To publish a bundle in two\n\
+         channels, make a release for each.";
     OLDER = "E1411", "older than what was seen before",
-        "Numbers only grow. To go back, make a new release of the old bundle.";
+        "Numbers only grow. To go back, make a new release of the old bundle. A source that shows less of a channel than its\n\
+         signers agreed on is refused as well.";
     FORKED = "E1412", "one number with two contents",
         "Two statements of one number were signed. Nothing is taken from such a source until an operator has looked at both: either two\n\
          operators published at the same time, or a key is in wrong hands.";
@@ -38,7 +41,8 @@ crate::codes! {
         "It is not staged any more; what was staged before is kept. Publish a new release, perhaps of the same bundle. The time is\n\
          that of the machine, or the newest that a signer stated, if that is later.";
     NOT_SELECTED = "E1415", "not for this machine",
-        "Its selector does not match the labels and facts of this machine.";
+        "Its selector does not match this machine: the labels that operators signed for it in the roster, and its own facts. What\n\
+         was staged before is kept.";
     ROOT = "E1416", "another root statement",
         "A machine is given the digest of the root statement when it begins to follow. This file has another one.";
 }

@@ -13,9 +13,9 @@ use serde_json::Value as Json;
 use stead_core::bundle::Bundle;
 use stead_hosts::MachineName;
 use stead_release::{
-    Digest, Link, Member, Numbered, PublicKey, Release, Root, Roster, Signed, Signers, Statement, Succession,
+    ChainLink, Digest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed, Signers, Succession,
 };
-use stead_release::{Refusal, are_labels};
+use stead_release::{ReleaseRefusal, are_labels};
 
 use self::show::{agreed, show};
 use self::sign::sign;
@@ -33,7 +33,7 @@ pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
         ReleaseRequest::Root { name, signers, out } => root(name, signers, out),
         ReleaseRequest::Signers { signers, draft } => next_signers(signers, draft),
         ReleaseRequest::Add { machine, key, labels, draft } => {
-            let member = Member { key: key.clone(), labels: labels.clone() };
+            let member = RosterMachine { key: key.clone(), labels: labels.clone() };
             next_roster(draft, |machines| add(machines, machine, member))
         }
         ReleaseRequest::Remove { machine, draft } => next_roster(draft, |machines| remove(machines, machine)),
@@ -129,9 +129,9 @@ fn root(name: &stead_release::Name, asked: &NewSigners, out: &Path) -> Result<()
 }
 
 /// The place of the next statement of a chain.
-fn link(source: &Source, former: Numbered) -> Link {
+fn link(source: &Source, former: Numbered) -> ChainLink {
     let (_, in_force, _) = source.fleet.in_force();
-    Link {
+    ChainLink {
         fleet: source.fleet.root().clone(),
         number: former.number + 1,
         parent: former.digest,
@@ -147,7 +147,7 @@ fn now() -> Timestamp {
 }
 
 /// Signs what is new, writes it where it belongs or where it is wanted, and says what is still missing.
-fn finish<S: Statement>(new: S, draft: &Draft, place: &Path, source: &Source) -> Result<(), Failed> {
+fn finish<S: Signable>(new: S, draft: &Draft, place: &Path, source: &Source) -> Result<(), Failed> {
     let mut signed = Signed::new(new);
     sign(&mut signed, &draft.keys)?;
     let signers = source.fleet.in_force().2;
@@ -164,7 +164,7 @@ fn finish<S: Statement>(new: S, draft: &Draft, place: &Path, source: &Source) ->
     Ok(())
 }
 
-fn note_missing<S: Statement>(signed: &Signed<S>, signers: &Signers) {
+fn note_missing<S: Signable>(signed: &Signed<S>, signers: &Signers) {
     let keys = signed.signatures().iter().map(stead_release::Signature::key);
     let have = keys.filter(|key| signers.keys().contains(key)).count();
     if have < signers.threshold() {
@@ -187,9 +187,9 @@ fn next_signers(asked: &NewSigners, draft: &Draft) -> Result<(), Failed> {
     Ok(())
 }
 
-type Machines = BTreeMap<MachineName, Member>;
+type Machines = BTreeMap<MachineName, RosterMachine>;
 
-fn add(machines: &mut Machines, name: &MachineName, member: Member) -> Result<(), Failed> {
+fn add(machines: &mut Machines, name: &MachineName, member: RosterMachine) -> Result<(), Failed> {
     if !are_labels(&member.labels) {
         return Err(wrong(
             "a label is not one that filters can name",
@@ -229,7 +229,7 @@ fn next_roster(draft: &Draft, change: impl FnOnce(&mut Machines) -> Result<(), F
 /// The roster that is there. One that a former list signed is to be made again, which is how it comes under today's.
 fn roster_to_change(source: &Source) -> Result<Option<Signed<Roster>>, Failed> {
     match source.roster() {
-        Err(Unusable::Refused { path, refusal: Refusal::Retired(_) }) => match AnyStatement::read(&path)? {
+        Err(Unusable::Refused { path, refusal: ReleaseRefusal::Retired(_) }) => match AnyStatement::read(&path)? {
             AnyStatement::Roster(roster) => Ok(Some(roster)),
             _ => Ok(None),
         },
@@ -311,7 +311,7 @@ fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
     }
 }
 
-fn sign_again<S: Statement>(mut signed: Signed<S>, file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
+fn sign_again<S: Signable>(mut signed: Signed<S>, file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
     sign(&mut signed, keys)?;
     source::write(file, signed.to_text().as_bytes())?;
     print(&format!("{}: {} {}, {} signatures\n", file.display(), S::WORD, signed.digest(), signed.signatures().len()));
@@ -328,7 +328,7 @@ fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
             agreed(&root);
             Ok(())
         }
-        AnyStatement::Root(root) => Err(refused(Refusal::Root(root.digest()))),
+        AnyStatement::Root(root) => Err(refused(ReleaseRefusal::Root(root.digest()))),
         AnyStatement::Signers(signed) => {
             let mut before = Source::until(fleet, signed.statement().link.number)?;
             before.fleet.follow(&bytes).map_err(refused)?;
@@ -344,9 +344,9 @@ fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
             let Release { channel, link, .. } = signed.statement();
             let mut walk = source.walk(channel, Some(link.number))?;
             walk.step(&bytes).map_err(refused)?;
-            let is_over = matches!(walk.newest(&|_| None, Timestamp::now()), Err(Refusal::Expired(_)));
+            let is_over = matches!(walk.newest(&|_| None, Timestamp::now()), Err(ReleaseRefusal::Expired(_)));
             if is_over {
-                return Err(refused(Refusal::Expired(signed.statement().expires)));
+                return Err(refused(ReleaseRefusal::Expired(signed.statement().expires)));
             }
             agreed(&signed);
             Ok(())

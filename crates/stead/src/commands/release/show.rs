@@ -1,7 +1,7 @@
 //! What a file states, and whose signatures it has.
 
 use serde_json::{Value as Json, json};
-use stead_release::{Link, Numbered, Release, Roster, Signature, Signed, Signers, Statement, Succession};
+use stead_release::{ChainLink, Numbered, Release, Roster, Signable, Signature, Signed, Signers, Succession};
 
 use super::source::AnyStatement;
 use crate::terminal::{Output, data_as, plain, print};
@@ -27,7 +27,7 @@ pub(super) fn show(any: &AnyStatement, output: Output) {
 }
 
 /// Says that a machine would take it.
-pub(super) fn agreed<S: Statement>(signed: &Signed<S>) {
+pub(super) fn agreed<S: Signable>(signed: &Signed<S>) {
     print(&format!("valid: {} {}\n", S::WORD, signed.digest()));
     for signature in signed.signatures() {
         print(&format!("signed by {}\n", signature.key().fingerprint()));
@@ -48,7 +48,7 @@ fn data(any: &AnyStatement) -> Json {
         }
         AnyStatement::Roster(signed) => {
             let Roster { link, machines, floors } = signed.statement();
-            let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::Member)| json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
+            let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::RosterMachine)| json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
             let machines: Vec<Json> = machines.iter().map(machine).collect();
             let floors: serde_json::Map<_, _> =
                 floors.iter().map(|(name, floor)| (name.to_string(), numbered(floor))).collect();
@@ -69,7 +69,7 @@ fn data(any: &AnyStatement) -> Json {
     }
 }
 
-fn described<S: Statement>(signed: &Signed<S>, statement: &Json) -> Json {
+fn described<S: Signable>(signed: &Signed<S>, statement: &Json) -> Json {
     let signature = |signature: &Signature| {
         json!({
             "key": signature.key().to_string(),
@@ -86,7 +86,7 @@ fn described<S: Statement>(signed: &Signed<S>, statement: &Json) -> Json {
     })
 }
 
-fn of_link(link: &Link) -> Json {
+fn of_link(link: &ChainLink) -> Json {
     json!({
         "fleet": link.fleet.as_str(),
         "number": link.number,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use stead_release::{Signed, Statement};
+use stead_release::{Signable, Signed};
 use stead_system::Cancel;
 use stead_system::process::{self, Environment, Executable, Exit, Limits, Program};
 
@@ -15,7 +15,7 @@ use crate::terminal::complain_text;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Adds a signature by each of these keys. An error is one sentence, and an advice.
-pub(super) fn sign<S: Statement>(signed: &mut Signed<S>, keys: &[impl AsRef<Path>]) -> Result<(), (String, String)> {
+pub(super) fn sign<S: Signable>(signed: &mut Signed<S>, keys: &[impl AsRef<Path>]) -> Result<(), (String, String)> {
     for key in keys.iter().map(AsRef::as_ref) {
         let shown = key.display();
         let text = signature(signed.bytes(), S::PURPOSE, key)?;

@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stead_release::{Digest, Fleet, Floor, LONGEST, Name, Refusal, Release, Root, Roster, Signed, Walk};
+use stead_release::{Digest, Fleet, Floor, LONGEST, Name, Release, ReleaseRefusal, Root, Roster, Signed, Walk};
 use stead_system::fs::{FsError, Writes};
 
 use crate::commands::files;
@@ -29,7 +29,7 @@ pub(super) enum Unusable {
     Unreadable(#[from] Unreadable),
     /// Something in it is refused.
     #[error("{}: {refusal}", path.display())]
-    Refused { path: PathBuf, refusal: Refusal },
+    Refused { path: PathBuf, refusal: ReleaseRefusal },
     #[error(transparent)]
     Unwritten(#[from] FsError),
 }
