@@ -47,7 +47,7 @@ impl Fleet {
         Ok(Self { name, root: digest, former: Vec::new(), in_force })
     }
 
-    /// What operators call it.
+    /// Its name among operators.
     pub fn name(&self) -> &Name {
         &self.name
     }

@@ -75,10 +75,10 @@ impl Algorithm {
     }
 }
 
-/// What the bytes of a key hold.
+/// The fields of a key.
 struct Parts<'k> {
     point: &'k [u8],
-    /// What an authenticator signs for.
+    /// The application that an authenticator signs for.
     application: Option<&'k [u8]>,
 }
 
@@ -124,7 +124,7 @@ impl PublicKey {
         format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&self.blob)))
     }
 
-    /// Whether `signature`, in the encoding of SSH, is one of `message` by this key.
+    /// Returns true if `signature`, in the encoding of SSH, is one of `message` by this key.
     ///
     /// An authenticator must say that somebody touched it.
     pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {

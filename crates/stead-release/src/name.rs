@@ -7,7 +7,7 @@ use stead_core::digest::sha256;
 
 /// The longest name of a fleet or a channel.
 const LONGEST: usize = 63;
-/// What lies in a source beside its channels.
+/// The names of a source beside its channels.
 const TAKEN: [&str; 4] = ["blobs", "root", "roster", "signers"];
 
 /// The reason why a text is not a name or a digest.

@@ -56,7 +56,7 @@ impl BadForm {
 pub trait Signable: Sized {
     /// Its first word, which is also the namespace of its signatures: what was signed for one purpose is nothing for another.
     const PURPOSE: &'static str;
-    /// What users call it.
+    /// The word for it in messages.
     const WORD: &'static str;
 
     /// Writes its lines behind the first.
@@ -136,7 +136,7 @@ impl<S: Signable> Signed<S> {
         Ok(Self { statement, bytes: stated.into(), signatures })
     }
 
-    /// What is stated.
+    /// The statement itself.
     pub fn statement(&self) -> &S {
         &self.statement
     }

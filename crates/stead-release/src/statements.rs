@@ -77,7 +77,7 @@ impl Signers {
 /// The beginning of a fleet: its name and its first signers. A machine that joins is given its digest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Root {
-    /// What operators call the fleet.
+    /// The name of the fleet among operators.
     pub name: Name,
     /// Who signs until another list is signed.
     pub signers: Signers,
@@ -239,7 +239,7 @@ impl Signable for Roster {
     }
 }
 
-/// Whether these can be the labels of a machine: names as filters have them, values of one line.
+/// Returns true if these can be the labels of a machine: names as filters have them, values of one line.
 pub fn are_labels(labels: &BTreeMap<String, String>) -> bool {
     let is_name = |name: &str| name != "all" && matches!(Filter::parse(name), Ok(Filter::Has(read)) if read == name);
     let is_value = |value: &str| value.chars().count() <= LONGEST_LABEL && !value.chars().any(char::is_control);

@@ -8,7 +8,7 @@ use crate::refusal::ReleaseRefusal;
 use crate::signed::Signed;
 use crate::statements::{Numbered, Release, Selector};
 
-/// What a machine keeps of a channel.
+/// The memory of a machine about a channel.
 ///
 /// Invariant: it only grows, whatever sources and clocks say.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! The encoding of SSH (RFC 4251, section 5): strings with their length in front.
 
-/// What is left of bytes that are being read.
+/// The unread rest of some bytes.
 pub(crate) struct Reader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Reader<'b> {

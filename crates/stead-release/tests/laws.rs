@@ -43,7 +43,7 @@ struct ListModel {
     ends: Option<u64>,
 }
 
-/// What a release is, as the model sees it.
+/// A release as the model sees it.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of the record")]
 struct ReleaseModel {

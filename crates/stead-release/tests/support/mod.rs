@@ -20,7 +20,7 @@ fn integer(bytes: &[u8]) -> Vec<u8> {
     string(&[sign, digits].concat())
 }
 
-/// What is signed of a message, for a purpose.
+/// The bytes that are signed of a message, for a purpose.
 pub(crate) fn to_be_signed(namespace: &str, message: &[u8]) -> Vec<u8> {
     let parts = [namespace.as_bytes(), b"", b"sha512", &Sha512::digest(message)].map(string);
     [b"SSHSIG".to_vec(), parts.concat()].concat()

@@ -31,7 +31,7 @@ pub(crate) struct NewSigners {
     pub(crate) threshold: Option<u32>,
 }
 
-/// What is to be signed next in a source.
+/// The next thing to sign in a source.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The root statement, in the folder of the source.
