@@ -41,14 +41,14 @@ fn folder(document: &str) -> TempDir {
 
 /// `stead apply` at a terminal.
 fn apply(folder: &TempDir, options: &[&str]) -> AtTerminal {
-    AtTerminal::run(command(folder, options))
+    AtTerminal::run(command(folder, "apply", &[&["d.yaml"], options].concat()))
 }
 
-fn command(folder: &TempDir, options: &[&str]) -> Command {
+fn command(folder: &TempDir, name: &str, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
     command
-        .args(["apply", "d.yaml"])
-        .args(options)
+        .arg(name)
+        .args(words)
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .env("STEAD_RECONCILE", "none")
@@ -99,7 +99,7 @@ fn a_difference_is_coloured_on_a_terminal() {
     let folder =
         folder("resources: [{name: a, type: Stead/File, properties: {path: gone.txt, content: \"a\\nnew\\n\"}}]\n");
     fs::write(folder.path().join("gone.txt"), "a\nold\n").unwrap();
-    let mut command = command(&folder, &[]);
+    let mut command = command(&folder, "apply", &["d.yaml"]);
     command.env_remove("NO_COLOR").env("TERM", "xterm");
     let (screen, code) = AtTerminal::run(command).ends();
     assert!(screen.contains("\x1b[31m- old") && screen.contains("\x1b[32m+ new"), "{screen:?}");
@@ -118,10 +118,48 @@ fn nothing_is_asked_where_nothing_is_removed_or_it_was_agreed_to() {
     }
 }
 
+/// Whoever applies a saved plan may not be the one who looked at it.
+#[test]
+fn a_saved_plan_asks_as_its_document_does() {
+    let planned = |document: &str| {
+        let folder = folder(document);
+        let saved = command(&folder, "plan", &["d.yaml", "--out", "p.plan"]).output().unwrap();
+        assert_eq!(saved.status.code(), Some(2), "{}", String::from_utf8_lossy(&saved.stderr));
+        folder
+    };
+    let apply = |folder: &TempDir, options: &[&str]| {
+        AtTerminal::run(command(folder, "apply", &[&["p.plan"], options].concat()))
+    };
+    let folder = planned(REMOVES);
+    let (screen, code) = apply(&folder, &[]).types("n\n").ends();
+    assert!(screen.contains("- Stead/File 'gone' (gone.txt)  to be removed"), "{screen}");
+    assert!(screen.contains("what is there in 1 instance. [y/N]") && code == Some(6), "{screen}");
+    assert!(is_there(&folder, "gone.txt") && !is_there(&folder, "new.txt"));
+    // What changes while somebody thinks is noticed.
+    let mut terminal = apply(&folder, &[]);
+    terminal.until(QUESTION);
+    fs::write(folder.path().join("new.txt"), "meanwhile").unwrap();
+    let (screen, code) = terminal.types("y\n").ends();
+    assert!(screen.contains("the saved plan is out of date for 1 instance") && code == Some(3), "{screen}");
+    assert!(is_there(&folder, "gone.txt"));
+    fs::remove_file(folder.path().join("new.txt")).unwrap();
+    let (screen, code) = apply(&folder, &[]).types("y\n").ends();
+    assert_eq!((code, is_there(&folder, "gone.txt"), is_there(&folder, "new.txt")), (Some(0), false, true), "{screen}");
+    let (screen, code) = apply(&planned(MAY_REMOVE), &[]).types("n\n").ends();
+    assert!(screen.contains("may remove or replace") && code == Some(6), "{screen}");
+    for (document, options) in [(CREATES, &[][..]), (REMOVES, &["--yes"])] {
+        let (screen, code) = apply(&planned(document), options).types("n\n").ends();
+        assert!(!screen.contains(QUESTION) && code == Some(0), "{screen}");
+    }
+    let folder = planned(REMOVES);
+    let without = command(&folder, "apply", &["p.plan"]).stdin(Stdio::null()).output().unwrap();
+    assert!(without.status.success() && !is_there(&folder, "gone.txt"), "nobody is asked without a terminal");
+}
+
 #[test]
 fn nothing_is_asked_without_a_terminal() {
     let folder = folder(REMOVES);
-    let output = command(&folder, &[]).stdin(Stdio::null()).output().unwrap();
+    let output = command(&folder, "apply", &["d.yaml"]).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!is_there(&folder, "gone.txt"));
 }
@@ -157,7 +195,7 @@ fn what_powershell_would_remove_is_asked_for() {
             let text = text.replace("HERE", &folder.path().display().to_string());
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let mut command = command(&folder, &[]);
+        let mut command = command(&folder, "apply", &["d.yaml"]);
         command.env("PSModulePath", folder.path().join("modules")).env("PATH", &path);
         let (screen, _) = AtTerminal::run(command).types(answer).ends();
         assert!(screen.contains("- Keep/Keep 'gone'  to be removed") && screen.contains(QUESTION), "{screen}");

@@ -14,8 +14,8 @@ use super::history::Recording;
 use super::hosts::Fleet;
 use super::values::{assignment, at_least_one, seconds};
 use crate::request::{
-    self, AboutRun, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, GraphRequest, GraphView, Keep,
-    LintForm, LintRequest, MetricsRequest, Origin, PlanRequest, View, Volume, Width,
+    self, AboutRun, ApplyRequest, Detail, DocumentRequest, Drawing, DriftRequest, FleetRequest, GraphRequest,
+    GraphView, Keep, LintForm, LintRequest, MetricsRequest, Origin, PlanRequest, View, Volume, Width,
 };
 use crate::terminal::Output;
 
@@ -197,7 +197,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     fleet: Fleet,
     /// Return once the runs on these machines have begun; they go on by themselves, and 'stead history' shows how they ended
-    #[arg(long, requires = "machines", help_heading = "Many machines")]
+    #[arg(long, help_heading = "Many machines")]
     detach: bool,
 }
 
@@ -313,7 +313,8 @@ impl From<Check> for DriftRequest {
 
 impl From<Apply> for ApplyRequest {
     fn from(apply: Apply) -> Self {
-        let fleet = apply.fleet.request(apply.document.deadline);
+        let deadline = apply.document.deadline;
+        let fleet = apply.fleet.request(deadline).or_else(|| apply.detach.then(|| FleetRequest::of_plan(deadline)));
         let (document, view) = apply.document.request();
         let (asks, reconcile) = (!apply.yes, apply.reconcile.into());
         let recording = apply.recording.request(apply.detach);

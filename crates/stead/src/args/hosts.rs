@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use stead_hosts::{Rule, UserName};
 
 use super::values::{at_least_one, seconds};
@@ -51,7 +51,7 @@ impl From<Artifacts> for ArtifactsRequest {
 
 /// The options for machines other than this one.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Many machines", group(ArgGroup::new("machines").args(["host", "hosts"]).multiple(true)))]
+#[command(next_help_heading = "Many machines")]
 pub(super) struct Fleet {
     /// Work on this machine over SSH instead of this one; repeatable
     #[arg(long, value_name = "NAME")]
@@ -63,22 +63,22 @@ pub(super) struct Fleet {
     #[arg(long = "where", value_name = "FILTER", requires = "hosts")]
     filter: Option<String>,
     /// Log in as this user, whatever the inventory says
-    #[arg(long, value_name = "NAME", value_parser = user, requires = "machines")]
+    #[arg(long, value_name = "NAME", value_parser = user)]
     user: Option<UserName>,
     /// Work as root there, by sudo
-    #[arg(long, requires = "machines")]
+    #[arg(long)]
     sudo: bool,
     /// Ask once for the password that sudo wants on all machines; without a terminal it is the first line of standard input
-    #[arg(long, requires = "machines")]
+    #[arg(long)]
     ask_sudo_password: bool,
     /// How many machines are worked on at once [default: 25]
-    #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     at_once: Option<NonZeroUsize>,
     /// Begin no other machine after so many failures
-    #[arg(long, value_name = "COUNT", value_parser = at_least_one, requires = "machines")]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     halt_after: Option<NonZeroUsize>,
     /// Send the programs of this folder to machines that have no stead of this version
-    #[arg(long, value_name = "FOLDER", requires = "machines")]
+    #[arg(long, value_name = "FOLDER")]
     artifacts: Option<PathBuf>,
 }
 
@@ -87,7 +87,7 @@ fn user(text: &str) -> Result<UserName, String> {
 }
 
 impl Fleet {
-    /// The machines, where it is not this one.
+    /// The request about other machines, where there is one: of those that are named, or of those of a plan.
     pub(super) fn request(self, deadline: Option<Duration>) -> Option<FleetRequest> {
         let Self {
             host: names,
@@ -106,7 +106,8 @@ impl Fleet {
             (true, false) => Elevation::Sudo,
             (false, false) => Elevation::None,
         };
-        let is_given = !names.is_empty() || inventory.is_some();
+        let is_stated = user.is_some() || artifacts.is_some() || elevation != Elevation::None;
+        let is_given = !names.is_empty() || inventory.is_some() || is_stated || at_once.or(halt_after).is_some();
         is_given.then_some(FleetRequest { names, inventory, filter, user, elevation, rule, artifacts, deadline })
     }
 }

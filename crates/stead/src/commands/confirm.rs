@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use stead_core::destruction::{Effect, may_destroy};
 use stead_core::diag::counted;
 use stead_core::event::{Mode, Status};
@@ -17,8 +18,8 @@ use super::report::{Printer, Style};
 use super::saved::{self, Source};
 use crate::exit::Exit;
 use crate::input;
-use crate::request::View;
-use crate::terminal::{self, complain, complain_text, written_soon};
+use crate::request::{Detail, View};
+use crate::terminal::{self, complain, complain_coloured, complain_text, written_soon};
 
 /// Plans and, where the plan removes or replaces something, or may do so where it is unknown, shows it and asks. Without a
 /// terminal nothing is asked. What was consented to binds the run as a saved plan does; where nothing was asked, nothing is
@@ -49,6 +50,16 @@ fn confirmed(view: View, ready: &Ready) -> Result<Planned, Exit> {
     saved::confirm((&shown, Source::Shown), ready)
 }
 
+/// Shows a saved plan and asks, where it removes or replaces something, or may do so where it is unknown. Returns whether it asked.
+pub(super) fn was_asked(plan: &SavedPlan, detail: Detail, cancel: &Cancel) -> Result<bool, Exit> {
+    let removals = Removals::of(&plan.instances);
+    if !is_attended() || removals.are_none() {
+        return Ok(false);
+    }
+    complain_coloured(&saved::text(plan, detail));
+    removals.ask(cancel).map(|()| true)
+}
+
 /// How many instances of a plan remove or replace what is there, or may do so.
 #[derive(Default)]
 pub(crate) struct Removals {
@@ -61,6 +72,31 @@ pub(crate) struct Removals {
 }
 
 impl Removals {
+    /// Those of the instances of the report of a plan.
+    pub(crate) fn of<'a>(instances: impl IntoIterator<Item = &'a Json>) -> Self {
+        let mut removals = Self::default();
+        for instance in instances {
+            removals.destructive += usize::from(saved::removes(instance));
+            removals.unknown += usize::from(saved::is_unknown(instance));
+        }
+        Self { uncertain: removals.unknown, ..removals }
+    }
+
+    /// Those on all of several machines.
+    pub(crate) fn on_all(each: impl Iterator<Item = Self>) -> Self {
+        let add = |all: Self, one: Self| Self {
+            destructive: all.destructive + one.destructive,
+            uncertain: all.uncertain + one.uncertain,
+            unknown: all.unknown + one.unknown,
+            machines: Some(all.machines.unwrap_or_default() + usize::from(!one.are_none())),
+        };
+        each.fold(Self::default(), add)
+    }
+
+    pub(crate) fn are_none(&self) -> bool {
+        self.destructive + self.uncertain == 0
+    }
+
     /// Asks whether the plan is applied. Anything but a yes is a no.
     pub(crate) fn ask(&self, cancel: &Cancel) -> Result<(), Exit> {
         let Self { destructive, uncertain, unknown, machines } = *self;

@@ -65,7 +65,7 @@ pub(crate) use release::release;
 pub(crate) use report::counts;
 use report::{Printer, Style};
 use saved::Source;
-pub(crate) use saved::{is_unknown, plan_file, removes, reported, show};
+pub(crate) use saved::{plan_file, reported, show};
 pub(crate) use test::test;
 pub(crate) use undo::undo;
 
@@ -104,7 +104,12 @@ fn applied(request: ApplyRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
     let recorder = recording.as_ref().map(Recorder::open).transpose()?.flatten();
     let ready = get_ready(&document, view, session_for(&document, env), (Mode::APPLY, &reconcile))?;
     let planned = match &plan {
-        Some(plan) => saved::confirm((plan, Source::Saved), &ready)?,
+        Some(plan) => {
+            let confirm = || saved::confirm((plan, Source::Saved), &ready);
+            let planned = confirm()?;
+            // Whoever thinks about it takes time.
+            if asks && confirm::was_asked(plan, view.detail, ready.session.cancel())? { confirm()? } else { planned }
+        }
         None if asks => confirm::confirm(view, &ready)?,
         None => Planned::default(),
     };

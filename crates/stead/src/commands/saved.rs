@@ -3,7 +3,8 @@
 pub(crate) mod plan_file;
 mod text;
 
-pub(crate) use text::{is_unknown, removes, reported};
+pub(crate) use text::reported;
+pub(super) use text::{is_unknown, removes, text};
 
 use std::path::Path;
 
@@ -216,7 +217,7 @@ pub(crate) fn show(request: &ShowRequest) -> Exit {
     };
     match request.output {
         Output::Text => {
-            print_coloured(&text::text(&plan, request.detail));
+            print_coloured(&text(&plan, request.detail));
             complain(&format!("note: its relative paths start at {}", plain(&plan.root.display().to_string())));
             if let Some(root) = &plan.system_root {
                 complain(&format!("note: it is for the operating system in {}", plain(&root.display().to_string())));

@@ -33,6 +33,10 @@ pub(super) fn selected(
 
 /// The machines that a command is for: of the inventory those that are named and match, or else those that are named.
 pub(super) fn of_fleet(fleet: &FleetRequest, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machine>, Exit> {
+    if fleet.is_of_nobody() {
+        let help = "name machines with '--host', or an inventory with '--hosts'; a plan of many machines has its own";
+        return Err(refused("an option for many machines is stated, and no machine", help));
+    }
     let machines = match &fleet.inventory {
         Some(path) => selected(path, fleet.filter.as_deref(), env, cancel)?,
         None => named(&fleet.names, fleet.user.as_ref())?,

@@ -66,7 +66,7 @@ pub(crate) fn apply(mut request: ApplyRequest, env: &ProcessEnv) -> Exit {
 }
 
 fn on_document(request: ApplyRequest, fleet: FleetRequest, env: &ProcessEnv) -> Result<Exit, Exit> {
-    check_consent("apply", request.asks)?;
+    check_consent("apply", request.asks && !fleet.is_of_nobody())?;
     let ApplyRequest { document, view, reconcile, recording, .. } = request;
     check_wait(&reconcile)?;
     let errand = Errand::Document(Box::new(DocumentErrand { document, reconcile, recording }));
@@ -126,7 +126,7 @@ pub(crate) fn set(mut request: SetRequest, env: &ProcessEnv) -> Exit {
     let Some(fleet) = request.fleet.take() else { return commands::set(&request, env) };
     let SetRequest { resource, words, execution, asks, view, .. } = request;
     let what_if = execution == Execution::WhatIf;
-    if let Err(exit) = check_consent("set", asks && !what_if) {
+    if let Err(exit) = check_consent("set", asks && !what_if && !fleet.is_of_nobody()) {
         return exit;
     }
     let operation = if what_if { Operation::Plan } else { Operation::Apply };

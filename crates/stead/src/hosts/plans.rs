@@ -17,7 +17,7 @@ use super::inventory;
 use super::order::{Operation, PlanWork, Reconcile, Record};
 use super::outcome::{Outcome, Saved, finish, groups};
 use super::ssh::Answer;
-use crate::commands::{Removals, is_attended, is_unknown, plan_file, removes};
+use crate::commands::{Removals, is_attended, plan_file};
 use crate::exit::Exit;
 use crate::input;
 use crate::request::{Elevation, FleetRequest, RecordingRequest, ShowRequest, View, Volume};
@@ -149,7 +149,7 @@ impl PlanOfAll {
         let mut machines = self.all()?;
         machines.retain(|machine| named.is_empty() || named.contains_key(&machine.name));
         for machine in &mut machines {
-            let user = named.get(&machine.name).and_then(|stated| stated.user.clone());
+            let user = named.get(&machine.name).map_or_else(|| fleet.user.clone(), |stated| stated.user.clone());
             machine.destination.user = user.or(machine.destination.user.take());
         }
         Ok(machines)
@@ -221,18 +221,9 @@ impl PlanOfAll {
             return Ok(());
         }
         let planned: Vec<&Planned> = machines.iter().filter_map(|machine| self.of(machine)).collect();
-        let (mut removals, mut on) = (Removals::default(), 0);
-        for Planned { report, .. } in &planned {
-            let instances = || report["instances"].as_array().into_iter().flatten();
-            let (destructive, unknown) =
-                (instances().filter(|each| removes(each)), instances().filter(|each| is_unknown(each)));
-            let (destructive, unknown) = (destructive.count(), unknown.count());
-            removals.destructive += destructive;
-            removals.unknown += unknown;
-            on += usize::from(destructive + unknown > 0);
-        }
-        removals = Removals { uncertain: removals.unknown, machines: Some(on), ..removals };
-        if on == 0 {
+        let of_one = |planned: &&Planned| Removals::of(planned.report["instances"].as_array().into_iter().flatten());
+        let removals = Removals::on_all(planned.iter().map(of_one));
+        if removals.are_none() {
             return Ok(());
         }
         groups(&planned.into_iter().map(|each| outcome(each, view)).collect::<Vec<_>>(), view, complain_coloured);

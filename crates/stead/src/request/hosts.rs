@@ -66,6 +66,11 @@ impl FleetRequest {
         Self { names, inventory, filter, user, elevation: Elevation::None, rule, artifacts, deadline }
     }
 
+    /// Returns whether it names no machine, as is enough for a plan of many.
+    pub(crate) fn is_of_nobody(&self) -> bool {
+        self.names.is_empty() && self.inventory.is_none()
+    }
+
     /// The same with the rights that a plan was made with; `None` where it was made with fewer than are asked for.
     pub(crate) fn elevated(mut self, of_plan: Elevation) -> Option<Self> {
         match (self.elevation, of_plan) {

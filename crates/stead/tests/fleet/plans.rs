@@ -160,6 +160,26 @@ fn machines_of_a_plan_are_reached_where_they_were() {
     assert!(world.read("log").lines().all(|line| line.contains(" --deadline 77")), "{}", world.read("log"));
 }
 
+/// They are about the machines of the plan, where no others are named.
+#[test]
+fn a_plan_of_all_takes_the_options_for_many_machines_alone() {
+    let world = site(true);
+    let plan = || assert_eq!(world.stead("plan site.yaml --hosts hosts.yaml --out all.plan").code, 2);
+    plan();
+    world.write("web1/motd", "meanwhile");
+    let halted = world.stead("apply all.plan --at-once 1 --halt-after 1 --user ada --brief");
+    assert!(
+        halted.code == 1 && halted.shown().ends_with("Applied on 3 machines: 1 refused · 2 not begun\n"),
+        "{}{}",
+        halted.out,
+        halted.errors
+    );
+    assert!(world.read("log").lines().last().unwrap().contains(" -l ada -- web1 "), "{}", world.read("log"));
+    plan();
+    let begun = world.stead("apply all.plan --detach");
+    assert!(begun.code == 0 && begun.shown().ends_with("Applied on 3 machines: 3 begun\n"), "{}", begun.errors);
+}
+
 #[test]
 fn what_is_no_secret_of_a_plan_is_refused_and_what_is_one_can_be_a_variable() {
     let world = site(true);

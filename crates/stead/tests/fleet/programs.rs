@@ -63,6 +63,50 @@ fn a_machine_gets_the_program_for_its_processor() {
     assert!(kept(&world, "web2") == other, "it is the one for its processor");
 }
 
+/// Between the look at a program and its start its own account can exchange it. That harms this machine alone.
+#[test]
+fn a_program_that_is_exchanged_after_the_look_gets_what_its_own_machine_gets() {
+    let world = site(false);
+    world.write(
+        "site.yaml",
+        "parameters: {token: {type: secureString}}
+resources: [{name: secret, type: Stead/File, properties: {path: secret, content: \"[parameters('token')]\"}}]
+",
+    );
+    let machine = |name: &str| format!("{name}: {{parameters: {{token: hunter2-of-{name}}}}}");
+    world.write("hosts.yaml", &format!("machines: {{{}}}", ["web1", "web2", "web3"].map(machine).join(", ")));
+    world.program(
+        "exchanged",
+        "#!/bin/sh\nhead -n 1 >>\"$TEST_ROOT/orders\"\necho '{\"name\":\"web2\",\"instances\":[]}'\n",
+    );
+    world.program(
+        "there/sha256sum",
+        "#!/bin/sh
+/usr/bin/sha256sum
+case $HOME in */web2) for program in stead-*; do rm $program; cp $TEST_ROOT/exchanged $program; done;; esac
+",
+    );
+    let apply = world.stead("apply site.yaml --hosts hosts.yaml --brief");
+    let orders = world.read("orders");
+    assert!(orders.contains("hunter2-of-web2") && orders.matches("hunter2").count() == 1, "{orders}{}", apply.out);
+    for name in ["web1", "web3"] {
+        assert_eq!(
+            world.read(&format!("{name}/secret")),
+            format!("hunter2-of-{name}"),
+            "{}{}",
+            apply.out,
+            apply.errors
+        );
+    }
+    let shown = apply.shown();
+    assert!(shown.starts_with("web1, web3:\n") && shown.ends_with("3 machines: 2 changed · 1 unchanged\n"), "{shown}");
+    // What lies there now is not what is compared the next time.
+    world.program("there/sha256sum", "#!/bin/sh\nexec /usr/bin/sha256sum\n");
+    let next = world.stead("apply site.yaml --hosts hosts.yaml --brief");
+    assert_eq!((next.code, world.read("web2/secret").as_str()), (0, "hunter2-of-web2"), "{}{}", next.out, next.errors);
+    assert_eq!(world.read("orders"), orders);
+}
+
 #[test]
 fn the_programs_that_are_sent_are_listed() {
     let world = site(false);

@@ -16,7 +16,7 @@ use super::super::report::{UNKNOWN, counts, described, heading_of, headline, unt
 use super::super::values;
 
 /// The lines, as a plan prints them, without the time that it took. In brief, only the first one of each instance.
-pub(super) fn text(plan: &SavedPlan, detail: Detail) -> String {
+pub(crate) fn text(plan: &SavedPlan, detail: Detail) -> String {
     let shown = plan.instances.iter().filter(|each| is_single(each));
     let lines: String = shown
         .map(|each| {
