@@ -6,6 +6,7 @@
 //! DIR/state.former.json     the record before it
 //! DIR/documents/NAME        what was delivered, sealed
 //! DIR/key                   what it is sealed with, unless a systemd credential is
+//! DIR/machine.key           the keys of this machine, and machine.lock while they are made
 //! DIR/jobs/ID.journal       the journal of a job
 //! DIR/reports.redb          the reports of jobs
 //! DIR/log.jsonl             what the agent did, and log.former.jsonl before it

@@ -4,13 +4,15 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ED25519, UnparsedPublicKey, VerificationAlgorithm};
+use ring::signature::{self, ECDSA_P256_SHA256_FIXED, UnparsedPublicKey, VerificationAlgorithm};
 use sha2::{Digest as _, Sha256};
 
-use crate::wire::Reader;
+use crate::wire::{Reader, put};
 
 /// The longest line of a key, in bytes: the longest that is accepted has about 200.
 const LONGEST: usize = 4096;
+/// The algorithm of the keys that machines make.
+pub(crate) const ED25519: &str = "ssh-ed25519";
 /// The flag of an authenticator that somebody touched it.
 const TOUCHED: u8 = 1;
 
@@ -59,7 +61,7 @@ impl Algorithm {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Ed25519 => "ssh-ed25519",
+            Self::Ed25519 => ED25519,
             Self::P256 => "ecdsa-sha2-nistp256",
             Self::HardwareEd25519 => "sk-ssh-ed25519@openssh.com",
             Self::HardwareP256 => "sk-ecdsa-sha2-nistp256@openssh.com",
@@ -103,6 +105,15 @@ impl PublicKey {
         let algorithm = known.ok_or_else(|| BadKey::Algorithm(name.to_owned()))?;
         let key = Self { algorithm, blob: blob.into() };
         if key.parts().is_some() { Ok(key) } else { Err(BadKey::Form) }
+    }
+
+    /// The Ed25519 key of this point.
+    pub(crate) fn ed25519(point: &[u8]) -> Self {
+        let mut blob = Vec::new();
+        for part in [ED25519.as_bytes(), point] {
+            put(&mut blob, part);
+        }
+        Self { algorithm: Algorithm::Ed25519, blob: blob.into() }
     }
 
     fn parts(&self) -> Option<Parts<'_>> {
@@ -151,7 +162,7 @@ impl PublicKey {
             reader.end()?;
             checked(&ECDSA_P256_SHA256_FIXED, point, &signed, &fixed)
         } else {
-            checked(&ED25519, point, &signed, bytes)
+            checked(&signature::ED25519, point, &signed, bytes)
         }
     }
 }

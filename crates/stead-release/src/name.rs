@@ -22,6 +22,12 @@ pub enum BadFleetName {
     /// It is not a digest.
     #[error("a digest is 'sha256-' and 64 hexadecimal digits")]
     Digest,
+    /// It is not a key that secrets are sealed to.
+    #[error("a key that secrets are sealed to is 32 bytes in base64")]
+    SealingKey,
+    /// It is not a release by its number and digest.
+    #[error("a release is its number, a space and its digest")]
+    Numbered,
 }
 
 /// The name of a fleet or of a channel of releases, which is a folder of a source.

@@ -65,6 +65,18 @@ pub enum ReleaseRefusal {
     /// Its selector does not match the machine.
     #[error("it is for '{0}', which this machine is not")]
     NotSelected(String),
+    /// An envelope was made for another release.
+    #[error("it belongs to release {0}, or to another content of it")]
+    OtherRelease(u64),
+    /// An envelope was made for another machine, or for a former key of this one.
+    #[error("it belongs to the machine {0}")]
+    OtherMachine(String),
+    /// An envelope cannot be opened with the key that it names.
+    #[error("it cannot be opened: what was sealed has been changed")]
+    Unopened,
+    /// An envelope has other secrets than the release that was signed.
+    #[error("it has other secrets than those that were signed for")]
+    OtherSecrets,
     /// The root statement is not the one that the machine was given.
     #[error("the root statement is {0}, not the one that was given")]
     Root(Digest),
@@ -89,6 +101,10 @@ impl ReleaseRefusal {
             Self::Parent(_) => &codes::PARENT,
             Self::Expired(_) => &codes::EXPIRED,
             Self::NotSelected(_) => &codes::NOT_SELECTED,
+            Self::OtherRelease(_) => &codes::OTHER_RELEASE,
+            Self::OtherMachine(_) => &codes::OTHER_MACHINE,
+            Self::Unopened => &codes::UNOPENED,
+            Self::OtherSecrets => &codes::OTHER_SECRETS,
             Self::Root(_) => &codes::ROOT,
         }
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256, Sha512};
 
-use crate::key::PublicKey;
+use crate::key::{ED25519, PublicKey};
 use crate::wire::{Reader, put};
 
 /// The line that begins a signature.
@@ -48,6 +48,15 @@ impl Hash {
     }
 }
 
+/// The message that a signature of bytes is made over.
+fn signed_message(namespace: &str, hash: Hash, bytes: &[u8]) -> Vec<u8> {
+    let mut message = MAGIC.to_vec();
+    for part in [namespace.as_bytes(), b"", hash.name().as_bytes(), &hash.of(bytes)] {
+        put(&mut message, part);
+    }
+    message
+}
+
 impl Signature {
     /// The signature at the beginning of a text, and what is behind it. `None` unless it is written just as `ssh-keygen`
     /// writes it, with a key of a supported algorithm.
@@ -88,11 +97,18 @@ impl Signature {
 
     /// Returns whether its key signed these bytes for its namespace.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
-        let mut message = MAGIC.to_vec();
-        for part in [self.namespace.as_bytes(), b"", self.hash.name().as_bytes(), &self.hash.of(bytes)] {
-            put(&mut message, part);
+        self.key.has_signed(&signed_message(&self.namespace, self.hash, bytes), &self.bytes)
+    }
+
+    /// The signature of bytes by an Ed25519 key of this program. `sign` signs a message with its private part.
+    pub(crate) fn by(key: PublicKey, namespace: &str, bytes: &[u8], sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
+        let hash = Hash::Sha512;
+        let signature = sign(&signed_message(namespace, hash, bytes));
+        let mut encoded = Vec::new();
+        for part in [ED25519.as_bytes(), &signature] {
+            put(&mut encoded, part);
         }
-        self.key.has_signed(&message, &self.bytes)
+        Self { key, namespace: namespace.to_owned(), hash, bytes: encoded.into() }
     }
 
     /// Its text, as `ssh-keygen` writes it.

@@ -84,6 +84,13 @@ pub struct StatementLines<'t> {
     line: usize,
 }
 
+impl Lines {
+    /// The text of the lines.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
 impl<'t> StatementLines<'t> {
     /// What `parse` makes of the text behind a word that begins the next line. If there is nothing of it, the line is the next one
     /// still.
@@ -163,6 +170,12 @@ impl<S: Signable> Signed<S> {
         let is_new = self.signatures.iter().all(|other| other.key() != signature.key());
         let is_ours = signature.namespace() == S::PURPOSE && signature.is_of(self.bytes());
         (is_new && is_ours && self.signatures.len() < MOST_SIGNATURES).then(|| self.signatures.push(signature))
+    }
+
+    /// Adds a signature that was made here.
+    pub(crate) fn with(mut self, signature: Signature) -> Self {
+        self.signatures.push(signature);
+        self
     }
 
     /// The text of the file.

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use stead_hosts::{Filter, FilterError, MachineName};
 
 use crate::key::PublicKey;
-use crate::name::{Digest, Name};
+use crate::machine::SealingKey;
+use crate::name::{BadFleetName, Digest, Name};
+use crate::secrets::SealedParameters;
 use crate::signed::{Lines, MOST_SIGNATURES, Signable, StatementLines};
 
 /// The longest text of the parameters of a release, in bytes.
@@ -144,6 +146,15 @@ impl fmt::Display for Numbered {
     }
 }
 
+impl FromStr for Numbered {
+    type Err = BadFleetName;
+
+    fn from_str(text: &str) -> Result<Self, BadFleetName> {
+        let (number, digest) = text.split_once(' ').ok_or(BadFleetName::Numbered)?;
+        Ok(Self { number: number.parse().map_err(|_| BadFleetName::Numbered)?, digest: digest.parse()? })
+    }
+}
+
 fn write_channels(lines: &mut Lines, word: &str, channels: &BTreeMap<Name, Numbered>) {
     for (channel, release) in channels {
         lines.put(word, format_args!("{channel} {release}"));
@@ -153,8 +164,7 @@ fn write_channels(lines: &mut Lines, word: &str, channels: &BTreeMap<Name, Numbe
 fn read_channels(lines: &mut StatementLines<'_>, word: &str) -> BTreeMap<Name, Numbered> {
     let parse = |line: &str| {
         let (channel, release) = line.split_once(' ')?;
-        let (number, digest) = release.split_once(' ')?;
-        Some((channel.parse().ok()?, Numbered { number: number.parse().ok()?, digest: digest.parse().ok()? }))
+        Some((channel.parse().ok()?, release.parse().ok()?))
     };
     std::iter::from_fn(|| lines.parsed(word, parse)).collect()
 }
@@ -189,8 +199,10 @@ impl Signable for Succession {
 /// A machine as operators know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RosterMachine {
-    /// The key that the machine made for itself.
+    /// The key that the machine made for itself, and signs with.
     pub key: PublicKey,
+    /// The key that secrets are sealed to, if it made one.
+    pub sealing: Option<SealingKey>,
     /// Labels that select releases, by their names.
     pub labels: BTreeMap<String, String>,
 }
@@ -200,7 +212,7 @@ pub struct RosterMachine {
 pub struct Roster {
     /// Its place in the chain of rosters.
     pub link: ChainLink,
-    /// The machines by their names. No two have one key.
+    /// The machines by their names. No two have a key in common.
     pub machines: BTreeMap<MachineName, RosterMachine>,
     /// For each channel, the release that machines begin with: none takes an older one.
     pub floors: BTreeMap<Name, Numbered>,
@@ -215,25 +227,28 @@ impl Signable for Roster {
         write_channels(lines, "floor", &self.floors);
         for (name, member) in &self.machines {
             lines.put("machine", format_args!("{name} {}", member.key));
+            member.sealing.iter().for_each(|key| lines.put("sealing", key));
             member.labels.iter().for_each(|(label, value)| lines.put("label", format_args!("{label} {value}")));
         }
     }
 
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         let (link, floors) = (ChainLink::read(lines)?, read_channels(lines, "floor"));
-        let (mut machines, mut keys) = (BTreeMap::new(), BTreeSet::new());
+        let (mut machines, mut keys, mut sealing_keys) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let mut machine = |line: &str| {
             let (name, key) = line.split_once(' ')?;
             let key = PublicKey::parse(key).ok().filter(|key| keys.insert(key.clone()))?;
             Some((MachineName::parse(name).ok()?, key))
         };
         while let Some((name, key)) = lines.parsed("machine", &mut machine) {
+            let sealing: Option<SealingKey> = lines.value("sealing");
+            let is_own = sealing.as_ref().is_none_or(|key| sealing_keys.insert(key.clone()));
             let mut labels = BTreeMap::new();
             while let Some((label, value)) = lines.parsed("label", |line| line.split_once(' ')) {
                 labels.insert(label.to_owned(), value.to_owned());
             }
-            let labels = Some(labels).filter(are_labels)?;
-            machines.insert(name, RosterMachine { key, labels });
+            let labels = Some(labels).filter(|labels| is_own && are_labels(labels))?;
+            machines.insert(name, RosterMachine { key, sealing, labels });
         }
         Some(Self { link, machines, floors })
     }
@@ -286,8 +301,10 @@ pub struct Release {
     pub selector: Selector,
     /// The name of the bundle.
     pub bundle: Digest,
-    /// The parameters of its document. They are in plain text.
+    /// The parameters of its document that are not secret. They are in plain text.
     pub parameters: Map<String, Value>,
+    /// The parameters that are secret, if there are any.
+    pub sealed: Option<SealedParameters>,
 }
 
 impl Signable for Release {
@@ -301,6 +318,7 @@ impl Signable for Release {
         lines.put("where", &self.selector);
         lines.put("bundle", &self.bundle);
         lines.put("parameters", Value::Object(self.parameters.clone()));
+        self.sealed.iter().for_each(|sealed| lines.put("sealed", sealed));
     }
 
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
@@ -310,6 +328,7 @@ impl Signable for Release {
         let (selector, bundle) = (lines.value("where")?, lines.value("bundle")?);
         let parse = |text: &str| serde_json::from_str(text).ok().filter(|_| text.len() <= LONGEST_PARAMETERS);
         let parameters = lines.parsed("parameters", parse)?;
-        Some(Self { link, channel, expires, selector, bundle, parameters })
+        let sealed = lines.value("sealed");
+        Some(Self { link, channel, expires, selector, bundle, parameters, sealed })
     }
 }

@@ -252,6 +252,7 @@ impl World {
             selector: selector.parse::<Selector>().unwrap(),
             bundle: Digest::of(b"bundle"),
             parameters: json!({ "port": 8080 }).as_object().unwrap().clone(),
+            sealed: None,
         };
         let bytes = signed(release, &self.keys, &model.by, purpose);
         if model.is_altered {

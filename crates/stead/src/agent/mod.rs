@@ -1,5 +1,6 @@
 //! `agent`: the agent itself, and everything that is asked of one that runs.
 
+mod identity;
 mod install;
 mod text;
 
@@ -42,6 +43,7 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
             Ok(metrics) => serve(client.directory, boot_id, stop_grace, metrics, env),
             Err(exit) => exit,
         },
+        AgentTask::Identity(wanted) => identity::identity(&client.directory, wanted, client.output),
         AgentTask::Install => install::install(&client.directory),
         AgentTask::PrintUnit => install::print_unit(&client.directory),
         AgentTask::ApplyStaged { waits } => client

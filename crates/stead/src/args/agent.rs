@@ -8,7 +8,9 @@ use stead_agent::Stage;
 
 use super::document::Supplied;
 use super::values::{assignment, seconds};
-use crate::request::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, MetricsRequest, Patience};
+use crate::request::{
+    AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, MetricsRequest, Patience,
+};
 use crate::terminal::Output;
 
 #[derive(Debug, Args)]
@@ -139,6 +141,15 @@ enum AgentCommand {
         #[arg(short = 'n', long, default_value_t = 20)]
         lines: usize,
     },
+    /// Print the public keys of this machine for a roster; the first time they are made
+    Identity {
+        /// Make new keys in place of those that are there
+        #[arg(long)]
+        new: bool,
+        /// Make them without a question
+        #[arg(long, requires = "new")]
+        yes: bool,
+    },
     /// Install the agent as a service of systemd, and start it
     Install {
         /// Print the unit, and change nothing
@@ -209,6 +220,8 @@ impl AgentCommand {
                 let metrics = metrics.map(|path| MetricsRequest { path, is_for_all });
                 AgentTask::Run { boot_id, stop_grace, metrics }
             }
+            Self::Identity { new: false, .. } => AgentTask::Identity(IdentityRequest::Present),
+            Self::Identity { new: true, yes } => AgentTask::Identity(IdentityRequest::New { asks: !yes }),
             Self::Install { print: true } => AgentTask::PrintUnit,
             Self::Install { print: false } => AgentTask::Install,
             Self::Apply { use_existing: true, waiting, .. } => AgentTask::ApplyStaged { waits: waiting.patience() },

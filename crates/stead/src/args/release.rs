@@ -9,7 +9,7 @@ use stead_release::{Name, PublicKey, Selector};
 
 use super::document::Supplied;
 use super::values::assignment;
-use crate::request::{Draft, MakeRequest, NewSigners, ReleaseRequest};
+use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Subcommand)]
@@ -72,9 +72,8 @@ pub(crate) enum RosterCommand {
         /// The name of the machine
         #[arg(value_parser = machine)]
         machine: MachineName,
-        /// The public key that the machine made
-        #[arg(long, value_name = "KEY.pub", value_parser = key)]
-        key: PublicKey,
+        #[command(flatten)]
+        keys: MachineKey,
         /// A label that selects releases; repeatable
         #[arg(long = "label", value_name = "NAME=VALUE", value_parser = assignment)]
         labels: Vec<(String, String)>,
@@ -89,6 +88,17 @@ pub(crate) enum RosterCommand {
         #[command(flatten)]
         next: Next,
     },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct MachineKey {
+    /// The public keys that the machine made, as 'stead agent identity' prints them there; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// The public key of a machine that no secrets are sealed to
+    #[arg(long, value_name = "KEY.pub", value_parser = key)]
+    key: Option<PublicKey>,
 }
 
 #[derive(Debug, Args)]
@@ -175,8 +185,12 @@ impl From<Release> for ReleaseRequest {
         match release {
             Release::Root { name, signers, out } => Self::Root { name, signers: signers.into(), out },
             Release::Signers { signers, next } => Self::Signers { signers: signers.into(), draft: next.into() },
-            Release::Roster { command: RosterCommand::Add { machine, key, labels, next } } => {
-                Self::Add { machine, key, labels: labels.into_iter().collect(), draft: next.into() }
+            Release::Roster { command: RosterCommand::Add { machine, keys, labels, next } } => {
+                let keys = match (keys.key, keys.identity) {
+                    (Some(key), _) => KeysOfMachine::Key(key),
+                    (None, identity) => KeysOfMachine::Identity(identity.unwrap_or_else(|| PathBuf::from("-"))),
+                };
+                Self::Add { machine, keys, labels: labels.into_iter().collect(), draft: next.into() }
             }
             Release::Roster { command: RosterCommand::Remove { machine, next } } => {
                 Self::Remove { machine, draft: next.into() }

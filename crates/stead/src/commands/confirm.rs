@@ -107,13 +107,18 @@ impl Removals {
         } else {
             format!("removes or replaces what is there in {}{on}{unknown}", counted(destructive, "instance"))
         };
-        complain_text(&format!("Apply this plan? It {removes}. [y/N] "));
-        match input::answer(cancel) {
-            Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-            _ => {
-                complain("nothing was changed");
-                Err(Exit::Cancelled)
-            }
+        ask(&format!("Apply this plan? It {removes}."), cancel)
+    }
+}
+
+/// Asks a question whose answer is yes or no. Anything but a yes is a no.
+pub(crate) fn ask(question: &str, cancel: &Cancel) -> Result<(), Exit> {
+    complain_text(&format!("{question} [y/N] "));
+    match input::answer(cancel) {
+        Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
+        _ => {
+            complain("nothing was changed");
+            Err(Exit::Cancelled)
         }
     }
 }

@@ -2,7 +2,7 @@
 //! doctor, invoke, puppetize, release, test, undo.
 
 mod bundle;
-mod confirm;
+pub(crate) mod confirm;
 mod direct;
 mod doctor;
 mod drawing;

@@ -11,11 +11,11 @@ use stead_host::store::{Keys, images, keys};
 
 use super::ready::{Ready, get_ready};
 use super::recorder::Recorder;
-use super::{Done, Task, carry_out, history};
+use super::{Done, Task, carry_out, confirm, history};
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
 use crate::request::{AboutRun, DocumentRequest, MadeDocument, Origin, Supplied, UndoRequest, View};
-use crate::terminal::{self, complain, complain_text, plain};
+use crate::terminal::{self, complain, plain};
 use crate::{input, interrupt};
 
 /// Shows what is taken back, asks, and takes it back.
@@ -92,14 +92,7 @@ fn consent(ready: &Ready, id: &RunId, planned: &Done) -> Result<(), Exit> {
         return Ok(());
     }
     let changed = counted(planned.summary.totals.drifted + planned.summary.totals.changed, "change");
-    complain_text(&format!("Take back {changed} of run {id}? [y/N] "));
-    match input::answer(ready.session.cancel()) {
-        Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-        _ => {
-            complain("nothing was changed");
-            Err(Exit::Cancelled)
-        }
-    }
+    confirm::ask(&format!("Take back {changed} of run {id}?"), ready.session.cancel())
 }
 
 /// The run that is meant, and what it changed.

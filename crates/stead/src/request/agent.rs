@@ -29,6 +29,8 @@ pub(crate) enum AgentTask {
         /// Where figures about each job are written.
         metrics: Option<MetricsRequest>,
     },
+    /// To print the public keys of this machine.
+    Identity(IdentityRequest),
     Install,
     /// Only the unit that 'install' writes.
     PrintUnit,
@@ -50,6 +52,15 @@ pub(crate) enum AgentTask {
     Get,
     /// A question whose answer is only shown.
     Look(AgentQuestion),
+}
+
+/// The keys of this machine that are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum IdentityRequest {
+    /// Those that are there, or the first ones.
+    Present,
+    /// New ones. `asks` is true if a user at a terminal is asked before.
+    New { asks: bool },
 }
 
 /// A question to an agent whose answer is shown as it is.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use stead_host::settings::{TraceFormat, TraceLevel};
 
-pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, Patience};
+pub(crate) use agent::{AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, Patience};
 pub(crate) use document::{
     AboutRun, ApplyRequest, BundleRequest, Detail, DocumentRequest, Drawing, DriftRequest, EvalRequest, GraphRequest,
     GraphView, HistoryRequest, HistoryView, Keep, LintForm, LintRequest, MadeDocument, MetricsRequest, Origin,
@@ -25,7 +25,7 @@ pub(crate) use dsc::{
     ProgressFormat, ResourceRequest, Target, TestForm, category,
 };
 pub(crate) use hosts::{AT_ONCE, ArtifactsRequest, Elevation, FactsRequest, FleetRequest, HostsRequest};
-pub(crate) use release::{Draft, MakeRequest, NewSigners, ReleaseRequest};
+pub(crate) use release::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest};
 pub(crate) use resource::{ExportRequest, GetRequest, InvokeRequest, PuppetizeRequest, ServeRequest, SetRequest};
 
 /// The decisions for the whole process.

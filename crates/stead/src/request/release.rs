@@ -15,12 +15,21 @@ use crate::terminal::Output;
 pub(crate) enum ReleaseRequest {
     Root { name: Name, signers: NewSigners, out: PathBuf },
     Signers { signers: NewSigners, draft: Draft },
-    Add { machine: MachineName, key: PublicKey, labels: BTreeMap<String, String>, draft: Draft },
+    Add { machine: MachineName, keys: KeysOfMachine, labels: BTreeMap<String, String>, draft: Draft },
     Remove { machine: MachineName, draft: Draft },
     Make(MakeRequest),
     Sign { file: PathBuf, keys: Vec<PathBuf> },
     Verify { file: PathBuf, fleet: PathBuf },
     Show { file: PathBuf, output: Output },
+}
+
+/// The public keys of a machine of a roster.
+#[derive(Debug)]
+pub(crate) enum KeysOfMachine {
+    /// In a file that the machine printed, or on standard input for `-`.
+    Identity(PathBuf),
+    /// The key that it signs with, alone.
+    Key(PublicKey),
 }
 
 /// Who is to sign.

@@ -178,6 +178,9 @@ const OF_AN_AGENT: &[&str] = &[
     "agent acknowledge",
     "agent stop",
     "agent install --print",
+    "agent identity",
+    "agent identity --state E -o json",
+    "agent identity --new --yes",
 ];
 
 /// Of these, those that print nothing of the text.
@@ -195,6 +198,9 @@ const SILENT_OF_AN_AGENT: &[&str] = &[
     "agent restore 2",
     "agent acknowledge",
     "agent stop",
+    "agent identity",
+    "agent identity --state E -o json",
+    "agent identity --new --yes",
 ];
 
 /// Commands that talk to programs, which terminals do not read.

@@ -45,4 +45,15 @@ crate::codes! {
          was staged before is kept.";
     ROOT = "E1416", "another root statement",
         "A machine is given the digest of the root statement when it begins to follow. This file has another one.";
+    OTHER_RELEASE = "E1431", "an envelope of another release",
+        "The secrets of a release lie beside it, sealed to each machine that they are for. An envelope names the release that it was\n\
+         made for, and counts for no other. `stead release seal` makes those of a release.";
+    OTHER_MACHINE = "E1432", "an envelope or a report of another machine",
+        "An envelope is for one machine by its name and its key, and a report is signed by the key of the machine that it names. After\n\
+         `stead agent identity --new` the roster needs the new keys, and `stead release seal` seals to them.";
+    UNOPENED = "E1433", "an envelope that cannot be opened",
+        "What was sealed has been changed on its way. `stead release seal` makes the envelope again.";
+    OTHER_SECRETS = "E1434", "other secrets than were signed for",
+        "A release commits to its secrets without showing them, and signers sign that. Whoever has the public key of a machine can seal to\n\
+         it, but nothing else than these secrets is taken. Seal the file that `stead release make --secrets-out` wrote for this release.";
 }

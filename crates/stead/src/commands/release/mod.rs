@@ -13,7 +13,8 @@ use serde_json::Value as Json;
 use stead_core::bundle::Bundle;
 use stead_hosts::MachineName;
 use stead_release::{
-    ChainLink, Digest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed, Signers, Succession,
+    ChainLink, Digest, Numbered, PublicIdentity, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed,
+    Signers, Succession,
 };
 use stead_release::{ReleaseRefusal, are_labels};
 
@@ -24,7 +25,7 @@ use crate::commands::files;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Delivered, ParameterSources, Recipient};
 use crate::process_env::ProcessEnv;
-use crate::request::{Draft, MakeRequest, NewSigners, ReleaseRequest};
+use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest};
 use crate::terminal::{complain, plain, print, show_findings};
 
 /// Carries out what is asked for.
@@ -32,10 +33,8 @@ pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
     let done = match request {
         ReleaseRequest::Root { name, signers, out } => root(name, signers, out),
         ReleaseRequest::Signers { signers, draft } => next_signers(signers, draft),
-        ReleaseRequest::Add { machine, key, labels, draft } => {
-            let member = RosterMachine { key: key.clone(), labels: labels.clone() };
-            next_roster(draft, |machines| add(machines, machine, member))
-        }
+        ReleaseRequest::Add { machine, keys, labels, draft } => member(keys, labels.clone())
+            .and_then(|member| next_roster(draft, |machines| add(machines, machine, member))),
         ReleaseRequest::Remove { machine, draft } => next_roster(draft, |machines| remove(machines, machine)),
         ReleaseRequest::Make(request) => make(request, env),
         ReleaseRequest::Sign { file, keys } => sign_file(file, keys),
@@ -189,6 +188,17 @@ fn next_signers(asked: &NewSigners, draft: &Draft) -> Result<(), Failed> {
 
 type Machines = BTreeMap<MachineName, RosterMachine>;
 
+fn member(keys: &KeysOfMachine, labels: BTreeMap<String, String>) -> Result<RosterMachine, Failed> {
+    let path = match keys {
+        KeysOfMachine::Key(key) => return Ok(RosterMachine { key: key.clone(), sealing: None, labels }),
+        KeysOfMachine::Identity(path) => path,
+    };
+    let bytes = source::read(path).map_err(Unusable::from)?;
+    let refused = |refusal| Failed::Source(Unusable::Refused { path: input::shown(path).into(), refusal });
+    let PublicIdentity { key, sealing } = PublicIdentity::read(&bytes).map_err(refused)?;
+    Ok(RosterMachine { key, sealing: Some(sealing), labels })
+}
+
 fn add(machines: &mut Machines, name: &MachineName, member: RosterMachine) -> Result<(), Failed> {
     if !are_labels(&member.labels) {
         return Err(wrong(
@@ -196,7 +206,9 @@ fn add(machines: &mut Machines, name: &MachineName, member: RosterMachine) -> Re
             "labels are words, and their values have one line",
         ));
     }
-    if let Some((other, _)) = machines.iter().find(|(other, known)| *other != name && known.key == member.key) {
+    let shares =
+        |known: &RosterMachine| known.key == member.key || (known.sealing.is_some() && known.sealing == member.sealing);
+    if let Some((other, _)) = machines.iter().find(|(other, known)| *other != name && shares(known)) {
         return Err(wrong(format!("'{other}' has that key"), "each machine makes a key of its own"));
     }
     machines.insert(name.clone(), member);
@@ -248,7 +260,7 @@ fn make(request: &MakeRequest, env: &ProcessEnv) -> Result<(), Failed> {
     source::write(&source.blob(&name), &bundle.encode())?;
     let place = source.release(channel, link.number);
     let (channel, selector) = (channel.clone(), selector.clone());
-    finish(Release { link, channel, expires, selector, bundle: name, parameters }, draft, &place, &source)
+    finish(Release { link, channel, expires, selector, bundle: name, parameters, sealed: None }, draft, &place, &source)
 }
 
 /// The bundle, and the parameters that its document takes.
@@ -308,6 +320,9 @@ fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
         AnyStatement::Signers(signed) => sign_again(signed, file, keys),
         AnyStatement::Roster(signed) => sign_again(signed, file, keys),
         AnyStatement::Release(signed) => sign_again(signed, file, keys),
+        AnyStatement::Identity(_) => {
+            Err(wrong("a machine signs its identity itself", "a roster has it, which is signed"))
+        }
     }
 }
 
@@ -338,6 +353,11 @@ fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
         AnyStatement::Roster(_) => {
             let roster = source.fleet.roster(&bytes, None).map_err(refused)?;
             agreed(&roster);
+            Ok(())
+        }
+        AnyStatement::Identity(signed) => {
+            PublicIdentity::read(&bytes).map_err(refused)?;
+            agreed(&signed);
             Ok(())
         }
         AnyStatement::Release(signed) => {

@@ -1,10 +1,13 @@
 //! What a file states, and whose signatures it has.
 
 use serde_json::{Value as Json, json};
-use stead_release::{ChainLink, Numbered, Release, Roster, Signable, Signature, Signed, Signers, Succession};
+use stead_core::visible::visible_but;
+use stead_release::{
+    ChainLink, Numbered, PublicIdentity, Release, Roster, Signable, Signature, Signed, Signers, Succession,
+};
 
 use super::source::AnyStatement;
-use crate::terminal::{Output, data_as, plain, print};
+use crate::terminal::{Output, data_as, print};
 
 /// Shows a file, without checking anything.
 pub(super) fn show(any: &AnyStatement, output: Output) {
@@ -15,8 +18,9 @@ pub(super) fn show(any: &AnyStatement, output: Output) {
                 AnyStatement::Signers(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Roster(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Release(signed) => (signed.bytes(), signed.signatures()),
+                AnyStatement::Identity(signed) => (signed.bytes(), signed.signatures()),
             };
-            print(&plain(&String::from_utf8_lossy(bytes)));
+            print(&visible_but(&String::from_utf8_lossy(bytes), &['\n']));
             for signature in signatures {
                 let holds = if signature.is_of(bytes) { "" } else { " which does not match" };
                 print(&format!("signature {}{holds}\n", signature.key().fingerprint()));
@@ -48,15 +52,26 @@ fn data(any: &AnyStatement) -> Json {
         }
         AnyStatement::Roster(signed) => {
             let Roster { link, machines, floors } = signed.statement();
-            let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::RosterMachine)| json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
+            let machine = |(name, member): (&stead_hosts::MachineName, &stead_release::RosterMachine)| {
+                let mut shown =
+                    json!({ "name": name.as_str(), "key": member.key.to_string(), "labels": member.labels });
+                if let Some(key) = &member.sealing {
+                    shown["sealing"] = key.to_string().into();
+                }
+                shown
+            };
             let machines: Vec<Json> = machines.iter().map(machine).collect();
             let floors: serde_json::Map<_, _> =
                 floors.iter().map(|(name, floor)| (name.to_string(), numbered(floor))).collect();
             described(signed, &json!({ "link": of_link(link), "machines": machines, "floors": floors }))
         }
+        AnyStatement::Identity(signed) => {
+            let PublicIdentity { key, sealing } = signed.statement();
+            described(signed, &json!({ "key": key.to_string(), "sealing": sealing.to_string() }))
+        }
         AnyStatement::Release(signed) => {
-            let Release { link, channel, expires, selector, bundle, parameters } = signed.statement();
-            let members = json!({
+            let Release { link, channel, expires, selector, bundle, parameters, sealed } = signed.statement();
+            let mut members = json!({
                 "link": of_link(link),
                 "channel": channel.to_string(),
                 "expires": expires.to_string(),
@@ -64,6 +79,9 @@ fn data(any: &AnyStatement) -> Json {
                 "bundle": bundle.as_str(),
                 "parameters": parameters,
             });
+            if let Some(sealed) = sealed {
+                members["sealed"] = json!({ "commitment": sealed.commitment().as_str(), "names": sealed.names() });
+            }
             described(signed, &members)
         }
     }

@@ -10,7 +10,9 @@
 
 use std::path::{Path, PathBuf};
 
-use stead_release::{Digest, Fleet, Floor, LONGEST, Name, Release, ReleaseRefusal, Root, Roster, Signed, Walk};
+use stead_release::{
+    Digest, Fleet, Floor, LONGEST, Name, PublicIdentity, Release, ReleaseRefusal, Root, Roster, Signed, Walk,
+};
 use stead_system::fs::{FsError, Writes};
 
 use crate::commands::files;
@@ -134,6 +136,7 @@ pub(super) enum AnyStatement {
     Signers(Signed<stead_release::Succession>),
     Roster(Signed<Roster>),
     Release(Signed<Release>),
+    Identity(Signed<PublicIdentity>),
 }
 
 impl AnyStatement {
@@ -147,6 +150,8 @@ impl AnyStatement {
             Signed::parse(&bytes).map(Self::Signers)
         } else if begins("stead-roster ") {
             Signed::parse(&bytes).map(Self::Roster)
+        } else if begins("stead-identity ") {
+            Signed::parse(&bytes).map(Self::Identity)
         } else {
             Signed::parse(&bytes).map(Self::Release)
         };
