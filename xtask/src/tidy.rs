@@ -29,6 +29,7 @@ const LAYERS: &[&str] = &[
     "stead-puppet",
     "stead-lsp",
     "stead",
+    "stead-fleet",
 ];
 
 /// The crates that only developers build: nothing that ships may need one outside of tests.
@@ -61,6 +62,9 @@ const CORE_MAY_NEED: &[&str] = &[
 /// The crates that the core may not need by way of others either.
 const CORE_NEVER_REACHES: &[&str] = &["hyper", "mio", "rand", "reqwest", "rustix", "tokio", "ureq"];
 
+/// What the program that runs as root on each machine never contains: a server, a database, an async runtime.
+const PROGRAM_NEVER_REACHES: &[&str] = &["hyper", "libsqlite3-sys", "mio", "tokio", "tokio-postgres"];
+
 /// The source of the program.
 const PROGRAM: &str = "crates/stead/src/";
 
@@ -79,6 +83,7 @@ const FORBIDDEN: &str = "xtask/forbidden.txt";
 pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     let mut findings = direction(repository);
     findings.extend(core_needs(repository));
+    findings.extend(reaches(repository, "stead", PROGRAM_NEVER_REACHES, "which no program of root contains"));
     findings.extend(roof::check(repository, |name| LAYERS.contains(&name)));
     findings.extend(map(repository));
     findings.extend(promises(repository));
@@ -126,10 +131,15 @@ fn core_needs(repository: &Repository) -> Vec<Finding> {
     let manifest = core.folder() + "/Cargo.toml";
     let strange = core.needs().filter(|need| !CORE_MAY_NEED.contains(need));
     let direct = strange.map(|need| Finding::of(&manifest, format!("needs {need}, which the core may not")));
-    let reached = reach(repository, core.id());
-    let never = CORE_NEVER_REACHES.iter().filter(|name| reached.contains(**name));
-    let indirect = never.map(|name| Finding::of(&manifest, format!("reaches {name}, which the core may not")));
-    direct.chain(indirect).collect()
+    direct.chain(reaches(repository, "stead-core", CORE_NEVER_REACHES, "which the core may not")).collect()
+}
+
+/// The packages that a member reaches by way of others and must not.
+fn reaches(repository: &Repository, member: &str, never: &[&str], remedy: &str) -> Vec<Finding> {
+    let Some(member) = repository.members().find(|package| package.name() == member) else { return Vec::new() };
+    let (manifest, reached) = (member.folder() + "/Cargo.toml", reach(repository, member.id()));
+    let found = never.iter().filter(|name| reached.contains(**name));
+    found.map(|name| Finding::of(&manifest, format!("reaches {name}, {remedy}"))).collect()
 }
 
 /// Names of all packages that are linked or built for a package, tests left out.
@@ -419,6 +429,14 @@ mod tests {
             "crates/stead-core/Cargo.toml: reaches rand, which the core may not",
         ];
         assert_eq!(messages(core_needs(&made_up(packages, &[]))), expected);
+    }
+
+    #[test]
+    fn the_program_reaches_no_server() {
+        let packages: &[(&str, &[&str])] = &[("stead", &["ureq"]), ("ureq", &["tokio"]), ("tokio", &[])];
+        let found =
+            reaches(&made_up(packages, &[]), "stead", PROGRAM_NEVER_REACHES, "which no program of root contains");
+        assert_eq!(messages(found), ["crates/stead/Cargo.toml: reaches tokio, which no program of root contains"]);
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! What the controllers of a fleet keep: in one file, or in a PostgreSQL that they share. The rules are the same, and written once.
+
+mod apply;
+mod engine;
+mod postgres;
+mod read;
+mod schema;
+mod sqlite;
+mod write;
+mod writer;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use engine::Engine;
+
+pub use apply::UnitOutcome;
+pub use engine::FleetStoreError;
+pub use read::{Changes, LastHeard, MachineRow, StoredAct, StoredReport, StoredStatement};
+pub use write::{
+    Chain, Enrolment, Grant, Heartbeat, MachineId, OperatorAct, Pointers, SignedStatement, Standing, StoreWrite, Token,
+    Unit, WriteRefusal, Written, labels_text,
+};
+pub use writer::{Done, Writer, WriterError};
+
+/// Where the store is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StorePlace {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// What a client of PostgreSQL connects to, as an address or as words.
+    Server(String),
+}
+
+/// A connection to the store. Each thread has its own.
+pub struct FleetStore {
+    engine: Box<dyn Engine>,
+}
+
+impl StorePlace {
+    /// Opens a connection, and brings the tables to the version of this program.
+    ///
+    /// A database that does not keep what it acknowledges is refused, and so is one of a newer version.
+    pub fn open(&self) -> Result<FleetStore, FleetStoreError> {
+        let mut engine: Box<dyn Engine> = match self {
+            Self::File(path) => Box::new(sqlite::Sqlite::open(path)?),
+            Self::Server(place) => Box::new(postgres::Postgres::open(place)?),
+        };
+        schema::bring_up(&mut *engine)?;
+        Ok(FleetStore { engine })
+    }
+}
+
+impl FleetStore {
+    /// Writes units, and returns the outcome of each and whether controllers must look at [`FleetStore::changes`].
+    ///
+    /// When it returns, they are durable. If it fails, they may be there or not: they can be written again.
+    pub fn commit(&mut self, units: &[Unit]) -> Result<(Vec<UnitOutcome>, bool), FleetStoreError> {
+        apply::commit(&mut *self.engine, units)
+    }
+
+    /// A value that all controllers share, made by the first of them.
+    pub fn shared(&mut self, name: &'static str, make: impl FnOnce() -> String) -> Result<String, FleetStoreError> {
+        self.engine.begin(engine::Scope::Decides)?;
+        let stated = schema::stated(self.engine(), name)?;
+        let value = stated.clone().unwrap_or_else(make);
+        if stated.is_none() {
+            schema::state(self.engine(), name, &value)?;
+        }
+        self.engine.commit().map(|()| value)
+    }
+
+    fn engine(&mut self) -> &mut dyn Engine {
+        &mut *self.engine
+    }
+}
+
+impl FromStr for StorePlace {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let is_server =
+            text.starts_with("postgres://") || text.starts_with("postgresql://") || text.starts_with("host=");
+        Ok(if is_server { Self::Server(text.to_owned()) } else { Self::File(text.into()) })
+    }
+}
+
+/// A server without what may be secret in its address.
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Server(_) => f.write_str("PostgreSQL"),
+        }
+    }
+}

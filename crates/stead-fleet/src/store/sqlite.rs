@@ -1,0 +1,164 @@
+//! The store of one controller: one file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params_from_iter};
+use stead_system::fs::Identity;
+
+use super::engine::{Answer, Cell, Column, Engine, FleetStoreError, Insertion, Param, Row, Scope, failed};
+
+/// The log is written into the file by [`Sqlite::checkpoint`] alone: a commit that did it would keep reports waiting.
+const SETTINGS: &str = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+    PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048; PRAGMA trusted_schema = OFF;";
+/// How long a connection waits for another one of this process.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest log that is left as it is, in pages: the next checkpoint waits for readers and empties it.
+const LONG_LOG: i64 = 16_384;
+
+/// A connection to the file.
+pub(crate) struct Sqlite {
+    db: Connection,
+    /// The device and the inode: a copy has others.
+    file: String,
+}
+
+impl Sqlite {
+    /// Opens the file, or begins it.
+    pub(crate) fn open(path: &Path) -> Answer<Self> {
+        let db = Connection::open(path).map_err(failed)?;
+        db.busy_timeout(PATIENCE).map_err(failed)?;
+        db.execute_batch(SETTINGS).map_err(failed)?;
+        let status = std::fs::metadata(path).map_err(failed)?;
+        let (device, inode) = Identity::of(&status).inode();
+        Ok(Self { db, file: format!("{device}-{inode}") })
+    }
+
+    /// Writes the log into the file, as far as readers allow it.
+    pub(crate) fn checkpoint(&self) -> Answer<()> {
+        let run = |how: &str| {
+            let statement = format!("PRAGMA wal_checkpoint({how})");
+            self.db.query_row(&statement, [], |row| row.get::<_, i64>(1)).map_err(failed)
+        };
+        if run("PASSIVE")? > LONG_LOG {
+            run("TRUNCATE")?;
+        }
+        Ok(())
+    }
+}
+
+impl rusqlite::ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self {
+            Self::Int(value) => ValueRef::Integer(*value),
+            Self::Text(value) => ValueRef::Text(value.as_bytes()),
+            Self::Bytes(value) => ValueRef::Blob(value),
+        }))
+    }
+}
+
+impl Column<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Int(values) => values.len(),
+            Self::Text(values) => values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+
+    fn at(&self, row: usize) -> Option<Param<'_>> {
+        match self {
+            Self::Int(values) => values.get(row).map(|value| Param::Int(*value)),
+            Self::Text(values) => values.get(row).map(|value| Param::Text(value)),
+            Self::Bytes(values) => values.get(row).map(|value| Param::Bytes(value)),
+        }
+    }
+}
+
+impl Engine for Sqlite {
+    fn bytes_type(&self) -> &'static str {
+        "BLOB"
+    }
+
+    fn begin(&mut self, _: Scope) -> Answer<()> {
+        // There is one writer at a time whatever it is about.
+        self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&mut self) -> Answer<()> {
+        self.batch("COMMIT")
+    }
+
+    fn roll_back(&mut self) -> Answer<()> {
+        self.batch("ROLLBACK")
+    }
+
+    fn batch(&mut self, statements: &str) -> Answer<()> {
+        self.db.execute_batch(statements).map_err(failed)
+    }
+
+    fn execute(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<u64> {
+        let mut statement = self.db.prepare_cached(&numbered(statement)).map_err(failed)?;
+        let changed = statement.execute(params_from_iter(values)).map_err(failed)?;
+        u64::try_from(changed).map_err(failed)
+    }
+
+    fn rows(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<Vec<Row>> {
+        let mut statement = self.db.prepare_cached(&numbered(statement)).map_err(failed)?;
+        let width = statement.column_count();
+        let rows = statement.query_map(params_from_iter(values), |row| {
+            (0..width).map(|column| row.get_ref(column).map(cell)).collect::<Result<Vec<_>, _>>()
+        });
+        rows.map_err(failed)?
+            .map(|row| row.map_err(failed)?.into_iter().collect::<Option<_>>().map(Row).ok_or(ODD))
+            .collect()
+    }
+
+    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<Row>> {
+        let marks: Vec<String> = (1..=insertion.columns.len()).map(|number| format!("${number}")).collect();
+        let Insertion { table, conflict, returning, .. } = insertion;
+        let marks = marks.join(", ");
+        let names = insertion.names();
+        let statement = format!("INSERT INTO {table}({names}) VALUES({marks}) {conflict} RETURNING {returning}");
+        let rows = insertion.columns.first().map_or(0, |(_, column)| column.len());
+        let mut written = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let values: Vec<Param<'_>> = insertion.columns.iter().filter_map(|(_, column)| column.at(row)).collect();
+            written.append(&mut self.rows(&statement, &values)?);
+        }
+        Ok(written)
+    }
+
+    fn now(&mut self) -> Answer<i64> {
+        let now = self.rows("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)", &[])?;
+        now.first().ok_or(ODD)?.int(0, "now")
+    }
+
+    fn history(&mut self) -> Answer<String> {
+        Ok(self.file.clone())
+    }
+
+    fn hint(&mut self) -> Answer<()> {
+        // Nobody else is there.
+        Ok(())
+    }
+}
+
+/// `$2` is a name to SQLite, and counts by where it appears; `?2` is the second.
+fn numbered(statement: &str) -> String {
+    statement.replace('$', "?")
+}
+
+const ODD: FleetStoreError = FleetStoreError::Row("a value");
+
+/// `None` for what no table here has.
+fn cell(value: ValueRef<'_>) -> Option<Cell> {
+    Some(match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => Cell::Int(value),
+        ValueRef::Text(text) => Cell::Text(std::str::from_utf8(text).ok()?.to_owned()),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Real(_) => return None,
+    })
+}

@@ -1,0 +1,333 @@
+//! Laws of the store: both databases agree, what is written again changes nothing more, controllers that write at once lose nothing,
+//! and a database that may have forgotten something says so.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::doc_markdown, reason = "databases have such names")]
+
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "store/script.rs"]
+mod script;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use bytes::Bytes;
+use stead_fleet::store::{
+    FleetStore, MachineId, OperatorAct, StorePlace, StoreWrite, UnitOutcome, WriteRefusal, Writer, Written,
+};
+use stead_hosts::MachineName;
+use stead_release::Digest;
+use stead_testkit::{times, until};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        texts[self.below(texts.len())]
+    }
+}
+
+/// What shows everything that a store has.
+const ALL: &[&str] = &[
+    "show machines",
+    "show heads",
+    "show statements channel/web 0",
+    "show blob b1",
+    "show blob b2",
+    "show acts",
+    "show heard",
+    "show operator s1",
+    "show operator s2",
+    "show reports m1",
+    "show reports m2",
+];
+
+/// Random steps behind a beginning that later ones need.
+fn steps(random: &mut Random) -> Vec<String> {
+    let mut steps: Vec<String> = [
+        "token t1 4 60000",
+        "enrol m1 k1 t1",
+        "enrol m2 k2 t1",
+        "lease one 60000",
+        "blob b1 + statement channel/web 1 r b1",
+    ]
+    .map(str::to_owned)
+    .into();
+    for at in 0..24 {
+        let machine = random.of(&["m1", "m2"]);
+        let number = random.below(4) + 1;
+        let one = |random: &mut Random, first: usize| match first + random.below(12 - first) {
+            0 => format!(
+                "enrol {} {} {}",
+                random.of(&["m1", "m3", "m4"]),
+                random.of(&["k1", "k3", "k4"]),
+                random.of(&["t1", "t2", ""])
+            ),
+            1 => format!("standing {machine} {}", random.of(&["admitted", "admitted", "waiting", "retired"])),
+            2 => format!("hold {machine} {} why", random.of(&["0", "9000000000000"])),
+            3 => format!("token {} {} 60000", random.of(&["t1", "t2"]), random.below(3)),
+            4 => format!(
+                "operator {}",
+                random.of(&["ann viewer s1", "ann approver s1", "ann viewer s3", "ben viewer s2"])
+            ),
+            5 => format!("blob {}", random.of(&["b1", "b2"])),
+            6 => format!("statement channel/web {number} {} {}", random.of(&["r", "other"]), random.of(&["b1", "b2"])),
+            7 => format!("point {} web {number} m1 m2", random.of(&["1", "1", "1", "2"])),
+            8 => format!("reports {machine} {number}={} 7=z", random.of(&["x", "y"])),
+            9 => format!("heard {machine} {number} {at} {{}}"),
+            10 => format!("act a{at}{}", random.of(&["", "", " nothing"])),
+            _ => format!("sweep {}", random.of(&["0", "9000000000000"])),
+        };
+        let mut step = one(random, 0).trim_end().to_owned();
+        // What machines are is not changed behind something that decides by it.
+        if random.below(3) == 0 {
+            step = format!("{step} + {}", one(random, 3).trim_end());
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+/// The lines that show everything at the end.
+fn end(place: &StorePlace, steps: &[String]) -> (Vec<String>, Vec<String>) {
+    let text: Vec<&str> = steps.iter().map(String::as_str).chain(ALL.iter().copied()).collect();
+    let mut lines: Vec<String> = script::run(place, &text.join("\n")).unwrap().lines().map(str::to_owned).collect();
+    let shown = lines.split_off(steps.len());
+    (lines, shown)
+}
+
+#[test]
+fn both_stores_agree_and_what_is_written_again_changes_nothing_more() {
+    for seed in 0..times("STEAD_FLEET_STORES", 12) as u64 {
+        let mut random = Random(seed);
+        let steps = steps(&mut random);
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| StorePlace::File(folder.path().join(name));
+        let (outcomes, shown) = end(&file("once.db"), &steps);
+        let twice: Vec<String> = steps.iter().flat_map(|step| [step.clone(), "again".to_owned()]).collect();
+        let (again, shown_again) = end(&file("twice.db"), &twice);
+        assert_eq!(shown_again, shown, "seed {seed}, written twice: {again:#?}");
+        let Some(server) = cluster::database("both_stores_agree_and_what_is_written_again_changes_nothing_more") else {
+            continue;
+        };
+        assert_eq!(end(&server, &steps), (outcomes, shown), "seed {seed}, on PostgreSQL");
+    }
+}
+
+/// Both stores, each with a new database.
+fn places(test: &str, folder: &tempfile::TempDir) -> Vec<StorePlace> {
+    let file = StorePlace::File(folder.path().join("fleet.db"));
+    std::iter::once(file).chain(cluster::database(test)).collect()
+}
+
+fn written(store: &mut FleetStore, write: StoreWrite) -> UnitOutcome {
+    let (outcomes, _) = store.commit(&[vec![write]]).unwrap();
+    outcomes.into_iter().next().unwrap()
+}
+
+fn joined(store: &mut FleetStore, name: &str, token: Option<&str>) -> UnitOutcome {
+    written(store, enrolment(name, token))
+}
+
+fn enrolment(name: &str, token: Option<&str>) -> StoreWrite {
+    let token = token.map(|token| Digest::of(token.as_bytes()));
+    let (labels, key) = ("{}".to_owned(), script::key(name));
+    let name = MachineName::parse(name).unwrap();
+    StoreWrite::Enrol(stead_fleet::store::Enrolment { name, key, token, labels, most_waiting: 100 })
+}
+
+fn machine(outcome: &UnitOutcome) -> MachineId {
+    match outcome.as_deref() {
+        Ok([Written::Machine(id, _)]) => *id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Runs the same on four threads at once, each with a connection of its own.
+fn at_once<T: Send>(place: &StorePlace, work: impl Fn(usize, &mut FleetStore) -> T + Sync) -> Vec<T> {
+    let begin = Barrier::new(4);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let (begin, work) = (&begin, &work);
+                scope.spawn(move || {
+                    let mut store = place.open().unwrap();
+                    begin.wait();
+                    work(thread, &mut store)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn controllers_that_write_at_once_lose_and_double_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("controllers_that_write_at_once_lose_and_double_nothing", &folder) {
+        let mut store = place.open().unwrap();
+        let token =
+            stead_fleet::store::Token { digest: Digest::of(b"t"), uses: 7, length: 600_000, labels: "{}".to_owned() };
+        written(&mut store, StoreWrite::Token(token)).unwrap();
+        let machine = machine(&joined(&mut store, "m", Some("t")));
+        let counts = at_once(&place, |thread, store| {
+            let (mut admitted, mut new) = (0, 0);
+            for turn in 0..10_u64 {
+                admitted += usize::from(joined(store, &format!("m{thread}-{turn}"), Some("t")).is_ok());
+                // All of them send the same reports, each in another order.
+                let mut reports: Vec<_> =
+                    (0..8).map(|number| (turn * 8 + number, Bytes::from(format!("{turn} {number}")))).collect();
+                reports.rotate_left(thread * 2);
+                match written(store, StoreWrite::Reports { machine, reports }).as_deref() {
+                    Ok([Written::Reports { new: count, forked }]) if forked.is_empty() => new += count,
+                    other => panic!("{other:?}"),
+                }
+                let body = format!("{thread} {turn}");
+                until(|| {
+                    let parent = store.head().unwrap();
+                    match written(store, StoreWrite::Act(OperatorAct { parent, body: body.clone() })) {
+                        Err(WriteRefusal::Head(_)) => None,
+                        outcome => Some(outcome.unwrap()),
+                    }
+                });
+            }
+            (admitted, new)
+        });
+        assert_eq!(counts.iter().map(|(admitted, _)| admitted).sum::<usize>(), 6, "{place:?}");
+        assert_eq!(counts.iter().map(|(_, new)| new).sum::<u64>(), 80, "{place:?}");
+        let acts = store.acts(0, 1000).unwrap();
+        assert_eq!(acts.len(), 40);
+        let heads = acts.iter().map(|act| act.digest.clone());
+        let parents = std::iter::once(OperatorAct::nothing()).chain(heads);
+        assert!(acts.iter().zip(parents).all(|(act, parent)| act.parent == parent));
+        assert_eq!(store.count_reports().unwrap(), 80);
+    }
+}
+
+#[test]
+fn changes_behind_a_revision_miss_nothing_that_is_written_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("changes_behind_a_revision_miss_nothing_that_is_written_meanwhile", &folder) {
+        place.open().unwrap();
+        let writing = AtomicUsize::new(3);
+        let seen = at_once(&place, |thread, store| {
+            if thread > 0 {
+                (0..15).for_each(|turn| drop(joined(store, &format!("m{thread}-{turn}"), None).unwrap()));
+                writing.fetch_sub(1, Ordering::SeqCst);
+                return 45;
+            }
+            let (mut revision, mut seen) = (0, std::collections::BTreeSet::new());
+            loop {
+                let is_last = writing.load(Ordering::SeqCst) == 0;
+                let changes = store.changes(revision).unwrap();
+                revision = changes.revision;
+                seen.extend(changes.machines.into_iter().map(|machine| machine.name));
+                if is_last {
+                    return seen.len();
+                }
+            }
+        });
+        assert_eq!(seen, [45; 4], "{place:?}");
+    }
+}
+
+#[test]
+fn what_the_database_cannot_have_harms_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("what_the_database_cannot_have_harms_nothing_beside_it", &folder) {
+        let changed = Arc::new(AtomicUsize::new(0));
+        let count = changed.clone();
+        let writer = Writer::start(place.clone(), move || count.store(1, Ordering::SeqCst)).unwrap();
+        assert!(writer.hears_others());
+        let (sender, outcomes) = channel();
+        for turn in 0..20 {
+            // A database has one operator with a token, and PostgreSQL no text with a zero in it.
+            let name = MachineName::parse(&format!("o{turn}")).unwrap();
+            let role = if turn == 5 { "\0" } else { "viewer" }.to_owned();
+            let digest = Digest::of(if turn == 9 { "8".to_owned() } else { turn.to_string() }.as_bytes());
+            let sender = sender.clone();
+            let done = Box::new(move |outcome| sender.send((turn, outcome)).unwrap());
+            writer.write(vec![StoreWrite::Operator { name, role, digest }], done);
+        }
+        let outcomes: Vec<_> = outcomes.iter().take(20).collect();
+        let refused: Vec<i32> =
+            outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(turn, _)| *turn).collect();
+        let expected = if matches!(place, StorePlace::File(_)) { vec![9] } else { vec![5, 9] };
+        assert_eq!(refused, expected, "{place:?}: {outcomes:?}");
+        drop(writer);
+        let mut store = place.open().unwrap();
+        assert!(store.operator(&Digest::of(b"19")).unwrap().is_some());
+        assert!(changed.load(Ordering::SeqCst) > 0);
+    }
+}
+
+#[test]
+fn a_controller_hears_what_another_one_writes() {
+    let Some(place) = cluster::database("a_controller_hears_what_another_one_writes") else { return };
+    let (sender, heard) = channel();
+    let one = Writer::start(place.clone(), move || sender.send(()).unwrap_or(())).unwrap();
+    let other = Writer::start(place, || ()).unwrap();
+    assert!(one.hears_others() && other.hears_others());
+    // What was said at the start of the other one is over when nothing comes for a while, or does no harm.
+    while heard.recv_timeout(Duration::from_millis(50)).is_ok() {}
+    other.write(vec![enrolment("m", None)], Box::new(|outcome| drop(outcome.unwrap().unwrap())));
+    heard.recv_timeout(Duration::from_mins(1)).expect("the other one says that it changed something");
+}
+
+#[test]
+fn a_copy_begins_another_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| StorePlace::File(folder.path().join(name));
+    let mut store = at("fleet.db").open().unwrap();
+    drop(joined(&mut store, "m", None).unwrap());
+    drop(store);
+    let epoch = |place: StorePlace| place.open().unwrap().changes(0).unwrap().epoch;
+    assert_eq!(epoch(at("fleet.db")), 1);
+    std::fs::copy(folder.path().join("fleet.db"), folder.path().join("copy.db")).unwrap();
+    assert_eq!([epoch(at("copy.db")), epoch(at("copy.db")), epoch(at("fleet.db"))], [2, 2, 1]);
+    std::fs::rename(folder.path().join("fleet.db"), folder.path().join("moved.db")).unwrap();
+    assert_eq!(epoch(at("moved.db")), 1);
+    assert_eq!(at("copy.db").open().unwrap().changes(0).unwrap().machines.len(), 1);
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fleet.db");
+    let place = StorePlace::File(path.clone());
+    drop(place.open().unwrap());
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute("UPDATE meta SET value = '99' WHERE name = 'version'", []).unwrap();
+    let refusal = place.open().err().unwrap().to_string();
+    assert_eq!(refusal, "the database has version 99, and this program knows 1: use a newer one");
+}
+
+#[test]
+fn a_server_that_may_lose_what_it_acknowledged_is_refused() {
+    let Some(place) = cluster::database("a_server_that_may_lose_what_it_acknowledged_is_refused") else { return };
+    let StorePlace::Server(words) = place else { panic!("a server") };
+    let lazy = StorePlace::Server(format!("{words} options='-c synchronous_commit=off'"));
+    let refusal = lazy.open().err().unwrap().to_string();
+    assert_eq!(refusal, "the database does not keep what it acknowledges: its setting 'synchronous_commit' is 'off'");
+    assert!(StorePlace::Server(format!("{words} sslmode=require")).open().is_err());
+}
+
+#[test]
+fn a_standby_that_is_promoted_begins_another_epoch() {
+    let Some((primary, promoted)) = cluster::failover("a_standby_that_is_promoted_begins_another_epoch", |place| {
+        drop(joined(&mut place.open().unwrap(), "m", None).unwrap());
+    }) else {
+        return;
+    };
+    let changes = |place: &StorePlace| place.open().unwrap().changes(0).unwrap();
+    assert_eq!((changes(&primary).epoch, changes(&promoted).epoch), (1, 2));
+    assert_eq!(changes(&promoted).machines, changes(&primary).machines);
+}

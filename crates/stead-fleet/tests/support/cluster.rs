@@ -1,0 +1,121 @@
+//! A PostgreSQL of the tests: Debian's packages, in a folder of its own, on a socket.
+
+#![allow(dead_code, reason = "not every test that has this needs all of it")]
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use stead_fleet::store::StorePlace;
+use stead_testkit::{skip, until};
+
+/// Where Debian has its programs, by versions.
+const PROGRAMS: &str = "/usr/lib/postgresql";
+
+/// A server that ends with this process, however that ends.
+struct Cluster {
+    programs: PathBuf,
+    /// The account that runs it, if it is not that of the tests: PostgreSQL refuses root.
+    account: Option<(u32, u32)>,
+    folder: PathBuf,
+    server: Option<Child>,
+}
+
+/// A new database, or none where PostgreSQL is not installed; then the part of the test is reported as skipped.
+pub(crate) fn database(test: &str) -> Option<StorePlace> {
+    static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let Some(cluster) = CLUSTER.get_or_init(begun) else {
+        skip(&format!("{test}, on PostgreSQL"), "Debian's PostgreSQL is not installed, or its account is not there");
+        return None;
+    };
+    let name = format!("fleet{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut client =
+        postgres::Client::connect(&cluster.place("postgres"), postgres::NoTls).expect("the server answers");
+    client.batch_execute(&format!("CREATE DATABASE {name}")).expect("a database is made");
+    Some(StorePlace::Server(cluster.place(&name)))
+}
+
+/// A server in which something was written, and a standby of it that was promoted.
+pub(crate) fn failover(test: &str, work: impl FnOnce(&StorePlace)) -> Option<(StorePlace, StorePlace)> {
+    static BOTH: OnceLock<(Cluster, Cluster)> = OnceLock::new();
+    let Some(primary) = begun() else {
+        skip(test, "Debian's PostgreSQL is not installed, or its account is not there");
+        return None;
+    };
+    let place = StorePlace::Server(primary.place("postgres"));
+    work(&place);
+    let mut standby = Cluster::prepare()?;
+    let mut copy = standby.program("pg_basebackup");
+    copy.arg("-h").arg(&primary.folder).args(["-U", "postgres", "-X", "stream", "-R", "-c", "fast", "-D"]);
+    assert!(copy.arg(standby.folder.join("data")).status().expect("it runs").success(), "no standby can be made");
+    standby.serve();
+    let mut promote = standby.program("pg_ctl");
+    promote.args(["promote", "-w", "-D"]).arg(standby.folder.join("data"));
+    assert!(promote.status().expect("it runs").success(), "the standby cannot be promoted");
+    let promoted = StorePlace::Server(standby.place("postgres"));
+    BOTH.set((primary, standby)).ok().expect("there is one test of this");
+    Some((place, promoted))
+}
+
+fn begun() -> Option<Cluster> {
+    let mut cluster = Cluster::prepare()?;
+    let mut initdb = cluster.program("initdb");
+    initdb.args(["-U", "postgres", "-A", "trust", "-N", "--locale=C", "-E", "UTF8", "-D"]);
+    assert!(initdb.arg(cluster.folder.join("data")).status().expect("initdb runs").success(), "initdb fails");
+    cluster.serve();
+    Some(cluster)
+}
+
+impl Cluster {
+    fn prepare() -> Option<Self> {
+        let mut versions: Vec<PathBuf> = fs::read_dir(PROGRAMS).ok()?.flatten().map(|entry| entry.path()).collect();
+        versions.sort();
+        let programs = versions.pop()?.join("bin");
+        let account = if rustix::process::getuid().is_root() { Some(account()?) } else { None };
+        // Not in a temporary folder with a long path, which no socket could be in.
+        let folder = tempfile::Builder::new().prefix("stead-pg-").tempdir_in("/tmp").ok()?.keep();
+        if let Some((user, group)) = account {
+            std::os::unix::fs::chown(&folder, Some(user), Some(group)).ok()?;
+        }
+        Some(Self { programs, account, folder, server: None })
+    }
+
+    fn place(&self, database: &str) -> String {
+        format!("host={} user=postgres dbname={database}", self.folder.display())
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        if let Some((user, group)) = self.account {
+            command.uid(user).gid(group);
+        }
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn serve(&mut self) {
+        // A shell reads from this process: whatever ends it, the server ends and the folder goes.
+        let ends = r#""$@" & read -r _; kill -INT $!; wait; rm -rf "$FOLDER""#;
+        let mut shell = self.program("/bin/sh");
+        shell
+            .args(["-c", ends, "sh"])
+            .arg(self.programs.join("postgres"))
+            .env("FOLDER", &self.folder)
+            .stdin(Stdio::piped());
+        shell.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
+        shell.args(["-c", "listen_addresses=", "-c", "max_connections=200"]);
+        self.server = Some(shell.spawn().expect("the server starts"));
+        until(|| postgres::Client::connect(&self.place("postgres"), postgres::NoTls).ok());
+    }
+}
+
+fn account() -> Option<(u32, u32)> {
+    let accounts = fs::read_to_string("/etc/passwd").ok()?;
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+    let found = accounts.lines().map(fields).find(|fields| fields.first().is_some_and(|name| name == "postgres"))?;
+    Some((found.get(2)?.parse().ok()?, found.get(3)?.parse().ok()?))
+}
