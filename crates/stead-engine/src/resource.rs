@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, Operation, Outcome};
 use stead_core::diag::Diagnostic;
@@ -17,7 +18,8 @@ use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
-use stead_core::wire::results::{Setting, document, exported_document, stated, tested};
+use stead_core::wire::document::{Setting, document};
+use stead_core::wire::results::{exported_document, stated, tested};
 use stead_host::provider::Plain;
 use stead_resources::builtin_of;
 
@@ -36,6 +38,12 @@ pub fn set_mode(execution: Execution) -> Mode {
 impl Session {
     /// The result document of a run, in the shape that dsc gives it.
     pub fn result_document(&self, run: &Run) -> Json {
+        // JSON always becomes a value.
+        serde_json::to_value(self.written_result(run)).unwrap_or_default()
+    }
+
+    /// The same, to be written while it is made: of many instances it takes as much memory as its text.
+    pub fn written_result<'a>(&self, run: &'a Run) -> impl Serialize + 'a {
         document(run, Setting { version: DSC_VERSION, elevated: self.machine.elevated })
     }
 }

@@ -13,14 +13,16 @@ mod tools;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 use stead_system::Cancel;
 
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
-use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work, object};
+use crate::rpc::{About, Dispatch, Problem, Protocol, Request, Server, Work};
 use call::ToolCall;
 use tool_calls::{Tools, Unanswered};
 
@@ -166,6 +168,34 @@ impl ModelContext {
     }
 }
 
+/// The result of a call that was carried out: its value, or in words why it failed.
+struct ToolResult {
+    form: Form,
+    outcome: Result<Box<RawValue>, String>,
+}
+
+#[derive(Serialize)]
+struct TextContent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+impl Serialize for ToolResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The text is for callers that cannot read structured content.
+        let text = self.outcome.as_ref().map_or_else(String::as_str, |value| value.get());
+        let mut result = serializer.serialize_map(None)?;
+        self.form.begin().iter().try_for_each(|(name, value)| result.serialize_entry(name, value))?;
+        result.serialize_entry("content", &[TextContent { kind: "text", text }])?;
+        if let Ok(value) = &self.outcome {
+            result.serialize_entry("structuredContent", value)?;
+        }
+        result.serialize_entry("isError", &self.outcome.is_err())?;
+        result.end()
+    }
+}
+
 fn server_info() -> Json {
     json!({ "name": "stead", "version": env!("CARGO_PKG_VERSION") })
 }
@@ -189,6 +219,7 @@ fn discovery() -> Json {
 
 impl Protocol for ModelContext {
     type Call = (Form, ToolCall);
+    type Answer = ToolResult;
 
     const WITHOUT_ID: Option<Json> = None;
     const ANSWERS_CANCELLED: bool = false;
@@ -207,20 +238,14 @@ impl Protocol for ModelContext {
         }
     }
 
-    fn carry_out(&self, work: Work<Self::Call>) -> Result<Json, Problem> {
+    fn carry_out(&self, work: Work<Self::Call>) -> Result<ToolResult, Problem> {
         let (form, call) = work.call;
-        let content = |text: String| ("content", json!([{ "type": "text", "text": text }]));
-        let members = match self.tools.call(call, work.cancel, work.watch) {
+        let outcome = match self.tools.call(call, work.cancel, work.watch) {
             Err(Unanswered::Refused(problem)) => return Err(problem),
-            // The text is for callers that cannot read structured content.
-            Ok(value) => object([content(value.to_string()), ("structuredContent", value), ("isError", false.into())]),
-            Err(Unanswered::Failed(message)) => object([content(message), ("isError", true.into())]),
+            Err(Unanswered::Failed(message)) => Err(message),
+            Ok(value) => Ok(value),
         };
-        let mut result = form.begin();
-        if let Json::Object(members) = members {
-            result.extend(members);
-        }
-        Ok(result.into())
+        Ok(ToolResult { form, outcome })
     }
 
     fn cancelled(&self, notification: &Request) -> Option<Json> {

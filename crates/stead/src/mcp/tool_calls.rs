@@ -1,9 +1,12 @@
 //! Carries out calls of tools. Each call is a session of its own: it finds the resources that there are now, and keeps no secret of
 //! the one before; the index of the search makes that cheap.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::diag::{Diagnostic, did_you_mean, nearest};
@@ -58,13 +61,18 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Carries out one call: an object, or why there is none.
-    pub(super) fn call(&self, call: ToolCall, cancel: Cancel, watch: Arc<RunWatch>) -> Result<Json, Unanswered> {
+    /// Carries out one call: the text of an object, or why there is none.
+    pub(super) fn call(
+        &self,
+        call: ToolCall,
+        cancel: Cancel,
+        watch: Arc<RunWatch>,
+    ) -> Result<Box<RawValue>, Unanswered> {
         let session =
             self.env.host.session_with(input::current_folder(), SessionOptions { cancel, ..SessionOptions::default() });
-        match call {
+        let result = match call {
             ToolCall::Config { operation, document, parameters } => {
-                self.config(session, watch, operation, (&document, parameters.as_deref()))
+                return self.config(session, watch, operation, (&document, parameters.as_deref()));
             }
             ToolCall::Resource { operation, type_name, properties } => {
                 resource(session, operation, &type_name, properties)
@@ -82,7 +90,8 @@ impl Tools {
             ToolCall::ListResources { adapter } => list(&session, adapter.as_deref()),
             ToolCall::ShowResource(type_name) => show(session, &type_name),
             ToolCall::ShowSchema(type_name) => schema(&type_name),
-        }
+        };
+        written(&result?)
     }
 
     fn config(
@@ -91,7 +100,7 @@ impl Tools {
         watch: Arc<RunWatch>,
         operation: Operation,
         (document, parameters): (&str, Option<&str>),
-    ) -> Result<Json, Unanswered> {
+    ) -> Result<Box<RawValue>, Unanswered> {
         let mut session = session.with(|options| {
             options.implicit_order = false;
             if operation == Operation::Export {
@@ -121,10 +130,18 @@ impl Tools {
         let plan = RunOptions { watch: Some(watch), ..RunOptions::new(mode(operation), self.env.host.width()) };
         let run = session.run(&prepared, plan).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
-        let document = session.result_document(&run);
-        let result = if operation == Operation::Export { json!({ "result": document }) } else { document };
-        Ok(json!({ "result": result }))
+        let document = session.written_result(&run);
+        if operation == Operation::Export {
+            written(&BTreeMap::from([("result", BTreeMap::from([("result", document)]))]))
+        } else {
+            written(&BTreeMap::from([("result", document)]))
+        }
     }
+}
+
+/// A result as text: nothing of what it was made of is kept while the line with it is written.
+fn written(result: &impl Serialize) -> Result<Box<RawValue>, Unanswered> {
+    to_raw_value(result).map_err(|error| error.to_string().into())
 }
 
 /// How an operation is meant. A document is never deleted: there is no such call.

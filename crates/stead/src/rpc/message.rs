@@ -113,29 +113,29 @@ const LONGEST_ANSWER: usize = 64 << 20;
 
 /// An answer as it is written.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Answer<'a, R> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Json>,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: Outcome<R>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
-    Result(Json),
+enum Outcome<R> {
+    Result(R),
     Error(Json),
 }
 
 /// The line that answers a request.
-pub(super) fn answer(id: Option<&Json>, result: Result<Json, Problem>) -> String {
+pub(super) fn answer<R: Serialize>(id: Option<&Json>, result: Result<R, Problem>) -> String {
     let outcome = result.map_or_else(|problem| Outcome::Error(problem.to_json()), Outcome::Result);
     // JSON always becomes text.
     let line = serde_json::to_string(&Answer { jsonrpc: "2.0", id, outcome }).unwrap_or_default();
     if line.len() > LONGEST_ANSWER {
         let message = format!("the answer has {} bytes, more than {LONGEST_ANSWER}", line.len());
-        return answer(id, Err(Problem::new(Problem::LIMIT, message)));
+        return answer::<Json>(id, Err(Problem::new(Problem::LIMIT, message)));
     }
     line
 }

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde_json::Value as Json;
 use stead_core::text::json_values;
 use stead_engine::{Host, RunWatch};
@@ -54,6 +55,9 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// A request that is carried out beside others, as it was read.
     type Call: Send + 'static;
 
+    /// The result of such a request, as it is written.
+    type Answer: Serialize;
+
     /// The id in the answer to a line without one.
     const WITHOUT_ID: Option<Json>;
 
@@ -69,7 +73,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// Carries out a request beside others, on a thread of its own.
     ///
     /// Once `cancel` is set nobody waits for the result, and it should end in order and soon.
-    fn carry_out(&self, work: Work<Self::Call>) -> Result<Json, Problem>;
+    fn carry_out(&self, work: Work<Self::Call>) -> Result<Self::Answer, Problem>;
 
     /// The request that a notification cancels, if it is one that does.
     fn cancelled(&self, notification: &Request) -> Option<Json>;
@@ -284,7 +288,7 @@ impl<P: Protocol> Server<P> {
                 let bytes = line.len() + VALUE_BYTES * values;
                 match self.change(|schedule| schedule.admit(&id, about, call, bytes)) {
                     Ok(()) => self.begin(),
-                    Err(problem) => return self.say(answer(Some(&id), Err(problem))),
+                    Err(problem) => return self.say(answer::<Json>(Some(&id), Err(problem))),
                 }
                 !self.schedule().unread
             }
@@ -326,7 +330,7 @@ impl<P: Protocol> Server<P> {
     }
 
     /// A request has come to its end. Where it hung it was answered for.
-    fn end_of(self: &Arc<Self>, key: &str, watch: &Arc<RunWatch>, result: Result<Json, Problem>) {
+    fn end_of(self: &Arc<Self>, key: &str, watch: &Arc<RunWatch>, result: Result<P::Answer, Problem>) {
         let taken = self.schedule().take_out(key, watch);
         if let Some(request) = taken {
             self.tell(&request, result);
@@ -335,7 +339,7 @@ impl<P: Protocol> Server<P> {
     }
 
     /// Has the answer to a request written that was taken out.
-    fn tell(&self, request: &UnderWay, result: Result<Json, Problem>) {
+    fn tell(&self, request: &UnderWay, result: Result<P::Answer, Problem>) {
         let is_result = result.is_ok();
         let line = line_of::<P>(request, result);
         self.change(|schedule| schedule.answered(request, line, is_result));
@@ -363,13 +367,13 @@ impl Read for Requests {
 }
 
 /// The answer to a request; `None` where nobody waits for it.
-fn line_of<P: Protocol>(request: &UnderWay, result: Result<Json, Problem>) -> Option<String> {
+fn line_of<P: Protocol>(request: &UnderWay, result: Result<P::Answer, Problem>) -> Option<String> {
     (P::ANSWERS_CANCELLED || !request.is_cancelled).then(|| answer(Some(&request.id), result))
 }
 
 /// The answer to a line that is not a request.
 fn unreadable<P: Protocol>(id: Option<Json>, problem: Problem) -> String {
-    answer(id.or(P::WITHOUT_ID).as_ref(), Err(problem))
+    answer::<Json>(id.or(P::WITHOUT_ID).as_ref(), Err(problem))
 }
 
 /// The error of a request that was cancelled before it was begun.

@@ -88,6 +88,7 @@ impl Resources {
 
 impl Protocol for Resources {
     type Call = Request;
+    type Answer = Json;
 
     const WITHOUT_ID: Option<Json> = Some(Json::Null);
     const ANSWERS_CANCELLED: bool = true;

@@ -42,7 +42,7 @@ struct Served {
 }
 
 /// Fails where a process used more than so many MiB at any time.
-fn was_below(process: u32, most: u64, what: &str) {
+pub(super) fn was_below(process: u32, most: u64, what: &str) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
     let kibibytes: u64 = peak.trim_end_matches(" kB").parse().unwrap();

@@ -163,6 +163,25 @@ fn documents_are_carried_out() {
     assert!(code == -32600 && wrong.contains("Invalid configuration: <configuration>:1:12"), "{wrong}");
 }
 
+/// The answer about 60,000 instances is 37 MB, and is made while it is written.
+#[test]
+fn a_document_of_many_instances_costs_little() {
+    const COUNT: usize = 60_000;
+    let mut caller = Caller::new();
+    let echo = |number: usize| {
+        let properties = json!({ "output": format!("value {number}") });
+        json!({ "name": format!("i{number}"), "type": "Microsoft.DSC.Debug/Echo", "properties": properties })
+    };
+    let nested = json!({ "resources": (0..COUNT).map(echo).collect::<Vec<_>>() });
+    let group = json!({ "name": "g", "type": "Microsoft.DSC/Group", "properties": nested });
+    let document = json!({ "resources": [group] }).to_string();
+    let tested = caller.result("invoke_dsc_config", &json!({ "operation": "test", "configuration": document }));
+    let results = tested["result"]["results"][0]["result"].as_array().unwrap();
+    let in_state = results.iter().filter(|result| result["result"]["inDesiredState"] == true).count();
+    assert_eq!(in_state, COUNT);
+    super::budgets::was_below(caller.child.id(), 256, "a document of 60,000 instances");
+}
+
 #[test]
 fn what_if_changes_nothing_and_set_does() {
     let place = Place::new();
