@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_testkit::until;
 
 use super::forms::forms;
-use super::{World, real, server, site};
+use super::server::{real, server};
+use super::{World, site};
 
 /// A way to a server that breaks after so many pieces of what the server says, or of what it is sent.
 struct Cut {

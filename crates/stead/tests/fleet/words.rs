@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value as Json;
 
-use super::{World, server, site};
+use super::server::server;
+use super::{World, site};
 
 fn data(world: &World, words: &str) -> Json {
     let answer = world.stead(words);
