@@ -112,7 +112,7 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
     let parameters = match members.remove("parameters") {
         Some(Value::Object(parameters)) => parameters,
         Some(other) => return Err(wrong_form(format!("'parameters' must be an object, found {}", described(&other)))),
-        None => return Err(wrong_form("'parameters' is missing".to_owned())),
+        None => return Err(wrong_form(NOT_THERE.to_owned())),
     };
     let is_arm = |value: &Value| value.as_object().is_some_and(|members| members.contains_key("value"));
     if !parameters.values().all(is_arm) {
@@ -124,6 +124,9 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
     };
     Ok(parameters.into_iter().map(|(name, each)| (name, value(each))).collect())
 }
+
+/// The message about an object without the member `parameters`.
+pub const NOT_THERE: &str = "'parameters' is missing";
 
 fn wrong_form(message: String) -> Finding {
     let help = "write {\"parameters\": {\"name\": \"value\"}}".to_owned();

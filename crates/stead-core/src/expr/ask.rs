@@ -184,7 +184,7 @@ impl Evaluator<'_> {
         let found = frame.parameters.iter().find(|(each, _)| **each == *name);
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
             let known: Vec<String> = frame.parameters.iter().map(|(each, _)| each.to_string()).collect();
-            question.absent(absent(), &known)
+            question.absent(format!("{} in context", absent()), &known)
         })
     }
 

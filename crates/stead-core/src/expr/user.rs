@@ -77,7 +77,7 @@ impl<'e> Evaluator<'e> {
         self.typed(output, wanted, at, |found| {
             let wanted = wanted.as_str();
             let message =
-                format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
+                format!("Output of user function '{name}' did not return expected type '{wanted}', but '{found}'");
             stop(&codes::USER_FUNCTION_TYPE, at, message, None)
         })
     }

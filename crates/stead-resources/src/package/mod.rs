@@ -36,12 +36,12 @@ use shown::Shown;
 use system::{System, not_listed};
 use version::{PackageVersion, Requirement};
 
-/// Packages of the operating system, with apt or dnf (version 4). What is installed is read from the database of the package
+/// Packages of the distribution, with apt or dnf (version 4). What is installed is read from the database of the package
 /// manager, that of rpm with `rpm`. The package manager itself runs only to plan or make a change, and asks no questions. The
 /// packages of one instance are installed or removed in one transaction.
 #[resource(
     "Stead/Package",
-    about = "Packages of the operating system.",
+    about = "Packages of the distribution.",
     tags("apt", "dnf", "linux", "package"),
     undo = Cannot,
     capabilities = Capabilities { export: true, ..ALL_BUT_EXPORT },

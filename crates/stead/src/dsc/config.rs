@@ -12,7 +12,7 @@ use stead_core::wire::nested;
 use super::progress::Progress;
 use super::{bad_parameters, given, include, notes, tell, validate};
 use crate::exit::Exit;
-use crate::input::{self, ParameterSources};
+use crate::input::{self, ParameterSources, is_standard};
 use crate::interrupt;
 use crate::process_env::ProcessEnv;
 use crate::request::{Compat, ConfigOperation, ConfigRequest, Given, ProgressFormat, TestForm};
@@ -177,6 +177,10 @@ fn prepare(request: &ConfigRequest, env: &ProcessEnv) -> Result<(Session, Prepar
     let names = if request.operation == ConfigOperation::Export { Names::Repeated } else { Names::Unique };
     let options = SessionOptions { implicit_order: false, system_root, names, ..SessionOptions::default() };
     let mut session = env.host.session_with(root, options);
+    if request.parameters_file.as_deref().is_some_and(is_standard) && file(request).is_some_and(is_standard) {
+        tracing::error!("Cannot read from STDIN for both parameters and input");
+        return Err(NotReady::Exit(Exit::DscInput));
+    }
     let text = given(&session, request.input.as_ref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");
@@ -223,7 +227,7 @@ fn file(request: &ConfigRequest) -> Option<&Path> {
 /// The folder that relative paths start from: that of the document, or for a document without one what the caller says.
 fn root(request: &ConfigRequest) -> PathBuf {
     let from_environment = std::env::var_os("DSC_CONFIG_ROOT").map(PathBuf::from).filter(|root| root.is_absolute());
-    match (file(request).filter(|path| path.as_os_str() != "-"), from_environment) {
+    match (file(request).filter(|path| !is_standard(path)), from_environment) {
         (Some(file), said) => {
             if said.is_some() {
                 tracing::warn!("The current value of 'DSC_CONFIG_ROOT' env var will be overridden");

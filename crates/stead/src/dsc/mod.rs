@@ -66,6 +66,7 @@ fn kind_as_dsc(finding: &Diagnostic) -> &'static str {
         code if *code == parameters::CIRCULAR => {
             "Circular dependency or unresolvable parameter references detected in parameters: "
         }
+        _ if finding.message == parameters::NOT_THERE => "Parameter input failure: JSON: missing field `parameters`: ",
         code if parameters::CODES.contains(&code) => "Parameter input failure: ",
         _ => "",
     }

@@ -61,7 +61,7 @@ impl<'a> ParameterSources<'a> {
     }
 }
 
-/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
+/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name, except for a program.
 pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Supplied, BadParameters> {
     let mut all = Supplied::default();
     for contribution in contributions(session, from)? {
@@ -111,7 +111,8 @@ pub(crate) fn contributions(
     }
     if let Some(text) = from.inline {
         let text = inline_parameters(text).map_err(BadParameters::Unreadable)?;
-        all.push(read_parameters(session, &text)?.into());
+        let node = tree(session, &text).map_err(BadParameters::Findings)?;
+        all.push(of_tree(&node, from.recipient)?.into());
     }
     for (name, value) in from.single {
         let is_text = declared.get(name).copied().unwrap_or_default();
@@ -190,7 +191,7 @@ fn of_file(session: &mut Session, path: &Path, from: &ParameterSources<'_>) -> R
     let text = read(path).map_err(BadParameters::Unreadable)?;
     let node = tree(session, &text).map_err(BadParameters::Findings)?;
     if from.recipient == Recipient::Program || !Layers::are_in(&node) {
-        return Ok(of_tree(&node)?.into());
+        return Ok(of_tree(&node, from.recipient)?.into());
     }
     if from.recipient == Recipient::OtherMachines {
         let message = "layers of a file are for the machine that the command runs on";
@@ -238,12 +239,11 @@ fn flat(facts: &Value) -> BTreeMap<String, String> {
     found
 }
 
-fn read_parameters(session: &mut Session, from: &Text) -> Result<Supplied, BadParameters> {
-    let node = tree(session, from).map_err(BadParameters::Findings)?;
-    of_tree(&node)
-}
-
-fn of_tree(node: &Node) -> Result<Supplied, BadParameters> {
-    let supplied = Supplied::of_tree_or_members(node);
+/// The parameters of a file or an argument: for users a bare object is one of them, for programs that expect dsc it is refused.
+fn of_tree(node: &Node, recipient: Recipient) -> Result<Supplied, BadParameters> {
+    let supplied = match recipient {
+        Recipient::Program => Supplied::of_tree(node),
+        Recipient::ThisMachine | Recipient::OtherMachines => Supplied::of_tree_or_members(node),
+    };
     supplied.map_err(|finding| BadParameters::Findings(vec![finding.placed(Some(node.span), &Supplied::default())]))
 }
