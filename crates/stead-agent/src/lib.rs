@@ -13,6 +13,7 @@
 mod boot;
 pub mod control;
 mod decide;
+mod follow;
 mod install;
 mod job;
 mod keys;
@@ -34,6 +35,7 @@ mod window;
 pub use boot::{BOOT_ID, boot_id};
 pub use control::{CallError, SERVICE_STATE, call};
 pub use decide::{Moment, Next, Waiting};
+pub use follow::{BadAddress, Fetch, FetchError, SourceAddress};
 pub use install::{install, unit};
 pub use keys::{KeysError, KeysOrigin, KeysWanted, OwnKeys};
 pub use reports::{Reports, ReportsError, Stored};
@@ -43,9 +45,9 @@ pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETT
 pub use sink::{EndedJob, Sink};
 pub use source::{Folder, Newer, Source, UnusableFolder};
 pub use state::{
-    AgentState, BootId, Crashes, DamageNote, Debts, Ended, Generation, HoldReason, Interrupted, Job, JobKind,
-    JobOutcome, JobResult, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts, Settled, Spread,
-    Stage, Submission, Trouble, TroubleKind, Work,
+    AgentState, BootId, Crashes, DamageNote, Debts, Ended, Followed, Following, Generation, HoldReason, Interrupted,
+    Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Overtaken, Progress, Refusal, RestartDue, Restarts,
+    Settled, Spread, Stage, StagedRelease, Submission, Trouble, TroubleKind, Work,
 };
 pub use status::{Activity, Health, JobStatus, LcmState, Outcome, StageStatus, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

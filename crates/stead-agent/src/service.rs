@@ -7,7 +7,9 @@ mod answers;
 mod deliveries;
 mod difference;
 mod feed;
+mod following;
 mod jobs;
+mod releases;
 mod running;
 mod upkeep;
 
@@ -38,7 +40,7 @@ use crate::state::{AgentState, BootId, Interrupted, Job, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::touched::Touched;
 use crate::window::{Intent, Opening, opening};
-use deliveries::Following;
+use deliveries::LastLook;
 use feed::Feed;
 use running::Running;
 use stead_system::socket::Messages;
@@ -155,7 +157,7 @@ struct Inner {
     jobs: u64,
     /// Recent events, for callers that wait.
     feed: Feed,
-    following: Following,
+    following: LastLook,
     /// Instances whose things changed, by their paths. Those that are looked at too often are kept until they may be.
     drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
@@ -426,7 +428,7 @@ impl Inner {
             wall_clock: WallClock::new(),
             jobs: 0,
             feed: Feed::default(),
-            following: Following::default(),
+            following: LastLook::default(),
             drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             looked_after: 0,

@@ -10,6 +10,7 @@
 //! ```
 
 mod debts;
+mod following;
 mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use stead_core::identity::DocumentIdentity;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 pub use debts::{Debts, Settled};
+pub use following::{Followed, Following, StagedRelease};
 pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
@@ -126,6 +128,8 @@ pub struct AgentState {
     pub damage: Vec<DamageNote>,
     /// The digest of what was taken last from the source that is followed.
     pub taken: Option<String>,
+    /// The source of releases that is followed.
+    pub following: Option<Following>,
 }
 
 /// Damage that was found at a start.

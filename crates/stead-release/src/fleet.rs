@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
 use crate::signed::{Signable, Signed};
@@ -17,6 +19,8 @@ pub struct Fleet {
     /// The lists that signed before, from that of the root on.
     former: Vec<Ended>,
     in_force: List,
+    /// The newest time that a list states.
+    time: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -44,7 +48,7 @@ impl Fleet {
         }
         let Root { name, signers } = root.statement().clone();
         let in_force = List { digest: digest.clone(), number: 0, signers };
-        Ok(Self { name, root: digest, former: Vec::new(), in_force })
+        Ok(Self { name, root: digest, former: Vec::new(), in_force, time: Timestamp::UNIX_EPOCH })
     }
 
     /// Its name among operators.
@@ -63,6 +67,16 @@ impl Fleet {
         (*number, digest, signers)
     }
 
+    /// The newest time that its lists state.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// The channels that its lists name.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &Name> {
+        self.former.iter().flat_map(|former| former.last.keys())
+    }
+
     /// Takes the next list of signers, which the one in force must have signed.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
         let signed = Signed::<Succession>::parse(bytes)?;
@@ -78,6 +92,7 @@ impl Fleet {
             return Err(ReleaseRefusal::Parent(link.number));
         }
         self.has_signed(former, &signed)?;
+        self.time = self.time.max(link.made);
         let next = List { digest: signed.digest(), number: link.number, signers: signers.clone() };
         let list = std::mem::replace(&mut self.in_force, next);
         self.former.push(Ended { list, last: last.clone() });

@@ -14,7 +14,9 @@
 //! staged; what is refused has a [`ReleaseRefusal`].
 
 mod envelope;
+mod file;
 mod fleet;
+mod follow;
 mod key;
 mod machine;
 mod name;
@@ -27,7 +29,9 @@ mod walk;
 mod wire;
 
 pub use envelope::{Envelope, EnvelopeAddress, LONGEST_ENVELOPE};
+pub use file::SourceFile;
 pub use fleet::Fleet;
+pub use follow::{Decision, FleetFollower, FleetMemory, Obstacle};
 pub use key::{BadKey, PublicKey};
 pub use machine::{MachineKeys, MachineSecret, PublicIdentity, SealingKey};
 pub use name::{BadFleetName, Digest, Name};

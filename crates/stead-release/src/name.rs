@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use stead_core::digest::sha256;
 
 /// The longest name of a fleet or a channel.
@@ -33,7 +34,8 @@ pub enum BadFleetName {
 /// The name of a fleet or of a channel of releases, which is a folder of a source.
 ///
 /// Guarantees: 1 to 63 small letters, digits and `-`, of which the first is a letter; nothing else in a source has that name.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Name(Box<str>);
 
 impl FromStr for Name {
@@ -56,7 +58,8 @@ impl fmt::Display for Name {
 }
 
 /// The SHA-256 of bytes, as the name of what they are: `sha256-` and 64 hexadecimal digits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Digest(Box<str>);
 
 impl Digest {
@@ -87,3 +90,25 @@ impl fmt::Display for Digest {
         f.write_str(&self.0)
     }
 }
+
+/// Both are texts in files as well.
+macro_rules! is_text {
+    ($type:ident) => {
+        impl TryFrom<String> for $type {
+            type Error = BadFleetName;
+
+            fn try_from(text: String) -> Result<Self, BadFleetName> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.0.into()
+            }
+        }
+    };
+}
+
+is_text!(Name);
+is_text!(Digest);

@@ -77,6 +77,20 @@ pub enum ReleaseRefusal {
     /// An envelope has other secrets than the release that was signed.
     #[error("it has other secrets than those that were signed for")]
     OtherSecrets,
+    /// The roster does not name the machine.
+    #[error("the roster does not name the machine '{0}'")]
+    NotInRoster(String),
+    /// Two channels have a release for the machine.
+    #[error("the channels '{first}' and '{second}' both have a release for this machine")]
+    Ambiguous {
+        /// The first.
+        first: Name,
+        /// The second.
+        second: Name,
+    },
+    /// The bundle of a release is another one.
+    #[error("it is not the bundle that the release names")]
+    Bundle,
     /// The root statement is not the one that the machine was given.
     #[error("the root statement is {0}, not the one that was given")]
     Root(Digest),
@@ -106,6 +120,9 @@ impl ReleaseRefusal {
             Self::Unopened => &codes::UNOPENED,
             Self::OtherSecrets => &codes::OTHER_SECRETS,
             Self::Root(_) => &codes::ROOT,
+            Self::NotInRoster(_) => &codes::NOT_IN_ROSTER,
+            Self::Ambiguous { .. } => &codes::AMBIGUOUS,
+            Self::Bundle => &codes::BUNDLE,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stead_hosts::{Filter, FilterError, MachineName};
 
@@ -131,8 +132,8 @@ impl ChainLink {
     }
 }
 
-/// A release of a chain, by its number and digest.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A statement of a chain, by its number and digest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Numbered {
     /// Its number.
     pub number: u64,
@@ -269,6 +270,23 @@ pub enum Selector {
     All,
     /// Those that a filter selects.
     Where(Filter),
+}
+
+impl Selector {
+    /// Calls `see` with the name of each label that it is about.
+    pub fn labels<'s>(&'s self, see: &mut impl FnMut(&'s str)) {
+        if let Self::Where(filter) = self {
+            filter.labels(see);
+        }
+    }
+
+    /// Returns whether a machine is meant; `label` gives its labels.
+    pub fn selects<'l>(&self, label: &impl Fn(&str) -> Option<&'l str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Where(filter) => filter.matches(label),
+        }
+    }
 }
 
 impl FromStr for Selector {

@@ -6,7 +6,7 @@ use crate::fleet::Fleet;
 use crate::name::Name;
 use crate::refusal::ReleaseRefusal;
 use crate::signed::Signed;
-use crate::statements::{Numbered, Release, Selector};
+use crate::statements::{Numbered, Release};
 
 /// The memory of a machine about a channel.
 ///
@@ -74,32 +74,45 @@ impl<'f> Walk<'f> {
         Ok(())
     }
 
+    /// Takes the release at the floor again, whose content nobody has kept. The walk is where it was.
+    pub fn again(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
+        let signed = Signed::<Release>::parse(bytes)?;
+        let Numbered { number, digest } = &self.floor.release;
+        if signed.digest() != *digest {
+            return Err(ReleaseRefusal::Forked(*number));
+        }
+        let Release { link, channel, .. } = signed.statement();
+        self.fleet.allows(channel, link, &signed)?;
+        self.floor.time = self.floor.time.max(link.made);
+        self.newest = Some(signed);
+        Ok(())
+    }
+
     /// The floor after the steps that were taken.
     pub fn floor(&self) -> &Floor {
         &self.floor
     }
 
-    /// The last release, if it is to be staged by a machine: `None` if there is nothing behind the floor. `label` gives the labels
-    /// of the machine, `now` is the time by its clock.
+    /// The last release, whoever it is for; `None` if none was read.
     ///
     /// A walk that ended in front of what the lists of signers agreed on is refused as older.
+    pub fn last(&self) -> Result<Option<&Signed<Release>>, ReleaseRefusal> {
+        let (found, floor) = (self.floor.release.number, self.fleet.agreed(self.channel));
+        if found < floor { Err(ReleaseRefusal::Older { found, floor }) } else { Ok(self.newest.as_ref()) }
+    }
+
+    /// The last release, if it is to be staged by a machine: `None` if none was read. `label` gives the labels of the machine, `now`
+    /// is the time by its clock.
     pub fn newest<'l>(
         &self,
         label: &impl Fn(&str) -> Option<&'l str>,
         now: Timestamp,
     ) -> Result<Option<&Signed<Release>>, ReleaseRefusal> {
-        let (found, floor) = (self.floor.release.number, self.fleet.agreed(self.channel));
-        if found < floor {
-            return Err(ReleaseRefusal::Older { found, floor });
-        }
-        let Some(signed) = &self.newest else { return Ok(None) };
+        let Some(signed) = self.last()? else { return Ok(None) };
         let Release { selector, expires, .. } = signed.statement();
         if *expires <= now.max(self.floor.time) {
             return Err(ReleaseRefusal::Expired(*expires));
         }
-        match selector {
-            Selector::Where(filter) if !filter.matches(label) => Err(ReleaseRefusal::NotSelected(selector.to_string())),
-            Selector::All | Selector::Where(_) => Ok(Some(signed)),
-        }
+        if selector.selects(label) { Ok(Some(signed)) } else { Err(ReleaseRefusal::NotSelected(selector.to_string())) }
     }
 }

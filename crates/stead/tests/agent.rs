@@ -10,6 +10,8 @@ mod defects;
 mod machine;
 #[path = "agent/place.rs"]
 mod place;
+#[path = "agent/releases.rs"]
+mod releases;
 #[path = "agent/reports.rs"]
 mod reports;
 #[path = "agent/soak.rs"]

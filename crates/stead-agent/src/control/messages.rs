@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use crate::state::Stage;
+use crate::state::{Followed, Stage};
 use crate::store::Delivered;
 
 /// A question to an agent. Its type tells the form of the answer, on both sides.
@@ -60,6 +60,8 @@ questions! {
     ListReports as "reports" -> Listing,
     ReadReport as "report" -> Document<JobReport>,
     ReadLog as "log" -> LogLines,
+    Follow as "follow" -> Followed,
+    Unfollow as "unfollow" -> Unfollowed,
 }
 
 /// Stage a document as pending, after it was validated.
@@ -71,6 +73,9 @@ pub struct Submit {
     pub force: bool,
     /// True if it is only staged, and held until an operator asks for it.
     pub publish: bool,
+    /// True if no source of releases is followed any more.
+    #[serde(default)]
+    pub unfollow: bool,
 }
 
 /// Work on what is staged at once: the pending document, else the current one.
@@ -122,6 +127,9 @@ pub struct Restore {
     pub generation: Option<u64>,
     /// As for a document that is submitted.
     pub force: bool,
+    /// As for a document that is submitted.
+    #[serde(default)]
+    pub unfollow: bool,
 }
 
 /// Compare two generations; by default the current and the pending one.
@@ -189,6 +197,21 @@ pub struct ReadLog {
     /// At most so many.
     pub most: usize,
 }
+
+/// Follow a source of releases.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Follow {
+    /// Where it is.
+    pub source: String,
+    /// The digest of the root statement of its fleet.
+    pub root: String,
+    /// The name of this machine in the roster.
+    pub machine: String,
+}
+
+/// Follow no source of releases any more.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Unfollow {}
 
 /// A goal that is waited for.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,10 +16,10 @@ use super::upkeep::Why;
 use super::{Agent, Inner};
 use crate::control::{
     Acknowledge, Acknowledged, Affected, AgentStatus, Ask, ChangeSettings, Check, Compare, Compared, Comparison,
-    Document, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration, ListReports,
-    ListedReport, Listing, LoadSettings, LogLines, MachineStatus, ReadHistory, ReadLog, ReadReport, ReadSettings,
-    ReadStatus, Refused, Remove, Request, Response, Restore, RunReport, SettingsNow, Staged, Stop, Stopping, Submit,
-    UseExisting, Wait, WaitOutcome, Waited, WatchedCounts,
+    Document, Follow, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration,
+    ListReports, ListedReport, Listing, LoadSettings, LogLines, MachineStatus, ReadHistory, ReadLog, ReadReport,
+    ReadSettings, ReadStatus, Refused, Remove, Request, Response, Restore, RunReport, SettingsNow, SourceStatus,
+    Staged, Stop, Stopping, Submit, Unfollow, UseExisting, Wait, WaitOutcome, Waited, WatchedCounts,
 };
 use crate::decide::{Next, Waiting};
 use crate::job::SuspendReason;
@@ -48,7 +48,7 @@ impl Agent {
             Request::ReadHistory(_) => Ok(self.history()).answers::<ReadHistory>(),
             Request::Restore(question) => self.restore(question, user).answers::<Restore>(),
             Request::Compare(question) => self.compare(question).answers::<Compare>(),
-            Request::Remove(question) => self.remove(question.stage, question.force).answers::<Remove>(),
+            Request::Remove(question) => self.remove(question, user).answers::<Remove>(),
             Request::Acknowledge(_) => {
                 let forgotten = self.change(|state| Ok(state.acknowledge()));
                 forgotten.map(|forgotten| Acknowledged { forgotten }).answers::<Acknowledge>()
@@ -58,6 +58,8 @@ impl Agent {
             Request::LoadSettings(question) => self.load_settings(&question).answers::<LoadSettings>(),
             Request::ListReports(question) => self.reports(question).answers::<ListReports>(),
             Request::ReadReport(question) => self.report(&question.job).answers::<ReadReport>(),
+            Request::Follow(question) => self.follow_source(question).answers::<Follow>(),
+            Request::Unfollow(question) => self.unfollow(question, user).answers::<Unfollow>(),
             Request::ReadLog(question) => {
                 let lines = crate::log::last_lines(&self.directory, question.most);
                 Ok(LogLines { lines }).answers::<ReadLog>()
@@ -125,7 +127,8 @@ impl Agent {
             status.health = status.health.max(Health::Failing);
         }
         let source = self.source_status(&inner);
-        if source.as_ref().is_some_and(|source| source.failure.is_some()) {
+        let is_frozen = |source: &SourceStatus| source.releases.as_ref().is_some_and(|releases| releases.frozen);
+        if source.as_ref().is_some_and(|source| source.failure.is_some() || is_frozen(source)) {
             status.health = status.health.max(Health::Failing);
         }
         AgentStatus {
@@ -278,12 +281,14 @@ impl Agent {
         History { generations: kept.collect() }
     }
 
-    fn restore(&self, Restore { generation, force }: Restore, user: u32) -> Result<Staged, Refused> {
+    fn restore(&self, Restore { generation, force, unfollow }: Restore, user: u32) -> Result<Staged, Refused> {
+        let terms = Terms { force, unfollow, ..Terms::of(user) };
+        self.check_way(&self.lock(), terms)?;
         let former = self.lock().state.to_restore(generation);
         let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
         let valid = self.validate(self.document(&former.content)?, user)?;
         let generation = Generation { origin: former.origin, identity: former.identity, ..valid.generation };
-        self.stage(Valid { generation, ..valid }, Terms { user, force, publish: false, folder: None })
+        self.stage(Valid { generation, ..valid }, terms)
     }
 
     fn compare(&self, Compare { from, to }: Compare) -> Result<Comparison, Refused> {
@@ -307,8 +312,9 @@ impl Agent {
         self.job_host.documents.get(content).map_err(|error| unsaved(&error))
     }
 
-    fn remove(&self, stage: Stage, force: bool) -> Result<Affected, Refused> {
+    fn remove(&self, Remove { stage, force }: Remove, user: u32) -> Result<Affected, Refused> {
         let mut inner = self.lock();
+        self.check_local(&inner, user, "'stead agent unfollow' ends that")?;
         let staged = inner.state.staged(stage).map(|(number, _)| number);
         if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job().generation) == staged) {
             if !force {
@@ -332,6 +338,7 @@ impl Agent {
                 Refused::new(help.map_or_else(|| message.clone(), |help| format!("{message}; {help}")))
             })?;
         }
+        may_configure(&inner, &settings)?;
         self.changed(&mut inner, |state| {
             state.configure(settings);
             Ok(())
@@ -349,7 +356,9 @@ impl Agent {
             let message = "the settings are not valid; nothing was changed".to_owned();
             return Err(Refused { message, findings: rendered });
         }
-        self.change(|state| {
+        let mut inner = self.lock();
+        may_configure(&inner, &settings)?;
+        self.changed(&mut inner, |state| {
             state.configure(settings.clone());
             Ok(())
         })?;
@@ -398,6 +407,13 @@ impl Agent {
             (None, _) => Err(no_report(part)),
         }
     }
+}
+
+/// Refuses a folder beside a source of releases: one of them would undo what the other one does.
+fn may_configure(inner: &Inner, settings: &Settings) -> Result<(), Refused> {
+    let is_both = settings.source_folder.is_some() && inner.state.following.is_some();
+    let message = "SourceFolder cannot be set while a source of releases is followed; 'stead agent unfollow' ends that";
+    if is_both { Err(Refused::new(message)) } else { Ok(()) }
 }
 
 fn no_report(job: &str) -> Refused {

@@ -1,7 +1,6 @@
 //! Deliveries: what sources have is validated and staged. One of them is followed.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,13 +9,13 @@ use stead_core::diag::{Diagnostic, count_errors, counted, render_all};
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
 use stead_engine::{Prepared, Session, SessionOptions, error_chain};
-use stead_system::fs::User;
+use stead_release::Name;
 
 use super::{Agent, Inner};
-use crate::control::{Refused, SourceStatus, Staged, Submit};
+use crate::control::{Offline, Refused, ReleaseStatus, SourceStatus, Staged, Submit};
 use crate::job::{SuspendReason, modes_of};
-use crate::source::{Folder, Handed, Newer, Source};
-use crate::state::{Generation, Refusal, Submission};
+use crate::source::{Handed, Newer, Source};
+use crate::state::{Followed, Following, Generation, Refusal, StagedRelease, Submission};
 use crate::store::{Delivered, StoreError};
 use crate::touched::reaches_into;
 
@@ -38,36 +37,94 @@ pub(super) struct Terms<'a> {
     pub(super) force: bool,
     /// True if it is held until an operator asks for it.
     pub(super) publish: bool,
-    /// The folder that it comes from. Nothing is staged that comes from one that is not followed any more.
-    pub(super) folder: Option<&'a Path>,
+    /// True if no source of releases is followed from then on.
+    pub(super) unfollow: bool,
+    /// Where it comes from, if nobody delivered it. Nothing is staged that comes from what is not followed any more.
+    pub(super) origin: Option<Origin<'a>>,
+}
+
+/// Where something comes from that is followed.
+#[derive(Clone, Copy)]
+pub(super) enum Origin<'a> {
+    /// A source that was given to the agent.
+    Given,
+    /// The folder that the settings name.
+    Folder(&'a Path),
+    /// A source of releases, and which release it is.
+    Releases(&'a Followed, &'a StagedRelease),
+}
+
+impl Terms<'_> {
+    /// A document of a user, or for one.
+    pub(super) fn of(user: u32) -> Self {
+        Self { user, force: false, publish: false, unfollow: false, origin: None }
+    }
+}
+
+/// Why a source gave nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SourceFailure {
+    pub(super) refused: Refused,
+    pub(super) code: Option<&'static str>,
+}
+
+impl From<Refused> for SourceFailure {
+    fn from(refused: Refused) -> Self {
+        Self { refused, code: None }
+    }
 }
 
 /// The answer of a source, taken in.
-enum Received {
+pub(super) enum Received {
     Nothing,
     Staged(Staged),
     NotNow(Timestamp),
 }
 
-/// What the agent knows of the source that it follows.
+/// How the last look at the source that is followed went.
 #[derive(Default)]
-pub(super) struct Following {
+pub(super) struct LastLook {
     /// Why nothing was taken when it was asked last.
-    failure: Option<Refused>,
+    pub(super) failure: Option<SourceFailure>,
     /// True if it is to be asked at once.
     pub(super) look: bool,
+    /// What is shown of a source of releases.
+    pub(super) view: ReleaseView,
+}
+
+/// What is shown of the source besides what the record says.
+#[derive(Clone, Default)]
+pub(super) struct ReleaseView {
+    /// The name of the fleet.
+    pub(super) fleet: Option<Name>,
+    /// Since when it cannot be asked, and why.
+    pub(super) offline: Option<Offline>,
+}
+
+impl ReleaseView {
+    /// What is shown of releases that are followed.
+    pub(super) fn status(&self, following: &Following) -> ReleaseStatus {
+        let Following { followed, staged, .. } = following;
+        ReleaseStatus {
+            fleet: self.fleet.as_ref().map(ToString::to_string),
+            root: followed.root.to_string(),
+            machine: followed.machine.clone(),
+            staged: staged.clone(),
+            frozen: following.is_frozen(Timestamp::now()),
+            offline: self.offline.clone(),
+        }
+    }
 }
 
 /// A source is not asked again sooner.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// As long as there is nothing to ask.
-const NOTHING_FOLLOWED: Duration = Duration::from_hours(24);
+pub(super) const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Takes what somebody hands over.
     pub(super) fn submit(&self, question: Submit, user: u32) -> Result<Staged, Refused> {
-        let terms = Terms { user, force: question.force, publish: question.publish, folder: None };
+        let Submit { force, publish, unfollow, .. } = question;
+        let terms = Terms { force, publish, unfollow, ..Terms::of(user) };
+        self.check_way(&self.lock(), terms)?;
         match self.receive(&Handed(question.delivered), terms)? {
             Received::Staged(staged) => Ok(staged),
             Received::Nothing | Received::NotNow(_) => Err(Refused::new("nothing was delivered")),
@@ -75,7 +132,7 @@ impl Agent {
     }
 
     /// Asks a source, and stages what it has.
-    fn receive(&self, source: &dyn Source, terms: Terms<'_>) -> Result<Received, Refused> {
+    pub(super) fn receive(&self, source: &dyn Source, terms: Terms<'_>) -> Result<Received, Refused> {
         let than = self.lock().state.taken.clone();
         let newer = source.newer(than.as_deref()).map_err(|error| Refused::new(error_chain(&*error)))?;
         Ok(match newer {
@@ -88,78 +145,53 @@ impl Agent {
         })
     }
 
-    /// Asks the source that is followed, from time to time, until the agent is to end.
-    pub(super) fn follow(&self) {
-        let mut inner = self.lock();
-        while !inner.stopping {
-            inner.following.look = false;
-            let settings = &inner.state.settings;
-            let asked = (settings.source_folder.clone(), settings.refresh_every);
-            let folder = asked.0.clone().map(Folder::new);
-            drop(inner);
-            let followed = asked.0.as_deref().filter(|_| self.source.is_none());
-            let source = self.source.as_deref().or(folder.as_ref().map(|folder| folder as &dyn Source));
-            let pause = source.map_or(NOTHING_FOLLOWED, |source| self.ask(source, followed).unwrap_or(asked.1));
-            inner = self.lock();
-            if source.is_none() {
-                inner.following.failure = None;
-            }
-            let as_before = |inner: &mut Inner| {
-                let settings = &inner.state.settings;
-                let is_same = (&settings.source_folder, settings.refresh_every) == (&asked.0, asked.1);
-                is_same && !inner.stopping && !inner.following.look
-            };
-            let waited = self.changed.wait_timeout_while(inner, pause, as_before);
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+    /// Refuses a document of a user while operators decide, unless nothing is to be followed any more.
+    pub(super) fn check_way(&self, inner: &Inner, terms: Terms<'_>) -> Result<(), Refused> {
+        if terms.origin.is_some() || terms.unfollow {
+            return Ok(());
         }
+        self.check_local(inner, terms.user, "'--unfollow' ends that")
     }
 
-    /// Asks a source, and notes why nothing was taken. Returns how long it is not to be asked, if it says so.
-    fn ask(&self, source: &dyn Source, folder: Option<&Path>) -> Option<Duration> {
-        // To root nothing is followed that others can change.
-        let terms = Terms { user: User::current().id, force: false, publish: false, folder };
-        let (failure, until) = match self.receive(source, terms) {
-            Ok(Received::NotNow(until)) => (None, Some(until)),
-            Ok(Received::Nothing | Received::Staged(_)) => (None, None),
-            Err(refused) => (Some(refused), None),
-        };
-        let mut inner = self.lock();
-        if !inner.follows(folder) {
-            return None;
-        }
-        if let Some(Refused { message, findings }) = failure.as_ref().filter(|_| failure != inner.following.failure) {
-            let source = source.to_string();
-            self.log.write("deliveryRefused", json!({ "source": source, "failure": message, "findings": findings }));
+    /// Notes why nothing was taken of a source, and logs that once.
+    pub(super) fn note_failure(&self, inner: &mut Inner, source: &str, failure: Option<SourceFailure>) {
+        if let Some(SourceFailure { refused, code }) = failure.as_ref().filter(|_| failure != inner.following.failure) {
+            let Refused { message, findings } = refused;
+            let line = json!({ "source": source, "failure": message, "code": code, "findings": findings });
+            self.log.write("deliveryRefused", line);
         }
         inner.following.failure = failure;
-        // A time that has passed says nothing.
-        let pause = Duration::try_from(until?.duration_since(Timestamp::now())).ok()?;
-        Some(pause.max(SHORTEST_PAUSE))
     }
 
     /// Returns what is followed, and how that goes.
     pub(super) fn source_status(&self, inner: &Inner) -> Option<SourceStatus> {
+        let following = inner.state.following.as_ref();
         let folder = inner.state.settings.source_folder.as_ref().map(|folder| folder.display().to_string());
-        let place = self.source.as_ref().map(ToString::to_string).or(folder)?;
-        let (failure, findings) = match inner.following.failure.clone() {
+        let releases = following.map(|following| following.followed.source.to_string());
+        let place = releases.or(self.source.as_ref().map(ToString::to_string)).or(folder)?;
+        let failure = inner.following.failure.clone();
+        let code = failure.as_ref().and_then(|failure| failure.code.map(str::to_owned));
+        let (failure, findings) = match failure.map(|failure| failure.refused) {
             Some(Refused { message, findings }) => (Some(message), findings),
             None => (None, String::new()),
         };
-        Some(SourceStatus { place, taken: inner.state.taken.clone(), failure, findings })
+        let releases = following.map(|following| inner.following.view.status(following));
+        Some(SourceStatus { place, taken: inner.state.taken.clone(), failure, code, findings, releases })
     }
 
     /// Stages what is valid, and records with it what was taken.
     pub(super) fn stage(&self, valid: Valid, terms: Terms<'_>) -> Result<Staged, Refused> {
-        let Terms { force, publish, folder, .. } = terms;
+        let Terms { force, publish, unfollow, origin, .. } = terms;
         let Valid { mut generation, delivered, warnings, digest } = valid;
         let mut inner = self.lock();
-        if !inner.follows(folder) {
-            return Err(Refused::new("the folder is not followed any more"));
+        if !inner.follows(origin) {
+            return Err(Refused::new("the source is not followed any more"));
         }
+        self.check_way(&inner, terms)?;
         // What is refused leaves nothing behind.
         let trial = Submission { generation: generation.clone(), force, publish };
         inner.state.clone().submit(trial).map_err(|refusal| match refusal {
-            Refusal::StillPending { .. } if folder.is_none() => {
+            Refusal::StillPending { .. } if origin.is_none() => {
                 Refused::new(format!("{refusal}; '--force' replaces it"))
             }
             refusal => Refused::new(refusal.to_string()),
@@ -167,13 +199,28 @@ impl Agent {
         generation.content = inner.store.put(&delivered).map_err(|error| unsaved(&error))?;
         let submission = Submission { generation, force, publish };
         let pending = inner.state.pending;
+        let release = match origin {
+            Some(Origin::Releases(_, release)) => Some(release.clone()),
+            _ => None,
+        };
         let number = self.changed(&mut inner, |state| {
+            if unfollow {
+                state.unfollow();
+            }
             if let Some(digest) = digest {
                 state.took(digest);
             }
-            state.submit(submission)
+            let generation = state.submit(submission)?;
+            if let Some(release) = &release {
+                state.staged_release(StagedRelease { generation, ..release.clone() });
+            }
+            Ok(generation)
         })?;
-        self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));
+        let mut line = json!({ "generation": number, "superseded": pending, "published": publish });
+        if let (Some(release), Some(members)) = (&release, line.as_object_mut()) {
+            members.insert("release".to_owned(), json!(release.digest));
+        }
+        self.log.write("documentStaged", line);
         // What is worked on is not wanted any more.
         if let Some(running) =
             inner.running.as_ref().filter(|running| Some(running.job().generation) == pending || force)
@@ -232,9 +279,13 @@ impl Agent {
 }
 
 impl Inner {
-    /// Returns whether a folder is the one that is followed; what comes from none always counts.
-    fn follows(&self, folder: Option<&Path>) -> bool {
-        folder.is_none_or(|folder| self.state.settings.source_folder.as_deref() == Some(folder))
+    /// Returns whether something is followed still; what users deliver always counts.
+    pub(super) fn follows(&self, origin: Option<Origin<'_>>) -> bool {
+        match origin {
+            None | Some(Origin::Given) => true,
+            Some(Origin::Folder(folder)) => self.state.settings.source_folder.as_deref() == Some(folder),
+            Some(Origin::Releases(followed, _)) => self.state.follows(followed),
+        }
     }
 }
 

@@ -139,7 +139,13 @@ impl Agent {
     /// Takes in how a job ended.
     pub(super) fn record(&self, inner: &mut Inner, job: &Job, ended: Result<Ended, JournalProblem>) {
         match ended {
-            Ok(ended) => self.record_outcome(inner, job, &ended),
+            Ok(mut ended) => {
+                let source = self.source_status(inner).filter(|source| source.releases.is_some());
+                if let (Some(members), Some(source)) = (ended.report.as_object_mut(), source) {
+                    members.insert("source".to_owned(), json!(source));
+                }
+                self.record_outcome(inner, job, &ended);
+            }
             Err(problem) => {
                 self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&problem) }));
                 let path = inner.store.journal(&job.id);
@@ -299,8 +305,14 @@ fn job_id(now: Timestamp) -> String {
 
 /// Another one for each machine and call.
 fn random_spread() -> Spread {
+    Spread::new(random_part())
+}
+
+/// From 0 to 1, another one for each machine and call.
+pub(super) fn random_part() -> f64 {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(0_u8) >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-    Spread::new(random as f64 / (1_u64 << 53) as f64)
+    let part = random as f64 / (1_u64 << 53) as f64;
+    part
 }

@@ -7,10 +7,11 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Map;
-use stead_core::bundle::{Bundle, BundleError, MOST_BYTES, Reach};
+use stead_core::bundle::{Bundle, BundleError, Reach};
 use stead_system::fs::{OpenError, Trust, TrustedDirectory, User};
 
 use super::{Newer, Source};
+use crate::follow::LARGEST_BUNDLE;
 use crate::store::Delivered;
 
 /// A folder that is followed: the one file in it whose name ends in `.bundle` is what it delivers, with the defaults of the
@@ -61,9 +62,6 @@ pub enum UnusableFolder {
 /// The first line of a bundle is shorter.
 const BEGINNING: u64 = 256;
 
-/// The largest bundle: its contents and its manifest.
-const LARGEST: u64 = MOST_BYTES * 2;
-
 impl Folder {
     /// The folder at a path, looked at as the user that this process runs as.
     pub fn new(path: PathBuf) -> Self {
@@ -94,7 +92,7 @@ impl Folder {
         if than == Some(Bundle::stated_name(&bytes).map_err(unusable)?) {
             return Ok(Newer::Nothing);
         }
-        file.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
+        file.take(LARGEST_BUNDLE).read_to_end(&mut bytes).map_err(unreadable)?;
         let bundle = Bundle::decode(&bytes, Reach::Machine, None).map_err(unusable)?;
         let name = bundle.document().0.to_owned();
         let delivered = Delivered::of_bundle(name, &bundle, Map::new(), self.path.clone());

@@ -11,16 +11,20 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use stead_agent::control::{
-    Acknowledge, AgentStatus, Answered, Ask, ChangeSettings, Check, Compare, Get, Goal, Inspected, ListReports,
+    Acknowledge, AgentStatus, Answered, Ask, ChangeSettings, Check, Compare, Follow, Get, Goal, Inspected, ListReports,
     LoadSettings, ReadHistory, ReadLog, ReadReport, ReadSettings, ReadStatus, Refused, Remove, Restore, SettingsNow,
-    Staged, Stop, Submit, UseExisting, Wait, Waited,
+    Staged, Stop, Submit, Unfollow, UseExisting, Wait, Waited,
 };
 use stead_agent::{BOOT_ID, CallError, Delivered, Health, Options, STOP_GRACE, Sink, call};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
 use stead_core::visible::visible_but;
 use stead_engine::{Bundled, Session, error_chain};
+use stead_host::facts::MachineIdentity;
+use stead_hosts::MachineName;
+use stead_release::Digest;
 use stead_system::Cancel;
+use stead_system::fs::SystemRoot;
 use stead_system::places;
 
 use crate::commands::{Metrics, refuse_bundle};
@@ -49,10 +53,13 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
         AgentTask::ApplyStaged { waits } => client
             .then(UseExisting {}, |_| waits.map_or(Exit::Success, |patience| client.wait_for(&Goal::Rest, patience))),
         AgentTask::Deliver(delivery) => client.deliver(&delivery, env),
-        AgentTask::Restore { generation, force, waits } => client.then(Restore { generation, force }, |answered| {
-            client.show(answered, text::staged);
-            client.waited(waits, &answered.answer)
-        }),
+        AgentTask::Restore { generation, force, unfollow, waits } => {
+            client.then(Restore { generation, force, unfollow }, |answered| {
+                client.show(answered, text::staged);
+                client.waited(waits, &answered.answer)
+            })
+        }
+        AgentTask::Follow { source, root, name } => client.follow(&source, &root, name),
         AgentTask::WaitForRest(patience) => client.wait_for(&Goal::Rest, patience),
         AgentTask::WaitForJob(patience) => client.wait_for_job(patience),
         AgentTask::LoadSettings(file) => client.load(&file),
@@ -152,6 +159,7 @@ impl Client {
     /// Asks, and shows the answer.
     fn look(&self, question: AgentQuestion) -> Exit {
         match question {
+            AgentQuestion::Unfollow => self.only_show(Unfollow {}, text::unfollowed),
             AgentQuestion::Acknowledge => self.only_show(Acknowledge {}, text::acknowledged),
             AgentQuestion::Stop { force } => self.only_show(Stop { force }, text::stopped),
             AgentQuestion::History => self.only_show(ReadHistory {}, text::history),
@@ -179,6 +187,16 @@ impl Client {
         })
     }
 
+    fn follow(&self, source: &Path, root: &Digest, name: Option<MachineName>) -> Exit {
+        let host = || MachineIdentity::of(&SystemRoot::running()).name;
+        let Some(machine) = name.map(|name| name.as_str().to_owned()).or_else(host) else {
+            complain("error: this machine has no host name; '--name NAME' says which machine of the roster it is");
+            return Exit::Unusable;
+        };
+        let source = std::path::absolute(source).unwrap_or_else(|_| source.to_path_buf()).display().to_string();
+        self.only_show(Follow { source, root: root.to_string(), machine }, text::followed)
+    }
+
     fn load(&self, file: &Path) -> Exit {
         let text = match input::read(file) {
             Ok(text) => text,
@@ -199,11 +217,14 @@ impl Client {
             Ok(delivered) => delivered,
             Err(exit) => return exit,
         };
-        self.then(Submit { delivered, force: request.force, publish: request.publish }, |answered| {
-            complain_text(&answered.answer.warnings);
-            self.show(answered, text::staged);
-            self.waited(request.waits, &answered.answer)
-        })
+        self.then(
+            Submit { delivered, force: request.force, publish: request.publish, unfollow: request.unfollow },
+            |answered| {
+                complain_text(&answered.answer.warnings);
+                self.show(answered, text::staged);
+                self.waited(request.waits, &answered.answer)
+            },
+        )
     }
 
     /// Waits for the document that an answer names, if that is wanted.

@@ -7,10 +7,10 @@ use serde::Serialize;
 use similar::TextDiff;
 use stead_agent::control::{
     Acknowledged, Affected, AgentStatus, Changed, ChangedFile, ChangedParameter, Compared, Comparison, Happened,
-    History, Inspected, InstanceReport, JobReport, Listing, LogLines, MachineStatus, SettingsNow, Staged, Stopping,
-    WaitOutcome, Waited,
+    History, Inspected, InstanceReport, JobReport, Listing, LogLines, MachineStatus, Offline, ReleaseStatus,
+    SettingsNow, Staged, Stopping, Unfollowed, WaitOutcome, Waited,
 };
-use stead_agent::{JobResult, JobStatus, Stage, StageStatus, Trouble};
+use stead_agent::{Followed, JobResult, JobStatus, Stage, StageStatus, StagedRelease, Trouble};
 use stead_core::report::Totals;
 
 use crate::terminal::{self, table};
@@ -31,6 +31,17 @@ pub(super) fn staged(answer: &Staged) -> String {
 
 pub(super) fn removed(answer: &Affected) -> String {
     format!("generation {} was removed\n", answer.generation)
+}
+
+pub(super) fn followed(answer: &Followed) -> String {
+    let Followed { source, root, machine } = answer;
+    format!(
+        "'{source}' is followed as '{machine}', from the root statement {root} on; 'stead agent status' shows the release\n"
+    )
+}
+
+pub(super) fn unfollowed(answer: &Unfollowed) -> String {
+    format!("'{}' is not followed any more; what is staged stays\n", answer.source)
 }
 
 pub(super) fn stopped(answer: &Stopping) -> String {
@@ -283,8 +294,14 @@ pub(super) fn status(answer: &AgentStatus) -> String {
     line("Not watched", names(&answer.not_watched));
     line("Not saved", answer.not_saved.as_ref().map(|why| format!("{why}; nothing is begun until it is")));
     if let Some(source) = &answer.source {
-        let failure = source.failure.as_ref().map_or_else(String::new, |failure| format!(": {failure}"));
+        let code = source.code.as_ref().map_or_else(String::new, |code| format!("[{code}] "));
+        let failure = source.failure.as_ref().map_or_else(String::new, |failure| format!(": {code}{failure}"));
         line("Source", Some(format!("{}{failure}", source.place)));
+        if let Some(releases) = &source.releases {
+            line("Release", Some(release(releases)));
+            let offline = |offline: &Offline| format!("since {}: {}", second(offline.since), offline.reason);
+            line("Offline", releases.offline.as_ref().map(offline));
+        }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
     }
     for note in &status.damage {
@@ -297,6 +314,18 @@ pub(super) fn status(answer: &AgentStatus) -> String {
     line("Watched", (watched.instances > 0).then(counts));
     line("Last job", status.job.as_ref().map(last_job));
     lines.iter().fold(String::new(), |all, (name, value)| all + &format!("{name:<12} {value}\n"))
+}
+
+/// The release that was staged last, and as which machine of which fleet.
+fn release(status: &ReleaseStatus) -> String {
+    let ReleaseStatus { fleet, machine, staged, frozen, .. } = status;
+    let fleet = fleet.as_deref().map_or_else(String::new, |fleet| format!(" of '{fleet}'"));
+    let Some(StagedRelease { channel, number, generation, expires, .. }) = staged else {
+        return format!("none yet, as '{machine}'{fleet}");
+    };
+    let end = if *frozen { "expired at" } else { "until" };
+    let news = if *frozen { "; nothing newer came" } else { "" };
+    format!("{channel} {number} (generation {generation}), {end} {}, as '{machine}'{fleet}{news}", second(*expires))
 }
 
 fn stage_name(stage: Stage) -> &'static str {

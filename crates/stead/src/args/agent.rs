@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use stead_agent::Stage;
+use stead_hosts::MachineName;
 
 use super::document::Supplied;
+use super::release::machine;
 use super::values::{assignment, seconds};
 use crate::request::{
     AgentQuestion, AgentRequest, AgentTask, DeliveryRequest, IdentityRequest, MetricsRequest, Patience,
@@ -100,6 +102,9 @@ enum AgentCommand {
         /// Replace a pending document even if the settings refuse it
         #[arg(long)]
         force: bool,
+        /// Follow no releases any more
+        #[arg(long)]
+        unfollow: bool,
         #[command(flatten)]
         waiting: Waiting,
     },
@@ -150,6 +155,19 @@ enum AgentCommand {
         #[arg(long, requires = "new")]
         yes: bool,
     },
+    /// Follow releases: what operators sign for this machine is delivered, and nothing else
+    Follow {
+        /// The source: a folder as 'stead release' makes it
+        source: PathBuf,
+        /// The digest of the root statement of the fleet, as 'stead release root' prints it
+        #[arg(long, value_name = "DIGEST")]
+        root: stead_release::Digest,
+        /// The name of this machine in the roster [default: its host name]
+        #[arg(long, value_parser = machine)]
+        name: Option<MachineName>,
+    },
+    /// Follow no releases any more; what is staged stays
+    Unfollow,
     /// Install the agent as a service of systemd, and start it
     Install {
         /// Print the unit, and change nothing
@@ -178,6 +196,9 @@ struct Delivery {
     /// Replace a pending document even if the settings refuse it, and end the running job
     #[arg(long)]
     force: bool,
+    /// Follow no releases any more
+    #[arg(long)]
+    unfollow: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -232,9 +253,10 @@ impl AgentCommand {
             Self::Publish { file, delivery } => {
                 AgentTask::Deliver(DeliveryRequest { publish: true, ..delivery.of(file) })
             }
-            Self::Restore { generation, force, waiting } => {
-                AgentTask::Restore { generation, force, waits: waiting.patience() }
+            Self::Restore { generation, force, unfollow, waiting } => {
+                AgentTask::Restore { generation, force, unfollow, waits: waiting.patience() }
             }
+            Self::Follow { source, root, name } => AgentTask::Follow { source, root, name },
             Self::Wait { timeout, until_converged, job: false } => {
                 AgentTask::WaitForRest(Patience { timeout, until_converged })
             }
@@ -253,6 +275,7 @@ impl AgentCommand {
     fn question(self) -> AgentQuestion {
         match self {
             Self::Acknowledge => AgentQuestion::Acknowledge,
+            Self::Unfollow => AgentQuestion::Unfollow,
             Self::Stop { force } => AgentQuestion::Stop { force },
             Self::History => AgentQuestion::History,
             Self::Diff { from, to } => AgentQuestion::Diff { from, to },
@@ -277,7 +300,8 @@ impl Waiting {
 
 impl Delivery {
     fn of(self, file: PathBuf) -> DeliveryRequest {
-        DeliveryRequest { file, supplied: self.supplied.into(), force: self.force, publish: false, waits: None }
+        let Self { supplied, force, unfollow } = self;
+        DeliveryRequest { file, supplied: supplied.into(), force, publish: false, unfollow, waits: None }
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) struct Make {
     next: Next,
 }
 
-fn machine(text: &str) -> Result<MachineName, String> {
+pub(super) fn machine(text: &str) -> Result<MachineName, String> {
     MachineName::parse(text).map_err(|why| why.to_string())
 }
 

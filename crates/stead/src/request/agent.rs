@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stead_agent::Stage;
+use stead_hosts::MachineName;
+use stead_release::Digest;
 
 use super::{MetricsRequest, Supplied};
 use crate::terminal::Output;
@@ -42,7 +44,17 @@ pub(crate) enum AgentTask {
     Restore {
         generation: Option<u64>,
         force: bool,
+        /// True if no releases are followed any more.
+        unfollow: bool,
         waits: Option<Patience>,
+    },
+    /// To follow releases.
+    Follow {
+        source: PathBuf,
+        /// The digest of the root statement.
+        root: Digest,
+        /// The name in the roster, where it is not the name of the host.
+        name: Option<MachineName>,
     },
     WaitForRest(Patience),
     WaitForJob(Patience),
@@ -67,6 +79,7 @@ pub(crate) enum IdentityRequest {
 #[derive(Debug)]
 pub(crate) enum AgentQuestion {
     Acknowledge,
+    Unfollow,
     Stop { force: bool },
     History,
     Diff { from: Option<u64>, to: Option<u64> },
@@ -88,6 +101,8 @@ pub(crate) struct DeliveryRequest {
     pub(crate) force: bool,
     /// True if it is only staged.
     pub(crate) publish: bool,
+    /// True if no releases are followed any more.
+    pub(crate) unfollow: bool,
     pub(crate) waits: Option<Patience>,
 }
 

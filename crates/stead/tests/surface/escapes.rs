@@ -177,6 +177,8 @@ const OF_AN_AGENT: &[&str] = &[
     "agent restore 2",
     "agent acknowledge",
     "agent stop",
+    "agent follow sE --root sha256-0000000000000000000000000000000000000000000000000000000000000000",
+    "agent unfollow",
     "agent install --print",
     "agent identity",
     "agent identity --state E -o json",

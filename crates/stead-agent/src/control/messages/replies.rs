@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::state::{Ended, Job, JobKind, JobResult, LastJob, Stage, Trouble, Work};
+use crate::state::{Ended, Job, JobKind, JobResult, LastJob, Stage, StagedRelease, Trouble, Work};
 use crate::status::Status;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -170,9 +170,54 @@ pub struct SourceStatus {
     /// Why nothing was taken when it was asked last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The code of that, which `stead explain` explains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// The mistakes in a document, as they are shown to users.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub findings: String,
+    /// The releases, where those of a fleet are followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<ReleaseStatus>,
+}
+
+/// The source of releases that is not followed any more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unfollowed {
+    /// Where it is.
+    pub source: String,
+}
+
+/// Releases that are followed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ReleaseStatus {
+    /// The name of the fleet, once its root statement was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<String>,
+    /// The digest of its root statement.
+    pub root: String,
+    /// The name of this machine in its roster.
+    pub machine: String,
+    /// The release that was staged last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedRelease>,
+    /// True if that release is over and nothing newer came: the source may be kept as it was.
+    pub frozen: bool,
+    /// Since when the source cannot be asked, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offline: Option<Offline>,
+}
+
+/// A source that cannot be asked: what was staged is kept, and the source is asked again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Offline {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why.
+    pub reason: String,
 }
 
 /// How far a job has come.

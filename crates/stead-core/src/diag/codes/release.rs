@@ -45,6 +45,15 @@ crate::codes! {
          was staged before is kept.";
     ROOT = "E1416", "another root statement",
         "A machine is given the digest of the root statement when it begins to follow. This file has another one.";
+    NOT_IN_ROSTER = "E1417", "a machine that the roster does not name",
+        "A machine follows under a name of the roster, which operators signed. `stead release roster add NAME` adds it, and\n\
+         `stead agent follow --name NAME` says which one it is.";
+    AMBIGUOUS = "E1418", "two channels for one machine",
+        "The newest releases of two channels both match this machine, and nothing is staged. Change a selector with a new release, so\n\
+         that one channel is left. A channel that is given up ends with a release that matches no machine.";
+    BUNDLE = "E1419", "not the bundle that was signed",
+        "A release names its bundle by the digest of its content. What the source has under that name has another content; put the\n\
+         file there again.";
     OTHER_RELEASE = "E1431", "an envelope of another release",
         "The secrets of a release lie beside it, sealed to each machine that they are for. An envelope names the release that it was\n\
          made for, and counts for no other. `stead release seal` makes those of a release.";

@@ -258,9 +258,18 @@ fn make(request: &MakeRequest, env: &ProcessEnv) -> Result<(), Failed> {
     let expires = link.made.checked_add(*lasts).map_err(|_| Failed::Wrong("it expires too late".to_owned(), None))?;
     let name: Digest = bundle.name().parse().map_err(|_| Failed::Wrong("it is not a bundle".to_owned(), None))?;
     source::write(&source.blob(&name), &bundle.encode())?;
-    let place = source.release(channel, link.number);
+    let (place, is_first) = (source.release(channel, link.number), link.number == 1);
     let (channel, selector) = (channel.clone(), selector.clone());
-    finish(Release { link, channel, expires, selector, bundle: name, parameters, sealed: None }, draft, &place, &source)
+    finish(
+        Release { link, channel, expires, selector, bundle: name, parameters, sealed: None },
+        draft,
+        &place,
+        &source,
+    )?;
+    if is_first {
+        complain("note: machines learn of a new channel from the roster: make it again once the release is signed");
+    }
+    Ok(())
 }
 
 /// The bundle, and the parameters that its document takes.

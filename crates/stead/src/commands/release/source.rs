@@ -1,17 +1,10 @@
 //! A source: the folder that machines follow.
-//!
-//! ```text
-//! root                      the root statement
-//! roster                    the newest roster
-//! signers/NUMBER            each list of signers but the first, which is in the root
-//! CHANNEL/NUMBER.release    the releases of a channel
-//! blobs/sha256-…            the bundles, by their names
-//! ```
 
 use std::path::{Path, PathBuf};
 
 use stead_release::{
-    Digest, Fleet, Floor, LONGEST, Name, PublicIdentity, Release, ReleaseRefusal, Root, Roster, Signed, Walk,
+    Digest, Fleet, Floor, LONGEST, Name, PublicIdentity, Release, ReleaseRefusal, Root, Roster, Signed, SourceFile,
+    Walk,
 };
 use stead_system::fs::{FsError, Writes};
 
@@ -57,24 +50,28 @@ impl Source {
         Ok(source)
     }
 
+    fn path(&self, file: &SourceFile) -> PathBuf {
+        self.folder.join(file.to_string())
+    }
+
     /// Where a list of signers is.
     pub(super) fn signers(&self, number: u64) -> PathBuf {
-        self.folder.join("signers").join(number.to_string())
+        self.path(&SourceFile::Signers(number))
     }
 
     /// Where a release is.
     pub(super) fn release(&self, channel: &Name, number: u64) -> PathBuf {
-        self.folder.join(channel.to_string()).join(format!("{number}.release"))
+        self.path(&SourceFile::Release(channel.clone(), number))
     }
 
     /// Where the roster is.
     pub(super) fn roster_path(&self) -> PathBuf {
-        self.folder.join("roster")
+        self.path(&SourceFile::Roster)
     }
 
     /// Where a bundle is.
     pub(super) fn blob(&self, name: &Digest) -> PathBuf {
-        self.folder.join("blobs").join(name.as_str())
+        self.path(&SourceFile::Blob(name.clone()))
     }
 
     /// The roster, if there is one.

@@ -1,0 +1,108 @@
+//! Sources of releases: where they are, and how their files are read. What is taken from them is decided by
+//! [`stead_release::FleetFollower`], and carried out by the service.
+
+mod folder;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use stead_core::bundle::MOST_BYTES;
+use stead_release::{LONGEST, SourceFile};
+
+use folder::FolderFiles;
+
+/// Where the releases are that a machine follows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum SourceAddress {
+    /// A folder, by an absolute path.
+    Folder(PathBuf),
+}
+
+/// The reason why a text does not say where releases are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadAddress {
+    /// It is neither of the known forms.
+    #[error("a source is the absolute path of a folder")]
+    Form,
+}
+
+impl TryFrom<String> for SourceAddress {
+    type Error = BadAddress;
+
+    fn try_from(text: String) -> Result<Self, BadAddress> {
+        if Path::new(&text).is_absolute() { Ok(Self::Folder(text.into())) } else { Err(BadAddress::Form) }
+    }
+}
+
+impl From<SourceAddress> for String {
+    fn from(address: SourceAddress) -> Self {
+        address.to_string()
+    }
+}
+
+impl fmt::Display for SourceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl SourceAddress {
+    /// What reads the files there.
+    pub(crate) fn reader(&self) -> Box<dyn Fetch> {
+        match self {
+            Self::Folder(path) => Box::new(FolderFiles::new(path.clone())),
+        }
+    }
+}
+
+/// The files of a source of releases.
+///
+/// Guarantees: what it gives is not longer than a file of its kind may be. Nothing is promised of the content: whoever has the
+/// source, or is between it and the machine, decides that.
+pub trait Fetch: Send {
+    /// Begins a look at the source.
+    ///
+    /// # Errors
+    /// When the source cannot be asked.
+    fn begin(&mut self) -> Result<(), FetchError> {
+        Ok(())
+    }
+
+    /// The content of a file; `None` if the source does not have it.
+    ///
+    /// # Errors
+    /// When the source cannot be asked, or the file cannot be read.
+    fn file(&mut self, file: &SourceFile) -> Result<Option<Vec<u8>>, FetchError>;
+}
+
+/// The reason why a source cannot be asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct FetchError {
+    /// Why, in one line.
+    pub reason: String,
+    /// The time before which the source does not want to be asked again.
+    pub until: Option<Timestamp>,
+}
+
+impl FetchError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), until: None }
+    }
+}
+
+/// The largest bundle, in bytes: its contents and its manifest.
+pub(crate) const LARGEST_BUNDLE: u64 = MOST_BYTES * 2;
+
+/// How long a file may be, in bytes.
+fn longest(file: &SourceFile) -> u64 {
+    match file {
+        SourceFile::Blob(_) => LARGEST_BUNDLE,
+        _ => LONGEST as u64,
+    }
+}

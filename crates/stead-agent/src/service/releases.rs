@@ -1,0 +1,256 @@
+//! Releases that are followed: a look at their source, and what becomes of it.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json, json};
+use stead_core::bundle::{Bundle, Reach};
+use stead_core::value::Value;
+use stead_release::{Digest, FleetFollower, Name, Obstacle, Release, ReleaseRefusal, Signed, SourceFile};
+use stead_system::fs::User;
+
+use super::deliveries::{Origin, SHORTEST_PAUSE, SourceFailure, Terms, Valid};
+use super::jobs::random_part;
+use super::{Agent, Inner};
+use crate::control::{Follow, Offline, Refused, Unfollow, Unfollowed};
+use crate::follow::{Fetch, FetchError, SourceAddress};
+use crate::settings::Backoff;
+use crate::state::{Followed, Following, StagedRelease};
+use crate::store::Delivered;
+
+/// The first and the longest wait for a source that cannot be asked.
+const BACKOFF: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_mins(30) };
+
+/// A source that does not want to be asked for longer is asked all the same.
+const LONGEST_PAUSE: Duration = Duration::from_hours(24);
+
+/// What reads the source that is followed, and how it went.
+#[derive(Default)]
+pub(super) struct Reader {
+    of: Option<(SourceAddress, Box<dyn Fetch>)>,
+    /// How often in a row it could not be asked.
+    failures: u32,
+}
+
+/// Why nothing newer was staged.
+enum Trouble {
+    Offline(FetchError),
+    Refused(SourceFailure),
+}
+
+impl From<FetchError> for Trouble {
+    fn from(error: FetchError) -> Self {
+        Self::Offline(error)
+    }
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused.into())
+    }
+}
+
+impl From<Obstacle<FetchError>> for Trouble {
+    fn from(obstacle: Obstacle<FetchError>) -> Self {
+        match obstacle {
+            Obstacle::Unreachable(error) => error.into(),
+            Obstacle::Missing(file) => FetchError::new(format!("it does not have '{file}'")).into(),
+            Obstacle::Refused(file, refusal) => refused(&file, &refusal),
+        }
+    }
+}
+
+fn refused(file: &SourceFile, refusal: &ReleaseRefusal) -> Trouble {
+    let refused = Refused::new(format!("{file}: {refusal}"));
+    Trouble::Refused(SourceFailure { refused, code: Some(refusal.code().id) })
+}
+
+impl Reader {
+    fn of(&mut self, source: &SourceAddress) -> &mut dyn Fetch {
+        let known = self.of.take().filter(|(known, _)| known == source);
+        let (_, fetch) = self.of.insert(known.unwrap_or_else(|| (source.clone(), source.reader())));
+        &mut **fetch
+    }
+}
+
+impl Agent {
+    /// Begins to follow a source of releases.
+    pub(super) fn follow_source(&self, question: Follow) -> Result<Followed, Refused> {
+        let Follow { source, root, machine } = question;
+        let source = SourceAddress::try_from(source).map_err(|error| Refused::new(error.to_string()))?;
+        let root = root.parse::<Digest>().map_err(|error| Refused::new(error.to_string()))?;
+        let followed = Followed { source, root, machine };
+        let mut inner = self.lock();
+        if self.source.is_some() {
+            return Err(Refused::new("this agent follows what the program gives it that it is part of"));
+        }
+        if inner.state.settings.source_folder.is_some() {
+            let message = "the setting SourceFolder names a folder that is followed; empty it first";
+            return Err(Refused::new(message));
+        }
+        self.changed(&mut inner, |state| {
+            state.follow(followed.clone());
+            Ok(())
+        })?;
+        self.log.write("following", json!(followed));
+        Ok(followed)
+    }
+
+    /// Follows no source of releases any more.
+    pub(super) fn unfollow(&self, _: Unfollow, user: u32) -> Result<Unfollowed, Refused> {
+        let mut inner = self.lock();
+        let former = self.changed(&mut inner, |state| Ok(state.unfollow()))?;
+        let former = former.ok_or_else(|| Refused::new("no source of releases is followed"))?;
+        self.log.write("unfollowed", json!({ "source": former.source, "root": former.root, "user": user }));
+        Ok(Unfollowed { source: former.source.into() })
+    }
+
+    /// Refuses what a user of the machine wants where operators of a fleet decide.
+    pub(super) fn check_local(&self, inner: &Inner, user: u32, way: &str) -> Result<(), Refused> {
+        let Some(Following { followed, .. }) = &inner.state.following else { return Ok(()) };
+        let message = format!("this machine follows '{}', whose operators decide what it has; {way}", followed.source);
+        self.log.write("localRefused", json!({ "user": user, "failure": message }));
+        Err(Refused::new(message))
+    }
+
+    /// Looks at a source of releases, and notes how that went. Returns how long it is not asked again.
+    pub(super) fn look_at_releases(&self, following: &Following, reader: &mut Reader, every: Duration) -> Duration {
+        let mut fleet = None;
+        let looked = self.look(following, reader.of(&following.followed.source), &mut fleet);
+        let mut inner = self.lock();
+        if !inner.state.follows(&following.followed) {
+            return Duration::ZERO;
+        }
+        let now = Timestamp::now();
+        let (failure, offline) = match looked {
+            Ok(()) => (None, None),
+            Err(Trouble::Refused(failure)) => (Some(failure), None),
+            Err(Trouble::Offline(error)) => (None, Some(error)),
+        };
+        let until = offline.as_ref().and_then(|error| error.until);
+        reader.failures = offline.as_ref().map_or(0, |_| reader.failures.saturating_add(1));
+        self.note_offline(&mut inner, &following.followed, offline.map(|error| error.reason), now);
+        self.note_failure(&mut inner, &following.followed.source.to_string(), failure);
+        inner.following.view.fleet = fleet.or(inner.following.view.fleet.take());
+        match reader.failures {
+            0 => until_slot(&following.followed, every, now),
+            failures => wait_for_source(failures, until, now, random_part()),
+        }
+    }
+
+    fn note_offline(&self, inner: &mut Inner, followed: &Followed, reason: Option<String>, now: Timestamp) {
+        let view = &mut inner.following.view;
+        match (&view.offline, &reason) {
+            (None, Some(reason)) => {
+                self.log.write("sourceOffline", json!({ "source": followed.source, "failure": reason }));
+            }
+            (Some(_), None) => self.log.write("sourceReached", json!({ "source": followed.source })),
+            _ => {}
+        }
+        let since = view.offline.as_ref().map_or(now, |offline| offline.since);
+        view.offline = reason.map(|reason| Offline { since, reason });
+    }
+
+    fn look(&self, following: &Following, fetch: &mut dyn Fetch, fleet: &mut Option<Name>) -> Result<(), Trouble> {
+        fetch.begin()?;
+        let session = self.job_host.host.session(std::path::Path::new("/"));
+        let Following { followed, memory, .. } = following;
+        let follower = FleetFollower {
+            root: &followed.root,
+            machine: &followed.machine,
+            fact: |path: &str| session.machine().facts().ok().and_then(|facts| fact_at(facts, path)),
+            now: Timestamp::now(),
+        };
+        let decision = follower.decide(memory, |file| fetch.file(file));
+        *fleet = decision.fleet;
+        let taken = {
+            let mut inner = self.lock();
+            if !inner.state.follows(followed) {
+                return Ok(());
+            }
+            // What was seen is remembered before anything follows from it.
+            if decision.memory != *memory {
+                self.changed(&mut inner, |state| {
+                    state.remember(decision.memory);
+                    Ok(())
+                })?;
+            }
+            inner.state.taken.clone()
+        };
+        if let Some(release) = decision.release.filter(|release| taken.as_deref() != Some(release.digest().as_str())) {
+            self.stage_release(followed, &release, fetch)?;
+        }
+        decision.obstacle.map_or(Ok(()), |obstacle| Err(obstacle.into()))
+    }
+
+    /// Stages a release that was checked.
+    fn stage_release(
+        &self,
+        followed: &Followed,
+        release: &Signed<Release>,
+        fetch: &mut dyn Fetch,
+    ) -> Result<(), Trouble> {
+        let Release { link, channel, expires, bundle: name, .. } = release.statement();
+        let file = SourceFile::Blob(name.clone());
+        let bytes = fetch.file(&file)?.ok_or_else(|| Trouble::from(Obstacle::Missing(file.clone())))?;
+        let bundle = Bundle::decode(&bytes, Reach::Machine, Some(name.as_str()))
+            .map_err(|_| refused(&file, &ReleaseRefusal::Bundle))?;
+        let document = bundle.document().0.to_owned();
+        let delivered = Delivered::of_bundle(document, &bundle, self.parameters_of(release)?, PathBuf::from("/"));
+        let user = User::current().id;
+        let valid = self.validate(delivered, user)?;
+        let digest = release.digest();
+        let staged = StagedRelease {
+            generation: 0,
+            channel: channel.clone(),
+            number: link.number,
+            digest: digest.clone(),
+            expires: *expires,
+        };
+        let terms = Terms { origin: Some(Origin::Releases(followed, &staged)), ..Terms::of(user) };
+        self.stage(Valid { digest: Some(digest.into()), ..valid }, terms)?;
+        Ok(())
+    }
+
+    /// The parameters that the document of a release is applied with.
+    #[expect(clippy::unused_self, reason = "secrets are opened with the keys of the agent")]
+    fn parameters_of(&self, release: &Signed<Release>) -> Result<Map<String, Json>, Trouble> {
+        let Release { parameters, sealed, .. } = release.statement();
+        if sealed.is_some() {
+            return Err(Refused::new("the release has secrets, which this version cannot open").into());
+        }
+        Ok(parameters.clone())
+    }
+}
+
+/// A fact by its path, as a text that filters compare.
+fn fact_at(facts: &Value, path: &str) -> Option<String> {
+    let found = path.split('.').try_fold(facts, |at, name| match at {
+        Value::Object(members) => members.get(name),
+        _ => None,
+    });
+    match found?.to_redacted_json() {
+        Json::String(text) => Some(text),
+        Json::Null | Json::Array(_) | Json::Object(_) => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// How long it is until the machine is at its place in the interval. Each machine has one of its own, so that not all ask at once.
+fn until_slot(followed: &Followed, every: Duration, now: Timestamp) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    (&followed.machine, followed.root.as_str()).hash(&mut hasher);
+    let every = u64::try_from(every.as_millis()).unwrap_or(u64::MAX).max(1);
+    let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
+    let into = (now % every + every - hasher.finish() % every) % every;
+    Duration::from_millis(every - into).max(SHORTEST_PAUSE)
+}
+
+/// How long a source that could not be asked is left alone: a random part of a wait that grows, behind the time that it named.
+fn wait_for_source(failures: u32, until: Option<Timestamp>, now: Timestamp, part: f64) -> Duration {
+    let asked = until.and_then(|until| Duration::try_from(until.duration_since(now)).ok()).unwrap_or_default();
+    (asked + BACKOFF.after(failures).mul_f64(part)).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}
