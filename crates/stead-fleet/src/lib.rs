@@ -4,4 +4,22 @@
 
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
+pub mod protocol;
+pub mod server;
 pub mod store;
+pub mod tls;
+
+use base64::Engine as _;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use stead_core::value::Sensitive;
+
+/// 32 random bytes as a word, which proves who is asked for it.
+///
+/// # Panics
+/// When the system has no random numbers.
+pub fn new_token() -> Sensitive<String> {
+    let mut bytes = [0; 32];
+    let drawn = SystemRandom::new().fill(&mut bytes);
+    assert!(drawn.is_ok(), "the system has no random numbers");
+    Sensitive::new(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+}

@@ -21,6 +21,7 @@ mod key;
 mod machine;
 mod name;
 mod refusal;
+mod request;
 mod secrets;
 mod signature;
 mod signed;
@@ -36,6 +37,7 @@ pub use key::{BadKey, PublicKey};
 pub use machine::{MachineKeys, MachineSecret, PublicIdentity, SealingKey};
 pub use name::{BadFleetName, Digest, Name};
 pub use refusal::ReleaseRefusal;
+pub use request::MachineRequest;
 pub use secrets::{BadSecrets, ReleaseSecrets, SealedParameters};
 pub use signature::Signature;
 pub use signed::{BadForm, LONGEST, Lines, MOST_SIGNATURES, Signable, Signed, StatementLines};
@@ -47,11 +49,12 @@ pub use stead_core::diag::codes::release as codes;
 pub use walk::{Floor, Walk};
 
 /// Each kind of statement: its purpose, and what users call it.
-const PURPOSES: [(&str, &str); 6] = [
+const PURPOSES: [(&str, &str); 7] = [
     (Root::PURPOSE, Root::WORD),
     (Succession::PURPOSE, Succession::WORD),
     (Roster::PURPOSE, Roster::WORD),
     (Release::PURPOSE, Release::WORD),
     (PublicIdentity::PURPOSE, PublicIdentity::WORD),
     (Envelope::PURPOSE, Envelope::WORD),
+    (MachineRequest::PURPOSE, MachineRequest::WORD),
 ];

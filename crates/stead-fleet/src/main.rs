@@ -1,0 +1,166 @@
+//! The program `stead-fleet`.
+
+#![expect(clippy::doc_markdown, reason = "databases have such names")]
+
+use std::error::Error;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use stead_fleet::server::{Bound, Controller, TlsFiles};
+use stead_fleet::store::{StorePlace, StoreWrite};
+use stead_fleet::{new_token, tls};
+use stead_hosts::MachineName;
+use stead_release::Digest;
+use stead_system::folder::Folder;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Ten thousand connections are many small values.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The threads that answer: one suffices for five thousand machines.
+const THREADS: usize = 2;
+
+/// The controller of a fleet: says to machines what is newer, and keeps what they report
+#[derive(Parser)]
+#[command(name = "stead-fleet", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answer machines and operators until it is ended
+    Run(Run),
+    /// Make the account of an operator, or give one another token, which is printed once
+    Operator(OperatorArguments),
+}
+
+/// Where the controller keeps what it keeps.
+#[derive(Args)]
+struct Kept {
+    /// The folder of the store and the certificate; only this user can enter it
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/stead-fleet")]
+    folder: PathBuf,
+    /// A PostgreSQL that several controllers share, as 'host=… dbname=…' or an address [default: a file in the folder]
+    #[arg(long, value_name = "PLACE", env = "STEAD_FLEET_STORE", hide_env_values = true)]
+    store: Option<StorePlace>,
+}
+
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    kept: Kept,
+    /// The address and the port
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:7443")]
+    listen: SocketAddr,
+    /// The certificate, in PEM [default: one that is made in the folder]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
+    /// Its key, in PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// A name or an address that the certificate is made for; repeatable
+    #[arg(long = "name", value_name = "NAME", default_value = "localhost")]
+    names: Vec<String>,
+    /// How many machines may wait for an operator
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    most_waiting: u64,
+}
+
+#[derive(Args)]
+struct OperatorArguments {
+    /// The name
+    #[arg(value_parser = |text: &str| MachineName::parse(text).map_err(|why| why.to_string()))]
+    name: MachineName,
+    /// What it may do
+    #[arg(long)]
+    role: OperatorRole,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OperatorRole {
+    /// Look
+    Viewer,
+    /// Admit, hold and retire machines, and make tokens for them
+    Operator,
+    /// Publish as well
+    Approver,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(run) => serve(run),
+        Command::Operator(operator) => make(&operator),
+    };
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    let mut causes = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        causes.push(next.to_string());
+        cause = next.source();
+    }
+    // Nobody reads where standard error is closed.
+    let _ = writeln!(std::io::stderr(), "error: {}", causes.join(": "));
+    ExitCode::FAILURE
+}
+
+impl Kept {
+    fn open(&self) -> Result<(Folder, StorePlace), Box<dyn Error>> {
+        let folder = Folder::create(&self.folder)?;
+        let place = self.store.clone().unwrap_or_else(|| StorePlace::File(folder.path().join("fleet.db")));
+        Ok((folder, place))
+    }
+}
+
+fn serve(run: Run) -> Result<(), Box<dyn Error>> {
+    let (folder, place) = run.kept.open()?;
+    let files = match (run.certificate, run.key) {
+        (Some(certificate), Some(key)) => TlsFiles { certificate, key },
+        _ => tls::own(&folder, &run.names)?,
+    };
+    let (controller, stop) = Controller::start(&place, run.most_waiting)?;
+    let said = |text: String| writeln!(std::io::stderr(), "{text}");
+    if !controller.hears_others() {
+        said(
+            "note: what other controllers write is seen every two seconds: hints do not arrive, as behind a pooler"
+                .to_owned(),
+        )?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    runtime.block_on(async {
+        let bound = Bound::new(run.listen, &files).await?;
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        said(format!(
+            "listening on {}, with the store {place} and the certificate {}",
+            bound.address()?,
+            files.certificate.display()
+        ))?;
+        let end = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        bound.serve(controller, stop, end).await;
+        Ok(())
+    })
+}
+
+fn make(operator: &OperatorArguments) -> Result<(), Box<dyn Error>> {
+    let (_folder, place) = operator.kept.open()?;
+    let token = new_token();
+    let digest = Digest::of(token.expose().as_bytes());
+    let role = operator.role.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let write = StoreWrite::Operator { name: operator.name.clone(), role, digest };
+    let (outcomes, _) = place.open()?.commit(&[vec![write]])?;
+    outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+    writeln!(std::io::stdout(), "{}", token.expose())?;
+    Ok(())
+}

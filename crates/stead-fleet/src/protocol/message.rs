@@ -1,0 +1,128 @@
+//! The messages. A member that is not known is left alone, so that both sides may be a version apart.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest text of a heartbeat, in bytes.
+pub const LONGEST_HEARTBEAT: usize = 2048;
+
+/// A machine joins. The request is signed by the key that it names.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnrolRequest {
+    /// Its public key, as in a file `.pub`.
+    pub key: String,
+    /// The token that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The labels that it asks for.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The answer to a machine that joins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EnrolAnswer {
+    /// `admitted`, or `waiting` until an operator admits it.
+    pub standing: String,
+}
+
+/// What a machine should be: signed releases, of which it judges each.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DesiredAnswer {
+    /// The channel.
+    pub channel: String,
+    /// The release that it should come to.
+    pub number: u64,
+    /// The releases behind the one that it stated, in their order, with their signatures.
+    pub releases: Vec<String>,
+    /// How many lists of signers there are.
+    pub signers: u64,
+    /// The number of the roster.
+    pub roster: u64,
+}
+
+/// The part of a report that a controller reads.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ReportHead {
+    /// Its number, which a machine gives once.
+    pub number: u64,
+}
+
+/// The answer to reports, which are on the disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReportsAnswer {
+    /// How many were not there before.
+    pub new: u64,
+    /// The numbers of those that are there with another content: two machines have one key.
+    pub forked: Vec<u64>,
+}
+
+/// A machine, as operators see it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MachineShown {
+    /// Its name.
+    pub name: String,
+    /// Its key, as in a file `.pub`.
+    pub key: String,
+    /// `waiting`, `admitted` or `retired`.
+    pub standing: String,
+    /// The labels that it asked for.
+    pub labels: BTreeMap<String, String>,
+    /// The release that it should come to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired: Option<(String, u64)>,
+    /// Until when it stays as it is, in milliseconds, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<(u64, String)>,
+    /// When it was heard last, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard: Option<u64>,
+    /// What it said of itself then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<serde_json::Value>,
+}
+
+/// What a machine is to the fleet from here on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StandingRequest {
+    /// `admitted`, `waiting` or `retired`.
+    pub standing: String,
+}
+
+/// A machine stays as it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HoldRequest {
+    /// For how many seconds from now; 0 lets it go.
+    pub seconds: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// A token is made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TokenRequest {
+    /// How many machines may join with it.
+    pub uses: u64,
+    /// For how many seconds.
+    pub seconds: u64,
+    /// The labels that they ask for.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The token, which is said once.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct TokenAnswer {
+    /// Its text.
+    pub token: String,
+}
+
+/// What was published.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PublishAnswer {
+    /// Its name.
+    pub digest: String,
+    /// False if it was there.
+    pub is_new: bool,
+}

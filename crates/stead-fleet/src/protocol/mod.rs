@@ -1,0 +1,34 @@
+//! What machines, operators and controllers say to each other, version 1: HTTP/1.1 over TLS 1.3, in JSON. Nothing here has an effect.
+
+mod message;
+mod route;
+mod session;
+
+pub use message::{
+    DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, MachineShown, PublishAnswer, ReportHead,
+    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
+};
+pub use route::{Action, Asker, ROUTES, Route, found};
+pub use session::{Proof, SessionSecret, Sessions};
+
+/// The header in which a machine says which request it signed, and how.
+pub const SIGNATURE: &str = "stead-signature";
+/// The header in which it says its name and the number of the request.
+pub const REQUEST: &str = "stead-request";
+/// The header in which it says how it is.
+pub const HEARTBEAT: &str = "stead-heartbeat";
+/// The header in which it is given a key for its session.
+pub const SESSION: &str = "stead-session";
+/// The header that says which history of the store answers: another one has a machine send its reports again.
+pub const EPOCH: &str = "stead-epoch";
+
+/// The longest a machine waits for something newer, in seconds: proxies and firewalls end what is silent for a minute.
+pub const LONGEST_WAIT: u64 = 50;
+/// The longest body of a machine, in bytes.
+pub const LONGEST_BODY: usize = 1 << 20;
+/// The longest content that operators store, in bytes.
+pub const LONGEST_BLOB: usize = 64 << 20;
+/// How many releases an answer has: a machine that is further behind asks again.
+pub const MOST_RELEASES: u64 = 32;
+/// How many reports are in a batch.
+pub const MOST_REPORTS: usize = 256;

@@ -1,0 +1,131 @@
+//! Connections: TLS 1.3, HTTP/1.1, and what each may cost.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::{Controller, ControllerError, Stop, requests};
+
+/// How long a connection may take until TLS is agreed on, and then until the head of a request is there.
+const HELLO: Duration = Duration::from_secs(10);
+const HEAD: Duration = Duration::from_mins(1);
+/// The longest head of a request, in bytes.
+const LONGEST_HEAD: usize = 16 << 10;
+/// How many connections there are at most. What is above it waits in the queue of the system.
+const MOST_CONNECTIONS: usize = 60_000;
+/// How long connections may take to end when the controller does.
+const END: Duration = Duration::from_secs(20);
+/// How long is waited when the system has no more descriptors.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// The certificate of a controller and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate, with those behind it.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl TlsFiles {
+    fn acceptor(&self) -> Result<TlsAcceptor, ControllerError> {
+        let tls = |error: &dyn std::fmt::Display| ControllerError::Tls(error.to_string());
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(&self.certificate).map_err(|why| tls(&why))?.collect();
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|why| tls(&why))?;
+        let config = rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_protocol_versions(&[&rustls::version::TLS13]);
+        let config = config.map_err(|why| tls(&why))?.with_no_client_auth();
+        let mut config = config.with_single_cert(chain.map_err(|why| tls(&why))?, key).map_err(|why| tls(&why))?;
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+/// An address that is listened on, before anybody is answered.
+pub struct Bound {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Bound {
+    /// Begins to listen.
+    pub async fn new(address: SocketAddr, files: &TlsFiles) -> Result<Self, ControllerError> {
+        let acceptor = files.acceptor()?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| ControllerError::System { doing: "listen", source })?;
+        Ok(Self { listener, acceptor })
+    }
+
+    /// The address, with the port that was chosen.
+    pub fn address(&self) -> Result<SocketAddr, ControllerError> {
+        self.listener.local_addr().map_err(|source| ControllerError::System { doing: "listen", source })
+    }
+
+    /// Answers until `end`. Machines that wait are let go then, and requests under way are answered.
+    pub async fn serve(self, controller: Arc<Controller>, stop: Stop, end: impl Future<Output = ()>) {
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        let keeping = tokio::spawn(Arc::clone(&controller).keep_heard());
+        tokio::pin!(end);
+        loop {
+            let accepted = async {
+                let place = Arc::clone(&room).acquire_owned().await;
+                (place, self.listener.accept().await)
+            };
+            tokio::select! {
+                (place, accepted) = accepted => match accepted {
+                    Ok((stream, _)) => {
+                        let work = connection(stream, self.acceptor.clone(), Arc::clone(&controller));
+                        connections.spawn(async move {
+                            let _place = place;
+                            work.await;
+                        });
+                    }
+                    Err(_) => tokio::time::sleep(AGAIN).await,
+                },
+                Some(_) = connections.join_next() => {}
+                () = &mut end => break,
+            }
+        }
+        drop(self.listener);
+        stop.stop();
+        let all = async { while connections.join_next().await.is_some() {} };
+        // Whoever is slower than that is cut off, and asks again.
+        let _ = tokio::time::timeout(END, all).await;
+        let _ = keeping.await;
+    }
+}
+
+/// One connection until its end. What is wrong with it is its own matter.
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Controller>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HELLO, acceptor.accept(stream)).await else { return };
+    let mut stop = controller.stop.clone();
+    let service = service_fn(move |request| {
+        let answered = requests::answer(Arc::clone(&controller), request);
+        async move { Ok::<_, std::convert::Infallible>(answered.await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LONGEST_HEAD);
+    // On the heap: ten thousand of them wait, and most of what they need they need only while they work.
+    let mut serve = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = &mut serve => return,
+        _ = stop.wait_for(|stop| *stop) => serve.as_mut().graceful_shutdown(),
+    }
+    let _ = serve.await;
+}

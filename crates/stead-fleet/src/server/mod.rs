@@ -1,0 +1,171 @@
+//! A controller at work: what it knows in memory, and how it answers.
+
+mod http;
+mod machines;
+mod operators;
+mod planner;
+mod readers;
+mod reply;
+mod requests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use stead_core::value::Sensitive;
+use stead_hosts::MachineName;
+use tokio::sync::{Notify, watch};
+
+use crate::new_token;
+use crate::protocol::Sessions;
+use crate::store::{FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
+use machines::Machine;
+use planner::Planner;
+use readers::{Cache, Readers};
+
+pub use http::{Bound, TlsFiles};
+
+/// How often what machines said is written: so much of it a power cut can take.
+const FLUSH: Duration = Duration::from_secs(10);
+/// How long whoever wrote something waits at most until it is seen.
+const SEEN: Duration = Duration::from_secs(3);
+/// How many threads read from the store.
+const READERS: usize = 2;
+
+/// The reason why a controller does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The store cannot be used.
+    #[error("cannot use the store")]
+    Store(#[from] FleetStoreError),
+    /// The system refused something.
+    #[error("cannot {doing}")]
+    System {
+        /// The action that failed, as in "cannot …".
+        doing: &'static str,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("cannot use the certificate: {0}")]
+    Tls(String),
+}
+
+/// A controller: everything that its connections share.
+pub struct Controller {
+    machines: RwLock<HashMap<MachineName, Arc<Machine>>>,
+    /// The numbers of the newest list of signers and of the newest roster.
+    signers: AtomicU64,
+    roster: AtomicU64,
+    epoch: AtomicU64,
+    sessions: Sessions,
+    readers: Readers,
+    cache: Cache,
+    writer: Writer,
+    most_waiting: u64,
+    /// Wakes whoever waits for the planner to have seen something.
+    looked: Notify,
+    stop: watch::Receiver<bool>,
+}
+
+/// What ends a controller when it is dropped.
+pub struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    /// Has machines that wait go, and connections end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Controller {
+    /// Begins with the store at a place. Not more than `most_waiting` machines wait for an operator.
+    pub fn start(place: &StorePlace, most_waiting: u64) -> Result<(Arc<Self>, Stop), ControllerError> {
+        let mut store = place.open()?;
+        let secret = Sensitive::new(store.shared("session", || new_token().expose().clone())?);
+        let (hints, woken) = std::sync::mpsc::channel();
+        let hint = hints.clone();
+        // Nobody is woken when the planner has ended.
+        let writer = Writer::start(place.clone(), move || hint.send(()).unwrap_or(()))?;
+        let (stop, stopped) = watch::channel(false);
+        let heard = store.heard()?;
+        let controller = Arc::new(Self {
+            machines: RwLock::default(),
+            signers: AtomicU64::default(),
+            roster: AtomicU64::default(),
+            epoch: AtomicU64::default(),
+            sessions: Sessions::new(&secret),
+            readers: Readers::start(place, READERS)?,
+            cache: Cache::default(),
+            writer,
+            most_waiting,
+            looked: Notify::new(),
+            stop: stopped,
+        });
+        let mut planner = Planner::new(store, heard);
+        planner.look(&controller)?;
+        let watched = Arc::downgrade(&controller);
+        std::thread::spawn(move || planner.run(&watched, &woken));
+        Ok((controller, Stop(stop)))
+    }
+
+    /// Returns whether other controllers on the same store are heard at once.
+    pub fn hears_others(&self) -> bool {
+        self.writer.hears_others()
+    }
+
+    /// Writes what machines said since the last time, every ten seconds, until the controller ends.
+    pub(crate) async fn keep_heard(self: Arc<Self>) {
+        let mut stop = self.stop.clone();
+        loop {
+            let is_last = tokio::select! {
+                () = tokio::time::sleep(FLUSH) => false,
+                _ = stop.wait_for(|stop| *stop) => true,
+            };
+            let heard: Vec<Heartbeat> = self.each_machine(Machine::unsaid);
+            if !heard.is_empty() {
+                // Lost, it is said again by the machines.
+                let _ = self.write(vec![StoreWrite::Heard(heard)]).await;
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    fn machine(&self, name: &MachineName) -> Option<Arc<Machine>> {
+        self.machines.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Waits until what was written is seen in memory, so that whoever wrote it is answered by it from here on; not for long, since it
+    /// is seen later in any case.
+    async fn seen(&self, is_seen: impl Fn(&Self) -> bool) {
+        let until = tokio::time::Instant::now() + SEEN;
+        loop {
+            let looked = self.looked.notified();
+            tokio::pin!(looked);
+            looked.as_mut().enable();
+            if is_seen(self) || tokio::time::timeout_at(until, looked).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What is made of each machine, in no order.
+    fn each_machine<T>(&self, of: impl Fn(&Machine) -> Option<T>) -> Vec<T> {
+        let machines = self.machines.read().unwrap_or_else(PoisonError::into_inner);
+        machines.values().filter_map(|machine| of(machine)).collect()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+}
+
+/// The time by this clock, in milliseconds.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

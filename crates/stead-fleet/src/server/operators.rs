@@ -1,0 +1,268 @@
+//! What operators ask.
+
+use hyper::StatusCode;
+use hyper::header::AUTHORIZATION;
+use serde_json::json as value;
+use stead_hosts::MachineName;
+use stead_release::{
+    Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Signable, Signed, Succession, Walk, are_labels,
+};
+
+use super::machines::Machine;
+use super::reply::{OtherActs, Reply, bad, json, later, said};
+use super::requests::{Answered, Asked, refused};
+use super::{Controller, now};
+use crate::new_token;
+use crate::protocol::{
+    Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer, TokenRequest,
+};
+use crate::store::{
+    Chain, FleetStore, FleetStoreError, OperatorAct, SignedStatement, StoreWrite, StoredStatement, Token, Unit,
+    Written, labels_text,
+};
+
+/// How often an act is tried again behind those of others.
+const TRIES: usize = 20;
+/// How many lines an answer has at most.
+const MOST_LINES: u64 = 1000;
+
+impl Asker {
+    /// The role of an account, by its word.
+    pub(crate) fn of_role(role: &str) -> Option<Self> {
+        match role {
+            "viewer" => Some(Self::Viewer),
+            "operator" => Some(Self::Operator),
+            "approver" => Some(Self::Approver),
+            _ => None,
+        }
+    }
+}
+
+impl Controller {
+    /// The operator who asks, if the role is enough.
+    pub(super) async fn operator(&self, route: &Route, asked: &Asked) -> Result<MachineName, Box<Reply>> {
+        let stated = asked.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let unknown = || refused(StatusCode::UNAUTHORIZED, "an operator proves who it is with a token");
+        let token = Digest::of(stated.ok_or_else(unknown)?.as_bytes());
+        let found = self.readers.read(move |store| store.operator(&token)).await?;
+        let (name, role) = found.ok_or_else(unknown)?;
+        let is_enough = Asker::of_role(&role).is_some_and(|role| role >= route.asker);
+        if is_enough { Ok(name) } else { Err(refused(StatusCode::FORBIDDEN, "the role of the account is not enough")) }
+    }
+
+    pub(super) async fn of_operator(&self, route: &Route, asked: &Asked) -> Answered {
+        let by = self.operator(route, asked).await?;
+        match route.action {
+            Action::Machines => Ok(json(&self.shown())),
+            Action::ReportsOf => self.reports_of(asked).await,
+            Action::Acts => self.acts(asked).await,
+            Action::Standing => self.stand(&by, asked).await,
+            Action::Hold => self.hold(&by, asked).await,
+            Action::Token => self.token(&by, asked).await,
+            Action::StoreBlob => self.store_blob(asked).await,
+            Action::Publish => self.publish(&by, asked).await,
+            _ => Err(refused(StatusCode::FORBIDDEN, "that is not for operators")),
+        }
+    }
+
+    /// The machines by their names.
+    fn shown(&self) -> Vec<MachineShown> {
+        let mut machines = self.each_machine(|machine| Some(shown(machine)));
+        machines.sort_by(|one, other| one.name.cmp(&other.name));
+        machines
+    }
+
+    async fn reports_of(&self, asked: &Asked) -> Answered {
+        let id = self.named(asked)?.id();
+        let below = asked.query("below").and_then(|number| number.parse().ok()).unwrap_or(u64::MAX);
+        let reports = self.readers.read(move |store| store.reports(id, below, MOST_LINES)).await?;
+        let line = |report: &crate::store::StoredReport| {
+            let said: serde_json::Value = serde_json::from_slice(&report.body).unwrap_or_default();
+            value!({ "number": report.number, "received": report.received, "report": said })
+        };
+        Ok(json(&reports.iter().map(line).collect::<Vec<_>>()))
+    }
+
+    async fn acts(&self, asked: &Asked) -> Answered {
+        let after = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
+        let acts = self.readers.read(move |store| store.acts(after, MOST_LINES)).await?;
+        let line = |act: &crate::store::StoredAct| value!({ "number": act.number, "parent": act.parent.as_str(), "digest": act.digest.as_str(), "act": act.body });
+        Ok(json(&acts.iter().map(line).collect::<Vec<_>>()))
+    }
+
+    async fn stand(&self, by: &MachineName, asked: &Asked) -> Answered {
+        let wanted: StandingRequest = asked.json()?;
+        let standing = wanted.standing.parse().map_err(|()| Box::new(bad("it is waiting, admitted or retired")))?;
+        let machine = self.named(asked)?;
+        let (id, name) = (machine.id(), machine.row().name.clone());
+        let did = format!("{} {name}", wanted.standing);
+        self.act(by, &did, vec![StoreWrite::Standing(id, standing)]).await?;
+        self.seen(|_| machine.row().standing == standing).await;
+        Ok(said(StatusCode::OK, did))
+    }
+
+    async fn hold(&self, by: &MachineName, asked: &Asked) -> Answered {
+        let wanted: HoldRequest = asked.json()?;
+        if wanted.why.len() > 1000 || wanted.why.chars().any(char::is_control) {
+            return Err(Box::new(bad("a reason has one line")));
+        }
+        let machine = self.named(asked)?;
+        let (id, name) = (machine.id(), machine.row().name.clone());
+        let until = if wanted.seconds == 0 { 0 } else { now().saturating_add(wanted.seconds.saturating_mul(1000)) };
+        let did = format!("hold {name} for {} s: {}", wanted.seconds, wanted.why);
+        self.act(by, &did, vec![StoreWrite::Hold { machine: id, until, why: wanted.why }]).await?;
+        self.seen(|_| machine.row().held.as_ref().map_or(0, |(until, _)| *until) == until).await;
+        Ok(said(StatusCode::OK, did))
+    }
+
+    async fn token(&self, by: &MachineName, asked: &Asked) -> Answered {
+        let TokenRequest { uses, seconds, labels } = asked.json()?;
+        if !are_labels(&labels) || uses == 0 || seconds == 0 {
+            return Err(Box::new(bad("a token has uses, a time and labels")));
+        }
+        let token = new_token();
+        let token = token.expose().clone();
+        let digest = Digest::of(token.as_bytes());
+        let did = format!("token for {uses} machines and {seconds} s: {digest}");
+        let length = seconds.saturating_mul(1000);
+        self.act(by, &did, vec![StoreWrite::Token(Token { digest, uses, length, labels: labels_text(&labels) })])
+            .await?;
+        Ok(json(&TokenAnswer { token }))
+    }
+
+    async fn store_blob(&self, asked: &Asked) -> Answered {
+        let digest = Digest::of(&asked.body);
+        if digest.as_str() != asked.part(0) {
+            return Err(Box::new(bad(format!("its name would be {digest}"))));
+        }
+        let written = self.write(vec![StoreWrite::Blob(digest.clone(), asked.body.clone())]).await?;
+        Ok(json(&PublishAnswer { digest: digest.to_string(), is_new: written == [Written::New] }))
+    }
+
+    /// Takes in what operators signed. It is checked as a machine checks it: what no machine would take is not kept either.
+    async fn publish(&self, by: &MachineName, asked: &Asked) -> Answered {
+        let (kind, body) = (asked.part(0).to_owned(), asked.body.clone());
+        let statement = self.readers.read(move |store| checked(store, &kind, &body)).await??;
+        let did = format!("publish {} {} {}", statement.chain, statement.number, statement.digest);
+        let digest = statement.digest.to_string();
+        let written = self.act(by, &did, vec![StoreWrite::Statement(statement)]).await?;
+        Ok(json(&PublishAnswer { digest, is_new: written.contains(&Written::New) }))
+    }
+
+    /// Writes something together with the act that it is.
+    async fn act(&self, by: &MachineName, did: &str, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
+        let body = value!({ "at": now(), "by": by.as_str(), "did": did }).to_string();
+        for _ in 0..TRIES {
+            let parent = self.readers.read(FleetStore::head).await?;
+            let mut unit = unit.clone();
+            unit.push(StoreWrite::Act(OperatorAct { parent, body: body.clone() }));
+            match self.write(unit).await {
+                Err(reply) if reply.extensions().get::<OtherActs>().is_some() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Box::new(later("others act all the time")))
+    }
+
+    fn named(&self, asked: &Asked) -> Result<std::sync::Arc<Machine>, Box<Reply>> {
+        self.machine(&asked.name(0)?).ok_or_else(|| refused(StatusCode::NOT_FOUND, "there is no such machine"))
+    }
+}
+
+fn shown(machine: &Machine) -> MachineShown {
+    let last = machine.last();
+    let row = machine.row();
+    MachineShown {
+        name: row.name.to_string(),
+        key: row.key.to_string(),
+        standing: row.standing.as_str().to_owned(),
+        labels: row.labels.clone(),
+        desired: row.desired.as_ref().map(|(channel, number)| (channel.to_string(), *number)),
+        held: row.held.clone(),
+        heard: last.as_ref().map(|(at, _)| *at),
+        said: last.and_then(|(_, said)| serde_json::from_str(&said).ok()),
+    }
+}
+
+/// A statement as it is kept, or why it is refused.
+fn checked(
+    store: &mut FleetStore,
+    kind: &str,
+    body: &[u8],
+) -> Result<Result<SignedStatement, Box<Reply>>, FleetStoreError> {
+    if kind == "root" {
+        return Ok(Signed::<Root>::parse(body)
+            .map(|signed| kept(Chain::Root, 1, &signed, None))
+            .map_err(|why| shown_refusal(&why.into())));
+    }
+    let Some(root) = store.statements(&Chain::Root, 0, 1)?.pop() else {
+        return Ok(Err(refused(StatusCode::CONFLICT, "there is not a root statement yet: publish it first")));
+    };
+    let lists = store.statements(&Chain::Signers, 0, MOST_LINES)?;
+    let roster = store.statements(&Chain::Roster, 0, MOST_LINES)?.pop();
+    let outcome = fleet(&root, &lists).and_then(|mut fleet| match kind {
+        "signers" => {
+            let known = Signed::<Succession>::parse(body)?;
+            if lists.iter().all(|list| list.digest != known.digest()) {
+                fleet.follow(body)?;
+            }
+            Ok(Some(kept(Chain::Signers, known.statement().link.number, &known, None)))
+        }
+        "roster" => {
+            let known = roster.map(|roster| Numbered { number: roster.number, digest: roster.digest });
+            let signed = fleet.roster(body, known.as_ref())?;
+            Ok(Some(kept(Chain::Roster, signed.statement().link.number, &signed, None)))
+        }
+        _ => Ok(None),
+    });
+    match outcome {
+        Ok(Some(statement)) => Ok(Ok(statement)),
+        Ok(None) if kind == "release" => release(store, &root, &lists, body),
+        Ok(None) => Ok(Err(refused(StatusCode::NOT_FOUND, "not found"))),
+        Err(refusal) => Ok(Err(shown_refusal(&refusal))),
+    }
+}
+
+fn release(
+    store: &mut FleetStore,
+    root: &StoredStatement,
+    lists: &[StoredStatement],
+    body: &[u8],
+) -> Result<Result<SignedStatement, Box<Reply>>, FleetStoreError> {
+    let signed = match Signed::<Release>::parse(body) {
+        Ok(signed) => signed,
+        Err(why) => return Ok(Err(shown_refusal(&why.into()))),
+    };
+    let Release { link, channel, bundle, .. } = signed.statement();
+    let chain = Chain::Channel(channel.clone());
+    let before = link.number - 1;
+    let former = match before.checked_sub(1) {
+        Some(above) => store.statements(&chain, above, 1)?.pop().filter(|former| former.number == before),
+        None => None,
+    };
+    let outcome = fleet(root, lists).and_then(|fleet| stepped(&fleet, channel, former.as_ref(), body));
+    Ok(outcome.map(|()| kept(chain, link.number, &signed, Some(bundle.clone()))).map_err(|why| shown_refusal(&why)))
+}
+
+/// Checks that a machine at the release before would go on to this one.
+fn stepped(fleet: &Fleet, channel: &Name, former: Option<&StoredStatement>, body: &[u8]) -> Result<(), ReleaseRefusal> {
+    let mut floor = Floor::first(fleet);
+    if let Some(former) = former {
+        floor.release = Numbered { number: former.number, digest: former.digest.clone() };
+    }
+    Walk::new(fleet, channel, floor).step(body)
+}
+
+fn fleet(root: &StoredStatement, lists: &[StoredStatement]) -> Result<Fleet, ReleaseRefusal> {
+    let mut fleet = Fleet::of_root(&root.body, &root.digest)?;
+    lists.iter().try_for_each(|list| fleet.follow(&list.body))?;
+    Ok(fleet)
+}
+
+fn kept<S: Signable>(chain: Chain, number: u64, signed: &Signed<S>, bundle: Option<Digest>) -> SignedStatement {
+    SignedStatement { chain, number, digest: signed.digest(), bundle, body: signed.to_text().into() }
+}
+
+fn shown_refusal(refusal: &ReleaseRefusal) -> Box<Reply> {
+    Box::new(said(StatusCode::CONFLICT, format!("error[{}]: {refusal}", refusal.code().id)))
+}

@@ -1,0 +1,364 @@
+//! From a request to its answer: the route, who asks, and what a machine may ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
+use hyper::{HeaderMap, Request, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use stead_hosts::MachineName;
+use stead_release::{Digest, MachineRequest, PublicKey, are_labels};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::machines::Machine;
+use super::reply::{Reply, bad, bytes_of, json, later, said, with};
+use super::{Controller, now};
+use crate::protocol::{
+    self, Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_HEARTBEAT,
+    LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
+};
+use crate::store::{Chain, Enrolment, Standing, StoreWrite, Unit, Written, labels_text};
+
+/// How long a body may take.
+const BODY: Duration = Duration::from_secs(30);
+/// The longest part of a content that is answered at once.
+const LONGEST_PART: u64 = 4 << 20;
+
+/// An answer, or a refusal.
+pub(super) type Answered = Result<Reply, Box<Reply>>;
+
+/// A request with its body, as far as it is needed.
+pub(super) struct Asked {
+    pub(super) headers: HeaderMap,
+    pub(super) method: String,
+    /// The path, with what is behind `?`.
+    pub(super) path: String,
+    pub(super) parts: Vec<String>,
+    pub(super) body: Bytes,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+
+    pub(super) fn part(&self, at: usize) -> &str {
+        self.parts.get(at).map_or("", String::as_str)
+    }
+
+    /// The value of a name behind `?`.
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        let (_, query) = self.path.split_once('?')?;
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Box<Reply>> {
+        serde_json::from_slice(&self.body).map_err(|error| Box::new(bad(error.to_string())))
+    }
+
+    pub(super) fn name(&self, at: usize) -> Result<MachineName, Box<Reply>> {
+        MachineName::parse(self.part(at)).map_err(|why| Box::new(bad(format!("that is not a name: {why}"))))
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+pub(super) fn refused(status: StatusCode, why: &str) -> Box<Reply> {
+    Box::new(said(status, why))
+}
+
+/// The answer to a request, whatever it is.
+pub(super) async fn answer(controller: Arc<Controller>, request: Request<Incoming>) -> Reply {
+    let reply = match routed(&controller, request).await {
+        Ok(reply) => reply,
+        Err(reply) => *reply,
+    };
+    with(reply, HeaderName::from_static(protocol::EPOCH), &controller.epoch().to_string())
+}
+
+async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Answered {
+    let (head, body) = request.into_parts();
+    let Some((route, parts)) = protocol::found(head.method.as_str(), head.uri.path()) else {
+        return Err(refused(StatusCode::NOT_FOUND, "not found"));
+    };
+    let parts = parts.into_iter().map(str::to_owned).collect();
+    let path = head.uri.path_and_query().map_or(String::new(), ToString::to_string);
+    let mut asked = Asked { headers: head.headers, method: head.method.to_string(), path, parts, body: Bytes::new() };
+    // Whoever is not known at all is refused before anything of a body is read.
+    let machine = controller.known(route, &asked).await?;
+    let limit = if route.action == Action::StoreBlob { LONGEST_BLOB } else { LONGEST_BODY };
+    asked.body = match timeout(BODY, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),
+        Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+    };
+    match machine {
+        Some(machine) => {
+            let is_by_key = controller.proved(&machine, &asked)?;
+            let standing = machine.row().standing;
+            match standing {
+                Standing::Admitted => {}
+                Standing::Waiting => return Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
+                Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
+            }
+            let reply = controller.of_machine(route, &machine, asked).await?;
+            Ok(controller.with_session(reply, &machine, is_by_key))
+        }
+        None if route.action == Action::Enrol => controller.enrol(&asked).await,
+        None => controller.of_operator(route, &asked).await,
+    }
+}
+
+impl Controller {
+    /// The machine that asks, if the route is one of machines; or nobody, if it may go on without one.
+    async fn known(&self, route: &Route, asked: &Asked) -> Result<Option<Arc<Machine>>, Box<Reply>> {
+        match route.asker {
+            Asker::Anybody => Ok(None),
+            Asker::Machine => {
+                let name = asked.header(protocol::REQUEST).and_then(|stated| stated.split(' ').next());
+                let name = name.and_then(|name| MachineName::parse(name).ok());
+                let machine = name.and_then(|name| self.machine(&name));
+                machine.map(Some).ok_or_else(|| refused(StatusCode::UNAUTHORIZED, "the machine is not known"))
+            }
+            Asker::Viewer | Asker::Operator | Asker::Approver => self.operator(route, asked).await.map(|_| None),
+        }
+    }
+
+    /// Checks that a machine made this request, once. Returns whether its key says so, and not only its session.
+    fn proved(&self, machine: &Machine, asked: &Asked) -> Result<bool, Box<Reply>> {
+        let unproved = |why| refused(StatusCode::UNAUTHORIZED, why);
+        let key = machine.row().key.clone();
+        let request = stated(asked).ok_or_else(|| unproved("the request is not signed"))?;
+        let proof = asked.header(protocol::SIGNATURE).and_then(Proof::parse);
+        let (is_by_it, is_by_key) = match proof.ok_or_else(|| unproved("the request is not signed"))? {
+            Proof::Key(text) => (Proof::is_by(&text, &request, &key), true),
+            Proof::Session(tag) => (self.sessions.is_by(&tag, &request, &key, now()), false),
+        };
+        if !is_by_it {
+            return Err(unproved("the signature is not one of this request, or the session is over"));
+        }
+        if !machine.hear(request.number, asked.header(protocol::HEARTBEAT), now()) {
+            return Err(refused(StatusCode::CONFLICT, "the number of the request was used before"));
+        }
+        Ok(is_by_key)
+    }
+
+    fn with_session(&self, reply: Reply, machine: &Machine, is_by_key: bool) -> Reply {
+        if !is_by_key {
+            return reply;
+        }
+        let session = self.sessions.header(&machine.row().key, now());
+        with(reply, HeaderName::from_static(protocol::SESSION), &session)
+    }
+
+    /// Has a unit written, and waits until it is on the disk.
+    pub(super) async fn write(&self, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
+        let (done, outcome) = oneshot::channel();
+        self.writer.write(unit, Box::new(move |outcome| drop(done.send(outcome))));
+        Ok(outcome.await.map_err(|_| Box::new(later("the controller ends")))???)
+    }
+
+    async fn enrol(&self, asked: &Asked) -> Answered {
+        let enrol: EnrolRequest = asked.json()?;
+        let key = PublicKey::parse(&enrol.key).map_err(|why| Box::new(bad(why.to_string())))?;
+        let request = stated(asked).ok_or_else(|| refused(StatusCode::UNAUTHORIZED, "the request is not signed"))?;
+        match asked.header(protocol::SIGNATURE).and_then(Proof::parse) {
+            Some(Proof::Key(text)) if Proof::is_by(&text, &request, &key) => {}
+            _ => return Err(refused(StatusCode::UNAUTHORIZED, "the request is not signed by the key that it names")),
+        }
+        if !are_labels(&enrol.labels) {
+            return Err(Box::new(bad("these are not labels")));
+        }
+        let token = enrol.token.map(|token| Digest::of(token.as_bytes()));
+        let (name, labels, most_waiting) = (request.machine, labels_text(&enrol.labels), self.most_waiting);
+        let enrolment = Enrolment { name: name.clone(), key, token, labels, most_waiting };
+        match self.write(vec![StoreWrite::Enrol(enrolment)]).await?.pop() {
+            Some(Written::Machine(id, standing)) => {
+                self.seen(|this| this.machine(&name).is_some_and(|machine| machine.id() == id)).await;
+                Ok(json(&EnrolAnswer { standing: standing.as_str().to_owned() }))
+            }
+            _ => Err(Box::new(later("the store has no answer"))),
+        }
+    }
+
+    async fn of_machine(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
+        match route.action {
+            Action::Desired => self.desired(machine, asked).await,
+            Action::Reports => self.reports(machine, &asked).await,
+            Action::Root => self.statement(Chain::Root, 1).await,
+            Action::Roster => {
+                self.statement(Chain::Roster, self.roster.load(std::sync::atomic::Ordering::Relaxed)).await
+            }
+            Action::Signers => self.statement(Chain::Signers, asked.part(0).parse().unwrap_or_default()).await,
+            Action::Release => {
+                let channel = asked.part(0).parse().map_err(|_| refused(StatusCode::NOT_FOUND, "not found"))?;
+                self.statement(Chain::Channel(channel), asked.part(1).parse().unwrap_or_default()).await
+            }
+            Action::Blob => self.blob(&asked).await,
+            _ => Err(refused(StatusCode::FORBIDDEN, "that is not for machines")),
+        }
+    }
+
+    /// Answers when there is something newer than what the machine has, or when its time is over.
+    async fn desired(&self, machine: &Machine, asked: Asked) -> Answered {
+        let after: u64 = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
+        let wait = asked.header("prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok()).unwrap_or(0);
+        let until = Instant::now() + Duration::from_secs(LONGEST_WAIT.min(wait));
+        let has = asked.header(IF_NONE_MATCH.as_str()).map(str::to_owned);
+        // Kept headers keep the buffer that they were read into, for as long as the machine waits.
+        drop(asked);
+        let mut stop = self.stop.clone();
+        loop {
+            let changed = machine.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some((channel, number)) = machine.desired() {
+                let load = |number: &std::sync::atomic::AtomicU64| number.load(std::sync::atomic::Ordering::Relaxed);
+                let (signers, roster) = (load(&self.signers), load(&self.roster));
+                let tag = format!("\"{channel}-{number}-{signers}-{roster}-{}\"", self.epoch());
+                if has.as_deref() != Some(&*tag) {
+                    let releases = self.releases(&channel, after, number).await?;
+                    let channel = channel.to_string();
+                    return Ok(with(json(&DesiredAnswer { channel, number, releases, signers, roster }), ETAG, &tag));
+                }
+            }
+            let is_over = tokio::select! {
+                over = timeout_at(until, changed) => over.is_err(),
+                _ = stop.wait_for(|stop| *stop) => true,
+            };
+            if is_over {
+                let mut reply = Reply::default();
+                *reply.status_mut() = StatusCode::NOT_MODIFIED;
+                return Ok(reply);
+            }
+        }
+    }
+
+    /// The releases of a channel behind the one that a machine has, as many as an answer has.
+    async fn releases(&self, channel: &stead_release::Name, after: u64, last: u64) -> Result<Vec<String>, Box<Reply>> {
+        let count = last.saturating_sub(after).min(MOST_RELEASES);
+        let name = format!("{channel} {after} {count}");
+        if let Some(kept) = self.cache.get(&name) {
+            return serde_json::from_slice(&kept).map_err(|error| Box::new(later(error)));
+        }
+        let chain = Chain::Channel(channel.clone());
+        let found = self.readers.read(move |store| store.statements(&chain, after, count)).await?;
+        let texts = found.iter().map(|release| String::from_utf8_lossy(&release.body).into_owned());
+        let texts: Vec<String> = texts.collect();
+        self.cache.put(name, &Bytes::from(serde_json::to_vec(&texts).unwrap_or_default()));
+        Ok(texts)
+    }
+
+    async fn statement(&self, chain: Chain, number: u64) -> Answered {
+        let before = number.checked_sub(1).ok_or_else(|| refused(StatusCode::NOT_FOUND, "not found"))?;
+        let mut found = self.readers.read(move |store| store.statements(&chain, before, 1)).await?;
+        match found.pop().filter(|found| found.number == number) {
+            Some(found) => Ok(bytes_of("text/plain; charset=utf-8", found.body)),
+            None => Err(refused(StatusCode::NOT_FOUND, "not found")),
+        }
+    }
+
+    /// A content by its name, or a part of it as `Range` says.
+    async fn blob(&self, asked: &Asked) -> Answered {
+        let not_found = || refused(StatusCode::NOT_FOUND, "not found");
+        let digest: Digest = asked.part(0).parse().map_err(|_| not_found())?;
+        let range = asked.header(RANGE.as_str()).map(str::to_owned);
+        if range.is_none()
+            && let Some(kept) = self.cache.get(digest.as_str())
+        {
+            return Ok(bytes_of("application/octet-stream", kept));
+        }
+        let named = digest.clone();
+        let length = self.readers.read(move |store| store.blob_length(&named)).await?.ok_or_else(not_found)?;
+        let part = match range.as_deref() {
+            None => 0..length.min(LONGEST_PART),
+            Some(range) => part(range, length).ok_or_else(|| {
+                let reply = said(StatusCode::RANGE_NOT_SATISFIABLE, "there is not such a part");
+                Box::new(with(reply, CONTENT_RANGE, &format!("bytes */{length}")))
+            })?,
+        };
+        let (named, wanted) = (digest.clone(), part.clone());
+        let bytes = self.readers.read(move |store| store.blob(&named, wanted)).await?.ok_or_else(not_found)?;
+        if part == (0..length) {
+            self.cache.put(digest.as_str().to_owned(), &bytes);
+        }
+        let is_whole = range.is_none() && part.end == length;
+        let mut reply = bytes_of("application/octet-stream", bytes);
+        if !is_whole {
+            // The rest of what is large is asked for: no answer keeps more than this in memory.
+            *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
+            reply = with(reply, CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end - 1));
+        }
+        Ok(reply)
+    }
+
+    async fn reports(&self, machine: &Machine, asked: &Asked) -> Answered {
+        let items: Vec<&RawValue> = asked.json_raw()?;
+        if items.len() > MOST_REPORTS {
+            return Err(Box::new(bad(format!("a batch has at most {MOST_REPORTS} reports"))));
+        }
+        let report = |item: &&RawValue| {
+            let head: ReportHead = serde_json::from_str(item.get())?;
+            Ok((head.number, asked.body.slice_ref(item.get().as_bytes())))
+        };
+        let reports = items.iter().map(report).collect::<Result<_, serde_json::Error>>();
+        let reports = reports.map_err(|error| Box::new(bad(error.to_string())))?;
+        match self.write(vec![StoreWrite::Reports { machine: machine.id(), reports }]).await?.pop() {
+            Some(Written::Reports { new, forked }) => Ok(json(&ReportsAnswer { new, forked })),
+            _ => Err(Box::new(later("the store has no answer"))),
+        }
+    }
+}
+
+impl Asked {
+    fn json_raw(&self) -> Result<Vec<&RawValue>, Box<Reply>> {
+        serde_json::from_slice(&self.body).map_err(|error| Box::new(bad(error.to_string())))
+    }
+}
+
+/// The request as its machine must have signed it.
+fn stated(asked: &Asked) -> Option<MachineRequest> {
+    let (name, number) = asked.header(protocol::REQUEST)?.split_once(' ')?;
+    let machine = MachineName::parse(name).ok()?;
+    let said = asked.header(protocol::HEARTBEAT).unwrap_or_default();
+    // What was said is signed with the body: both are the content.
+    let content = Digest::of(&[said.as_bytes(), &asked.body].concat());
+    let (method, path) = (asked.method.clone(), asked.path.clone());
+    let request = MachineRequest { machine, method, path, number: number.parse().ok()?, content };
+    (said.len() <= LONGEST_HEARTBEAT && (said.is_empty() || is_json(said))).then_some(request)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// The part of a content that `Range` asks for, as far as it is there.
+fn part(range: &str, length: u64) -> Option<std::ops::Range<u64>> {
+    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let from: u64 = from.parse().ok()?;
+    let to = if to.is_empty() { length } else { to.parse::<u64>().ok()?.checked_add(1)?.min(length) };
+    (from < to).then(|| from..to.min(from + LONGEST_PART))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_within_the_content() {
+        assert_eq!(part("bytes=2-", 10), Some(2..10));
+        assert_eq!(part("bytes=2-4", 10), Some(2..5));
+        assert_eq!(part("bytes=2-400", 10), Some(2..10));
+        assert_eq!(part("bytes=0-", 9 << 20), Some(0..LONGEST_PART));
+        for range in ["bytes=10-", "bytes=4-2", "bytes=-4", "bytes=a-b", "0-4", "bytes=0-18446744073709551615,1-2"] {
+            assert_eq!(part(range, 10), None, "{range}");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! A controller and machines on one machine, over TLS.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::doc_markdown, reason = "databases have such names")]
+
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "../../stead-release/tests/support/mod.rs"]
+mod keys;
+#[path = "support/site.rs"]
+mod site;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::json;
+use site::{Operators, Simulated, Site, operator, try_ask};
+use stead_fleet::protocol::{HoldRequest, StandingRequest, TokenRequest};
+use stead_fleet::store::{FleetStore, MachineId, StorePlace};
+use stead_release::{Digest, Fleet, Floor, Walk};
+use stead_testkit::until;
+
+fn file(folder: &tempfile::TempDir) -> StorePlace {
+    StorePlace::File(folder.path().join("fleet.db"))
+}
+
+fn token(site: &Site, by: &str, uses: u64) -> String {
+    let answer = site.tell(by, "/v1/tokens", &TokenRequest { uses, seconds: 600, labels: [].into() });
+    answer.json()["token"].as_str().unwrap().to_owned()
+}
+
+/// Waits until a machine is pointed to something newer than what a tag stands for.
+fn newer(site: &Site, machine: &mut Simulated, after: u64, tag: Option<&str>) -> site::Answer {
+    until(|| Some(machine.desired(site, after, tag, 5)).filter(|answer| answer.status == 200))
+}
+
+/// A fleet with one machine in its roster and one release, on both stores.
+#[test]
+fn a_machine_joins_gets_what_is_newer_at_once_and_reports() {
+    let test = "a_machine_joins_gets_what_is_newer_at_once_and_reports";
+    let folder = tempfile::tempdir().unwrap();
+    for place in std::iter::once(file(&folder)).chain(cluster::database(test)) {
+        let ann = operator(&place, "ann", "approver");
+        let site = Site::start(folder.path(), &place);
+        let (mut operators, mut web) = (Operators::new(), Simulated::new("web1", 1));
+        assert_eq!(web.enrol(&site, None).json(), json!({ "standing": "waiting" }));
+        assert_eq!(web.desired(&site, 0, None, 0).status, 403);
+        let secret = token(&site, &ann, 1);
+        let mut db = Simulated::new("db1", 2);
+        assert_eq!(db.enrol(&site, Some(&secret)).json(), json!({ "standing": "admitted" }));
+        assert_eq!(Simulated::new("db2", 3).enrol(&site, Some(&secret)).status, 403);
+        site.tell(&ann, "/v1/machines/web1/standing", &StandingRequest { standing: "admitted".to_owned() });
+        assert_eq!(web.desired(&site, 0, None, 0).status, 304);
+
+        let root = operators.root.to_text();
+        assert_eq!(Operators::publish(&site, &ann, "root", &root).status, 200);
+        let release = operators.release("web", "role=web", b"the bundle");
+        assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 409, "its bundle is not there");
+        assert_eq!(Operators::store(&site, &ann, b"the bundle").status, 200);
+        assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
+        let roster = operators.roster(&[(&web.name, &web.key.public, "web"), (&db.name, &db.key.public, "db")]);
+        assert_eq!(Operators::publish(&site, &ann, "roster", &roster).status, 200);
+
+        let answer = newer(&site, &mut web, 0, None);
+        let (tag, desired) = (answer.header("etag").unwrap().to_owned(), answer.json());
+        assert_eq!((&desired["channel"], &desired["number"]), (&json!("web"), &json!(1)));
+        // As a machine checks it: with nothing but the digest of the root.
+        let given = web.ask(&site, "GET", "/v1/source/root", "", b"").body;
+        let fleet = Fleet::of_root(&given, &operators.root.digest()).unwrap();
+        let channel = "web".parse().unwrap();
+        let mut walk = Walk::new(&fleet, &channel, Floor::first(&fleet));
+        walk.step(desired["releases"][0].as_str().unwrap().as_bytes()).unwrap();
+        let label = |label: &str| (label == "role").then_some("web");
+        let newest = walk.newest(&label, Timestamp::now()).unwrap().unwrap().statement().bundle.clone();
+        let path = format!("/v1/source/blobs/{newest}");
+        assert_eq!(Digest::of(&web.ask(&site, "GET", &path, "", b"").body), newest);
+        assert!(web.session.is_some());
+
+        // It waits, and is answered when there is more.
+        let second = operators.release("web", "role=web", b"the bundle");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| newer(&site, &mut web, 1, Some(&tag)));
+            assert_eq!(Operators::publish(&site, &ann, "release", &second).status, 200);
+            assert_eq!(waits.join().unwrap().json()["number"], 2);
+        });
+        assert_eq!(db.desired(&site, 0, None, 0).status, 304, "no channel is for it");
+
+        assert_eq!(web.report(&site, 1..4).json(), json!({ "new": 3, "forked": [] }));
+        assert_eq!(web.report(&site, 2..6).json(), json!({ "new": 2, "forked": [] }));
+        let kept = site.operator(&ann, "GET", "/v1/machines/web1/reports", b"").json();
+        assert_eq!(kept.as_array().unwrap().len(), 5);
+        let machines = site.operator(&ann, "GET", "/v1/machines", b"").json();
+        assert_eq!((&machines[1]["name"], &machines[1]["desired"]), (&json!("web1"), &json!(["web", 2])));
+        assert_eq!(machines[1]["said"], json!({ "applied": 0 }));
+
+        // What another controller knows on the same store, later.
+        drop(site);
+        let site = Site::start(folder.path(), &place);
+        assert_eq!(newer(&site, &mut web, 1, Some(&tag)).json()["number"], 2);
+        assert_eq!(web.report(&site, 2..7).json(), json!({ "new": 1, "forked": [] }));
+    }
+}
+
+#[test]
+fn a_machine_that_is_held_stays_and_goes_on_when_it_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let (mut operators, mut one, mut other) = (Operators::new(), Simulated::new("m1", 1), Simulated::new("m2", 2));
+    let secret = token(&site, &ann, 2);
+    assert_eq!((one.enrol(&site, Some(&secret)).status, other.enrol(&site, Some(&secret)).status), (200, 200));
+    Operators::store(&site, &ann, b"b");
+    Operators::publish(&site, &ann, "root", &operators.root.to_text());
+    let roster = operators.roster(&[(&one.name, &one.key.public, "x"), (&other.name, &other.key.public, "x")]);
+    Operators::publish(&site, &ann, "roster", &roster);
+    let hold = |seconds| site.tell(&ann, "/v1/machines/m1/hold", &HoldRequest { seconds, why: "by hand".to_owned() });
+    assert_eq!(hold(600).status, 200);
+    let first = operators.release("all", "all", b"b");
+    assert_eq!(Operators::publish(&site, &ann, "release", &first).status, 200);
+    newer(&site, &mut other, 0, None);
+    assert_eq!(one.desired(&site, 0, None, 0).status, 304);
+    assert_eq!(hold(0).status, 200);
+    newer(&site, &mut one, 0, None);
+    // Two channels for one machine: it stays as it is.
+    let second = operators.release("web", "role=x", b"b");
+    assert_eq!(Operators::publish(&site, &ann, "release", &second).status, 200);
+    let third = operators.release("all", "all", b"b");
+    assert_eq!(Operators::publish(&site, &ann, "release", &third).status, 200);
+    let fourth = operators.release("web", "role=none", b"b");
+    assert_eq!(Operators::publish(&site, &ann, "release", &fourth).status, 200);
+    let seen = until(|| Some(other.desired(&site, 1, Some("\"\""), 5)).filter(|answer| answer.json()["number"] == 2));
+    assert_eq!(seen.json()["channel"], "all");
+}
+
+#[test]
+fn what_no_machine_would_take_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let (mut operators, mut strangers) = (Operators::new(), Operators::new());
+    strangers.signer = keys::Key::new(201);
+    let release = operators.release("web", "all", b"b");
+    assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 409, "there is not a root statement");
+    Operators::publish(&site, &ann, "root", &operators.root.to_text());
+    Operators::store(&site, &ann, b"b");
+    let says = |kind: &str, text: &str| {
+        let answer = site.operator(&ann, "POST", &format!("/v1/statements/{kind}"), text.as_bytes());
+        (answer.status, String::from_utf8(answer.body).unwrap().chars().take(12).collect::<String>())
+    };
+    let stranger = strangers.release("web", "all", b"b");
+    assert_eq!(says("release", &stranger), (409, "error[E1406]".to_owned()));
+    let unsigned = release.split("-----").next().unwrap().to_owned();
+    assert_eq!(says("release", &unsigned), (409, "error[E1404]".to_owned()));
+    assert_eq!(says("roster", &release).0, 409);
+    assert_eq!(says("signers", "stead-signers 1\n").0, 409);
+    assert_eq!(says("nothing", &release).0, 404);
+    assert_eq!(says("release", &release).0, 200);
+    assert_eq!(says("release", &release).0, 200);
+    let _ = operators.release("web", "all", b"b");
+    let third = operators.release("web", "all", b"b");
+    assert_eq!(says("release", &third), (409, "error[E1413]".to_owned()));
+    let acts = site.operator(&ann, "GET", "/v1/acts", b"").json();
+    assert!(acts.as_array().unwrap().len() >= 3, "{acts}");
+}
+
+#[test]
+fn a_request_holds_once_and_for_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "operator");
+    let site = Site::start(folder.path(), &place);
+    let (mut web, mut other) = (Simulated::new("web1", 1), Simulated::new("web2", 2));
+    let secret = token(&site, &ann, 2);
+    assert_eq!((web.enrol(&site, Some(&secret)).status, other.enrol(&site, Some(&secret)).status), (200, 200));
+    let body = serde_json::to_vec(&json!([{ "number": 1 }])).unwrap();
+    for turn in 0..2 {
+        // By its key first, and then by its session.
+        let signed = web.headers("POST", "/v1/reports", "{}", &body);
+        let ask = |method: &str, path: &str, headers: &[(&str, String)], body: &[u8]| {
+            site.ask(method, path, headers, body).status
+        };
+        let altered = |name: &str, value: &str| {
+            let mut headers = signed.clone();
+            headers.retain(|(header, _)| *header != name);
+            headers.push(("stead-x", String::new()));
+            headers.extend(
+                signed.iter().filter(|(header, _)| *header == name).map(|(header, _)| (*header, value.to_owned())),
+            );
+            headers
+        };
+        assert_eq!(ask("POST", "/v1/reports", &signed, b"[]"), 401, "{turn}: another body");
+        assert_eq!(ask("POST", "/v1/reports?x=1", &signed, &body), 401, "{turn}: another path");
+        assert_eq!(ask("GET", "/v1/desired", &signed, b""), 401, "{turn}: another method and path");
+        for (name, value) in [
+            ("stead-request", "web2 1"),
+            ("stead-request", "web1 77"),
+            ("stead-request", "web1"),
+            ("stead-request", "nobody 1"),
+            ("stead-heartbeat", r#"{"a":1}"#),
+            ("stead-heartbeat", "no JSON"),
+            ("stead-signature", "session AAAA"),
+            ("stead-signature", "AAAA"),
+            ("stead-signature", ""),
+        ] {
+            assert_eq!(ask("POST", "/v1/reports", &altered(name, value), &body), 401, "{turn}: {name}: {value}");
+        }
+        assert_eq!(ask("POST", "/v1/reports", &signed, &body), 200, "{turn}");
+        assert_eq!(ask("POST", "/v1/reports", &signed, &body), 409, "{turn}: once more");
+        let answer = web.ask(&site, "POST", "/v1/reports", "{}", &body);
+        assert_eq!((answer.status, web.session.is_some()), (200, true));
+    }
+    // The session of one machine is nothing for another.
+    other.session = web.session.take();
+    assert_eq!(other.report(&site, 1..2).status, 401);
+    let large = vec![b' '; (1 << 20) + 1];
+    other.session = None;
+    assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &large).status, 413);
+    let many: Vec<_> = (0..257).map(|number| json!({ "number": number })).collect();
+    assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &serde_json::to_vec(&many).unwrap()).status, 400);
+    assert_eq!(other.ask(&site, "POST", "/v1/reports", "", b"{").status, 400);
+}
+
+#[test]
+fn content_comes_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let mut web = Simulated::new("web1", 1);
+    let secret = token(&site, &ann, 1);
+    web.enrol(&site, Some(&secret));
+    let large: Vec<u8> = (0..9_000_000_u32).flat_map(u32::to_le_bytes).take(9 << 20).collect();
+    assert_eq!(Operators::store(&site, &ann, &large).status, 200);
+    assert_eq!(site.operator(&ann, "PUT", &format!("/v1/blobs/{}", Digest::of(b"other")), &large).status, 400);
+    let path = format!("/v1/source/blobs/{}", Digest::of(&large));
+    let mut got = Vec::new();
+    while got.len() < large.len() {
+        let mut headers = web.headers("GET", &path, "", b"");
+        headers.push(("range", format!("bytes={}-", got.len())));
+        let answer = site.ask("GET", &path, &headers, b"");
+        assert_eq!(answer.status, 206);
+        let end = got.len() + answer.body.len() - 1;
+        assert_eq!(answer.header("content-range"), Some(&*format!("bytes {}-{end}/{}", got.len(), large.len())));
+        got.extend(answer.body);
+    }
+    assert_eq!(got, large);
+    let mut headers = web.headers("GET", &path, "", b"");
+    headers.push(("range", format!("bytes={}-", large.len())));
+    assert_eq!(site.ask("GET", &path, &headers, b"").status, 416);
+}
+
+#[test]
+fn connections_without_a_word_keep_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "viewer");
+    let site = Site::start(folder.path(), &place);
+    let address = site.url.strip_prefix("https://localhost:").unwrap().to_owned();
+    let connect = || TcpStream::connect(format!("127.0.0.1:{address}")).unwrap();
+    let silent: Vec<TcpStream> = (0..500).map(|_| connect()).collect();
+    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x16\x03\x01\xff\xff", &[0; 4096]] {
+        let mut stream = connect();
+        stream.write_all(words).unwrap();
+    }
+    let answered = until(|| {
+        let began = Instant::now();
+        assert_eq!(site.operator(&ann, "GET", "/v1/machines", b"").status, 200);
+        // On a busy machine one of several: what is held up is held up each time.
+        (began.elapsed() < Duration::from_millis(100)).then(|| began.elapsed())
+    });
+    assert!(answered < Duration::from_millis(100));
+    let mut first = silent.into_iter().next().unwrap();
+    first.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "it is ended by the controller");
+}
+
+/// The program on a folder.
+struct Program {
+    child: Child,
+    url: String,
+}
+
+impl Program {
+    fn start(folder: &std::path::Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.split("listening on 127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next());
+        let url = format!("https://localhost:{}", port.unwrap_or_else(|| panic!("{line}")));
+        Self { child, url }
+    }
+}
+
+/// The numbers of all reports of a machine.
+fn numbers(store: &mut FleetStore, machine: MachineId) -> Vec<u64> {
+    let (mut numbers, mut below) = (Vec::new(), u64::MAX);
+    loop {
+        let some = store.reports(machine, below, 1000).unwrap();
+        let Some(last) = some.last() else { return numbers };
+        below = last.number;
+        numbers.extend(some.iter().map(|report| report.number));
+    }
+}
+
+#[test]
+fn a_kill_loses_and_doubles_no_report_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let made = Command::new(env!("CARGO_BIN_EXE_stead-fleet"))
+        .args(["operator", "ann", "--role", "operator", "--folder"])
+        .arg(&state)
+        .output()
+        .unwrap();
+    let ann = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    assert_eq!(ann.len(), 43);
+    let (mut acknowledged, mut sent) = (Vec::new(), 0_u64);
+    let web = Simulated::new("web1", 1);
+    for turn in 0..4 {
+        let mut program = Program::start(&state);
+        let agent = site::agent(&std::fs::read(state.join("tls.pem")).unwrap());
+        let ask = |method: &str, path: &str, headers: &[(&str, String)], body: &[u8]| {
+            try_ask(&agent, &format!("{}{path}", program.url), method, headers, body)
+        };
+        if turn == 0 {
+            let body = serde_json::to_vec(&TokenRequest { uses: 1, seconds: 60, labels: [].into() }).unwrap();
+            let answer = ask("POST", "/v1/tokens", &[("authorization", format!("Bearer {ann}"))], &body).unwrap();
+            let key = web.key.public.to_string();
+            let body = json!({ "key": key, "token": answer.json()["token"] }).to_string().into_bytes();
+            let headers = web.headers("POST", "/v1/enrol", "", &body);
+            assert_eq!(ask("POST", "/v1/enrol", &headers, &body).unwrap().status, 200);
+        }
+        let answered = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let (child, enough, answered) = (&mut program.child, 3 + 5 * turn, &answered);
+            // While others are on their way.
+            scope.spawn(move || {
+                until(|| (answered.load(Ordering::SeqCst) >= enough).then_some(()));
+                child.kill().unwrap();
+            });
+            loop {
+                let numbers = sent + 1..sent + 6;
+                let reports: Vec<_> = numbers.clone().map(|number| json!({ "number": number })).collect();
+                let body = serde_json::to_vec(&reports).unwrap();
+                let headers = web.headers("POST", "/v1/reports", "", &body);
+                match ask("POST", "/v1/reports", &headers, &body) {
+                    Ok(answer) if answer.status == 200 => {
+                        // What was on its way when it was killed was sent again, and may have been there.
+                        acknowledged.extend(numbers);
+                        sent += 5;
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Ok(answer) => panic!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
+                    Err(_) => break,
+                }
+            }
+        });
+        program.child.wait().unwrap();
+    }
+    let mut store = StorePlace::File(state.join("fleet.db")).open().unwrap();
+    let machine = store.changes(0).unwrap().machines.pop().unwrap().id;
+    let mut kept = numbers(&mut store, machine);
+    kept.sort_unstable();
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+    assert!(acknowledged.iter().all(|number| kept.binary_search(number).is_ok()));
+    assert!(kept.windows(2).all(|pair| pair[0] != pair[1]));
+}

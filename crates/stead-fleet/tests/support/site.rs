@@ -1,0 +1,274 @@
+//! A controller on this machine, and machines that ask it as an agent does.
+
+#![allow(dead_code, reason = "not every test that has this needs all of it")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use stead_fleet::protocol::{self, EnrolRequest, Proof, SessionSecret};
+use stead_fleet::server::{Bound, Controller};
+use stead_fleet::store::{StorePlace, StoreWrite};
+use stead_fleet::tls;
+use stead_hosts::MachineName;
+use stead_release::{
+    ChainLink, Digest, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed,
+    Signers,
+};
+use stead_system::folder::Folder;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::keys::Key;
+
+/// A controller that ends when it is dropped.
+pub(crate) struct Site {
+    pub(crate) url: String,
+    pub(crate) agent: Agent,
+    end: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The answer to a request.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: ureq::http::HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+impl Site {
+    /// Begins on a store, with the certificate of a folder.
+    pub(crate) fn start(folder: &std::path::Path, place: &StorePlace) -> Self {
+        let private = Folder::create(&folder.join("state")).unwrap();
+        let files = tls::own(&private, &["localhost".to_owned()]).unwrap();
+        let agent = agent(&std::fs::read(&files.certificate).unwrap());
+        let (controller, stop) = Controller::start(place, 2).unwrap();
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let (address, bound) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listening = Bound::new("127.0.0.1:0".parse().unwrap(), &files).await.unwrap();
+                address.send(listening.address().unwrap()).unwrap();
+                listening.serve(controller, stop, async { drop(ended.await) }).await;
+            });
+        });
+        let url = format!("https://localhost:{}", bound.recv().unwrap().port());
+        Self { url, agent, end: Some(end), thread: Some(thread) }
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, String)], body: &[u8]) -> Answer {
+        ask(&self.agent, &format!("{}{path}", self.url), method, headers, body)
+    }
+
+    /// What an operator with this token asks.
+    pub(crate) fn operator(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Answer {
+        self.ask(method, path, &[("authorization", format!("Bearer {token}"))], body)
+    }
+
+    pub(crate) fn tell(&self, token: &str, path: &str, message: &impl Serialize) -> Answer {
+        self.operator(token, "POST", path, &serde_json::to_vec(message).unwrap())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// A client that trusts one certificate.
+pub(crate) fn agent(certificate: &[u8]) -> Agent {
+    let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate).unwrap()]);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build();
+    let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).tls_config(tls);
+    config.timeout_global(Some(Duration::from_mins(2))).build().into()
+}
+
+pub(crate) fn ask(agent: &Agent, url: &str, method: &str, headers: &[(&str, String)], body: &[u8]) -> Answer {
+    try_ask(agent, url, method, headers, body).unwrap()
+}
+
+pub(crate) fn try_ask(
+    agent: &Agent,
+    url: &str,
+    method: &str,
+    headers: &[(&str, String)],
+    body: &[u8],
+) -> Result<Answer, ureq::Error> {
+    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    let response = match method {
+        "GET" => agent.run(request.body(()).unwrap()),
+        _ => agent.run(request.body(body).unwrap()),
+    };
+    let mut response = response?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Ok(Answer { status, headers, body: response.body_mut().with_config().limit(100 << 20).read_to_vec()? })
+}
+
+/// Puts an operator into a store, as `stead-fleet operator` does.
+pub(crate) fn operator(place: &StorePlace, name: &str, role: &str) -> String {
+    let token = format!("token of {name}");
+    let (name, digest) = (MachineName::parse(name).unwrap(), Digest::of(token.as_bytes()));
+    let write = StoreWrite::Operator { name, role: role.to_owned(), digest };
+    let (outcomes, _) = place.open().unwrap().commit(&[vec![write]]).unwrap();
+    assert!(outcomes.iter().all(Result::is_ok));
+    token
+}
+
+/// A machine: its key, and what it knows of its session.
+pub(crate) struct Simulated {
+    pub(crate) name: MachineName,
+    pub(crate) key: Key,
+    pub(crate) number: AtomicU64,
+    pub(crate) session: Option<SessionSecret>,
+}
+
+impl Simulated {
+    pub(crate) fn new(name: &str, key: u8) -> Self {
+        Self { name: MachineName::parse(name).unwrap(), key: Key::new(key), number: AtomicU64::new(1), session: None }
+    }
+
+    /// The headers of its next request.
+    pub(crate) fn headers(&self, method: &str, path: &str, said: &str, body: &[u8]) -> Vec<(&'static str, String)> {
+        let number = self.number.fetch_add(1, Ordering::SeqCst);
+        let content = Digest::of(&[said.as_bytes(), body].concat());
+        let (machine, method, path) = (self.name.clone(), method.to_owned(), path.to_owned());
+        let request = MachineRequest { machine, method, path, number, content };
+        let proof = match &self.session {
+            Some(session) => session.prove(request),
+            None => Proof::of(&self.key.signed(request)),
+        };
+        let mut headers = vec![(protocol::REQUEST, format!("{} {number}", self.name)), (protocol::SIGNATURE, proof)];
+        if !said.is_empty() {
+            headers.push((protocol::HEARTBEAT, said.to_owned()));
+        }
+        headers
+    }
+
+    pub(crate) fn ask(&mut self, site: &Site, method: &str, path: &str, said: &str, body: &[u8]) -> Answer {
+        let headers = self.headers(method, path, said, body);
+        let answer = site.ask(method, path, &headers, body);
+        if let Some(session) = answer.header(protocol::SESSION) {
+            self.session = SessionSecret::parse(session);
+        }
+        answer
+    }
+
+    pub(crate) fn enrol(&mut self, site: &Site, token: Option<&str>) -> Answer {
+        let (key, token) = (self.key.public.to_string(), token.map(str::to_owned));
+        let body = serde_json::to_vec(&EnrolRequest { key, token, labels: BTreeMap::new() }).unwrap();
+        self.ask(site, "POST", "/v1/enrol", "", &body)
+    }
+
+    pub(crate) fn report(&mut self, site: &Site, numbers: std::ops::Range<u64>) -> Answer {
+        let reports: Vec<Value> =
+            numbers.map(|number| serde_json::json!({ "number": number, "machine": self.name.as_str() })).collect();
+        self.ask(site, "POST", "/v1/reports", "", &serde_json::to_vec(&reports).unwrap())
+    }
+
+    /// Asks for what it should be behind a release; `wait` in seconds.
+    pub(crate) fn desired(&mut self, site: &Site, after: u64, tag: Option<&str>, wait: u64) -> Answer {
+        let path = format!("/v1/desired?after={after}");
+        let mut headers = self.headers("GET", &path, r#"{"applied":0}"#, b"");
+        headers.push(("prefer", format!("wait={wait}")));
+        headers.extend(tag.map(|tag| ("if-none-match", tag.to_owned())));
+        site.ask("GET", &path, &headers, b"")
+    }
+}
+
+impl Key {
+    /// A statement that this key signed.
+    pub(crate) fn signed<S: Signable>(&self, statement: S) -> Signed<S> {
+        let mut signed = Signed::new(statement);
+        let signature = self.sign(S::PURPOSE, signed.bytes());
+        signed.add(&signature).unwrap();
+        signed
+    }
+}
+
+/// An operator's side: one signer, and what was signed last.
+pub(crate) struct Operators {
+    pub(crate) signer: Key,
+    pub(crate) root: Signed<Root>,
+    releases: BTreeMap<String, Numbered>,
+    rosters: Option<Numbered>,
+}
+
+impl Operators {
+    pub(crate) fn new() -> Self {
+        let signer = Key::new(200);
+        let signers = Signers::new([signer.public.clone()].into(), 1).unwrap();
+        let root = Signed::new(Root { name: "shop".parse().unwrap(), signers });
+        Self { signer, root, releases: BTreeMap::new(), rosters: None }
+    }
+
+    fn link(&self, last: Option<&Numbered>) -> ChainLink {
+        let root = self.root.digest();
+        let parent = last.map_or_else(|| root.clone(), |last| last.digest.clone());
+        let number = last.map_or(1, |last| last.number + 1);
+        ChainLink {
+            fleet: root.clone(),
+            number,
+            parent,
+            signers: root,
+            made: Timestamp::from_second(1_700_000_000).unwrap(),
+        }
+    }
+
+    pub(crate) fn release(&mut self, channel: &str, selector: &str, bundle: &[u8]) -> String {
+        let link = self.link(self.releases.get(channel));
+        let (expires, number) = (Timestamp::from_second(4_000_000_000).unwrap(), link.number);
+        let (selector, bundle) = (selector.parse().unwrap(), Digest::of(bundle));
+        let parameters = serde_json::Map::new();
+        let release =
+            Release { link, channel: channel.parse().unwrap(), expires, selector, bundle, parameters, sealed: None };
+        let signed = self.signer.signed(release);
+        self.releases.insert(channel.to_owned(), Numbered { number, digest: signed.digest() });
+        signed.to_text()
+    }
+
+    pub(crate) fn roster(&mut self, machines: &[(&MachineName, &PublicKey, &str)]) -> String {
+        let link = self.link(self.rosters.as_ref());
+        let number = link.number;
+        let member = |key: &PublicKey, role: &str| {
+            let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
+            RosterMachine { key: key.clone(), sealing: None, labels }
+        };
+        let machines = machines.iter().map(|(name, key, role)| ((*name).clone(), member(key, role))).collect();
+        let signed = self.signer.signed(Roster { link, machines, floors: BTreeMap::new() });
+        self.rosters = Some(Numbered { number, digest: signed.digest() });
+        signed.to_text()
+    }
+
+    /// Publishes what was signed.
+    pub(crate) fn publish(site: &Site, approver: &str, kind: &str, text: &str) -> Answer {
+        site.operator(approver, "POST", &format!("/v1/statements/{kind}"), text.as_bytes())
+    }
+
+    pub(crate) fn store(site: &Site, approver: &str, bundle: &[u8]) -> Answer {
+        site.operator(approver, "PUT", &format!("/v1/blobs/{}", Digest::of(bundle)), bundle)
+    }
+}
