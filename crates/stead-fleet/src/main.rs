@@ -2,6 +2,8 @@
 
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
+mod commands;
+
 use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -38,6 +40,8 @@ enum Command {
     Run(Run),
     /// Make the account of an operator, or give one another token, which is printed once
     Operator(OperatorArguments),
+    #[command(flatten)]
+    Asked(commands::Asked),
 }
 
 /// Where the controller keeps what it keeps.
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(run) => serve(run),
         Command::Operator(operator) => make(&operator),
+        Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),
     };
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     let mut causes = vec![error.to_string()];

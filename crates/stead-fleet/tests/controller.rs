@@ -59,7 +59,7 @@ fn a_machine_joins_gets_what_is_newer_at_once_and_reports() {
         let root = operators.root.to_text();
         assert_eq!(Operators::publish(&site, &ann, "root", &root).status, 200);
         let release = operators.release("web", "role=web", b"the bundle");
-        assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 409, "its bundle is not there");
+        assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 424, "its bundle is not there");
         assert_eq!(Operators::store(&site, &ann, b"the bundle").status, 200);
         assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
         let roster = operators.roster(&[(&web.name, &web.key.public, "web"), (&db.name, &db.key.public, "db")]);
@@ -371,4 +371,93 @@ fn a_kill_loses_and_doubles_no_report_that_was_acknowledged() {
     assert!(acknowledged.len() > 20, "{}", acknowledged.len());
     assert!(acknowledged.iter().all(|number| kept.binary_search(number).is_ok()));
     assert!(kept.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+/// Runs a command of an operator.
+fn command(state: &std::path::Path, url: &str, words: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+    command.args(words).args(["--url", url, "--certificate"]).arg(state.join("tls.pem")).arg("--token-file");
+    let output = command.arg(state.join("token")).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn operators_do_by_commands_what_they_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "approver");
+    let site = Site::start(folder.path(), &place);
+    let state = folder.path().join("state");
+    std::fs::write(state.join("token"), format!("{ann}\n")).unwrap();
+    let run = |words: &[&str]| command(&state, &site.url, words);
+    let good = |words: &[&str]| {
+        let (is_good, said) = run(words);
+        assert!(is_good, "{words:?}: {said}");
+        said
+    };
+    let (mut web, mut db) = (Simulated::new("web1", 1), Simulated::new("db1", 2));
+    let secret = good(&["token", "--label", "role=web"]);
+    assert_eq!(web.enrol(&site, Some(secret.trim())).status, 200);
+    assert_eq!(db.enrol(&site, None).status, 200);
+    assert_eq!(good(&["machines", "standing=waiting"]), "db1 waiting - never\n");
+    assert!(good(&["machines", "role=web"]).starts_with("web1 admitted - "));
+    assert_eq!(good(&["admit", "db1"]), "admitted db1\n");
+    assert_eq!(
+        run(&["machines", "role="]).1.lines().next(),
+        Some("error: invalid value 'role=' for '[FILTER]': expected a value; write a word, or text in quotes")
+    );
+    assert_eq!(run(&["admit", "nobody"]), (false, "error: refused: there is no such machine\n".to_owned()));
+
+    let mut operators = Operators::new();
+    let source = folder.path().join("fleet");
+    let write = |name: &str, content: &[u8]| {
+        let path = source.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    write("root", operators.root.to_text().as_bytes());
+    write("roster", operators.roster(&[(&web.name, &web.key.public, "web")]).as_bytes());
+    write("web/1.release", operators.release("web", "role=web", b"bundle").as_bytes());
+    let publish = ["publish", source.to_str().unwrap()];
+    let (is_good, said) = run(&publish);
+    assert!(!is_good && said.contains("cannot read") && said.contains("blobs"), "{said}");
+    write(&format!("blobs/{}", Digest::of(b"bundle")), b"bundle");
+    assert_eq!(good(&publish), "web/1.release\n");
+    write("web/2.release", operators.release("web", "role=web", b"bundle").as_bytes());
+    assert_eq!((good(&publish), good(&publish)), ("web/2.release\n".to_owned(), String::new()));
+    newer(&site, &mut web, 0, None);
+    assert!(good(&["machines", "channel=web"]).starts_with("web1 admitted web/"));
+    assert!(good(&["hold", "web1", "--for", "60", "--why", "by hand"]).starts_with("hold web1 for 60 s"));
+    assert_eq!(good(&["retire", "db1"]), "retired db1\n");
+    assert_eq!(db.desired(&site, 0, None, 0).status, 403);
+}
+
+#[test]
+fn a_chain_of_acts_that_was_changed_or_cut_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = file(&folder);
+    let ann = operator(&place, "ann", "operator");
+    let site = Site::start(folder.path(), &place);
+    let state = folder.path().join("state");
+    std::fs::write(state.join("token"), ann).unwrap();
+    let run = |words: &[&str]| command(&state, &site.url, words);
+    assert_eq!(run(&["audit"]), (true, format!("0 acts, the last is {}\n", Digest::of(b""))));
+    (0..3).for_each(|_| assert!(run(&["token"]).0));
+    let said = run(&["audit"]).1;
+    let head = said.trim().rsplit(' ').next().unwrap().to_owned();
+    assert!(run(&["token"]).0 && run(&["audit", "--head", &head]).0);
+    let db = rusqlite::Connection::open(folder.path().join("fleet.db")).unwrap();
+    for number in 1..=4 {
+        let change =
+            |to: &str| db.execute(&format!("UPDATE acts SET body = {to} WHERE number = {number}"), []).unwrap();
+        change("'x' || body");
+        let (is_good, said) = run(&["audit"]);
+        assert!(!is_good && said.starts_with(&format!("error: act {number} is not")), "{said}");
+        change("substr(body, 2)");
+    }
+    assert!(run(&["audit"]).0);
+    db.execute("DELETE FROM acts WHERE number > 2", []).unwrap();
+    assert!(run(&["audit"]).0, "what nobody knew before is not missed");
+    assert!(run(&["audit", "--head", &head]).1.contains("its end was cut"));
 }

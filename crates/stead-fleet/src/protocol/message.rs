@@ -126,3 +126,16 @@ pub struct PublishAnswer {
     /// False if it was there.
     pub is_new: bool,
 }
+
+/// An act of an operator, as it is in the chain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ActShown {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The digest of the one before.
+    pub parent: String,
+    /// Its digest.
+    pub digest: String,
+    /// What was done, by whom and when, as JSON.
+    pub act: String,
+}

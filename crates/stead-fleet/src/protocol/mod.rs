@@ -5,8 +5,8 @@ mod route;
 mod session;
 
 pub use message::{
-    DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, MachineShown, PublishAnswer, ReportHead,
-    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, MachineShown, PublishAnswer,
+    ReportHead, ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found};
 pub use session::{Proof, SessionSecret, Sessions};

@@ -14,7 +14,8 @@ use super::requests::{Answered, Asked, refused};
 use super::{Controller, now};
 use crate::new_token;
 use crate::protocol::{
-    Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer,
+    TokenRequest,
 };
 use crate::store::{
     Chain, FleetStore, FleetStoreError, OperatorAct, SignedStatement, StoreWrite, StoredStatement, Token, Unit,
@@ -86,7 +87,12 @@ impl Controller {
     async fn acts(&self, asked: &Asked) -> Answered {
         let after = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
         let acts = self.readers.read(move |store| store.acts(after, MOST_LINES)).await?;
-        let line = |act: &crate::store::StoredAct| value!({ "number": act.number, "parent": act.parent.as_str(), "digest": act.digest.as_str(), "act": act.body });
+        let line = |act: &crate::store::StoredAct| ActShown {
+            number: act.number,
+            parent: act.parent.to_string(),
+            digest: act.digest.to_string(),
+            act: act.body.clone(),
+        };
         Ok(json(&acts.iter().map(line).collect::<Vec<_>>()))
     }
 

@@ -78,6 +78,7 @@ impl From<WriteRefusal> for Box<Reply> {
             WriteRefusal::Token => StatusCode::FORBIDDEN,
             WriteRefusal::Full(_) => StatusCode::TOO_MANY_REQUESTS,
             WriteRefusal::Machine(_) => StatusCode::NOT_FOUND,
+            WriteRefusal::Blob(_) => StatusCode::FAILED_DEPENDENCY,
             _ => StatusCode::CONFLICT,
         };
         let mut reply = said(status, refusal.to_string());

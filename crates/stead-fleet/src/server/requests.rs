@@ -93,7 +93,7 @@ async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Ans
     let mut asked = Asked { headers: head.headers, method: head.method.to_string(), path, parts, body: Bytes::new() };
     // Whoever is not known at all is refused before anything of a body is read.
     let machine = controller.known(route, &asked).await?;
-    let limit = if route.action == Action::StoreBlob { LONGEST_BLOB } else { LONGEST_BODY };
+    let limit = if matches!(route.action, Action::StoreBlob | Action::Publish) { LONGEST_BLOB } else { LONGEST_BODY };
     asked.body = match timeout(BODY, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),

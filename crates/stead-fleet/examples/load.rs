@@ -1,0 +1,370 @@
+//! Figures of a controller under simulated machines, beside those of the first sketch of it:
+//! `cargo build --release -p stead-fleet --example load --bin stead-fleet`, and then `ulimit -n 40000; target/release/examples/load 10000`.
+//!
+//! Controller and machines share the processors, so that a figure says something of both.
+
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "what a measurement needs and does not get ends it")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::json;
+use stead_fleet::protocol::{self, Proof, SessionSecret};
+use stead_fleet::store::{Enrolment, StorePlace, StoreWrite, Token};
+use stead_hosts::MachineName;
+use stead_release::{
+    ChainLink, Digest, MachineKeys, MachineRequest, MachineSecret, Numbered, Release, Root, Roster, RosterMachine,
+    Signed, Signers,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// How large the bundle is, and a report.
+const BUNDLE: usize = 20_480;
+const REPORT: usize = 2_048;
+/// How long reports are sent.
+const REPORTING: Duration = Duration::from_secs(5);
+
+type Machines = BTreeMap<MachineName, RosterMachine>;
+
+fn main() {
+    let machines = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1000);
+    let folder = tempfile::tempdir().unwrap();
+    let place = StorePlace::File(folder.path().join("fleet.db"));
+    let roster = enrolled(&place, machines);
+    let mut controller = start(folder.path());
+    let load = || std::fs::read_to_string("/proc/loadavg").unwrap().trim().to_owned();
+    println!("{machines} machines; load at the beginning: {}", load());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(measured(&controller, machines, roster));
+    println!("load at the end: {}", load());
+    controller.child.kill().unwrap();
+    controller.child.wait().unwrap();
+}
+
+fn keys(number: usize) -> MachineKeys {
+    let mut secret = [7; MachineSecret::LENGTH];
+    for part in secret.chunks_mut(8) {
+        part.copy_from_slice(&number.to_be_bytes());
+    }
+    MachineKeys::of(&MachineSecret::of(&secret))
+}
+
+fn name(number: usize) -> MachineName {
+    MachineName::parse(&format!("m{number}")).unwrap()
+}
+
+/// Puts an operator and machines into a store, and returns the machines as a roster has them: the first has a role of its own.
+fn enrolled(place: &StorePlace, machines: usize) -> Machines {
+    let mut store = place.open().unwrap();
+    let (ann, digest) = (MachineName::parse("ann").unwrap(), Digest::of(b"token"));
+    let token = Token { digest: digest.clone(), uses: machines as u64, length: 3_600_000, labels: "{}".to_owned() };
+    let mut units = vec![vec![StoreWrite::Operator { name: ann, role: "approver".to_owned(), digest: digest.clone() }]];
+    units.push(vec![StoreWrite::Token(token)]);
+    let mut roster = Machines::new();
+    for number in 0..machines {
+        let (name, key) = (name(number), keys(number).key().clone());
+        let role = if number == 0 { "one" } else { "many" };
+        let labels = BTreeMap::from([("role".to_owned(), role.to_owned())]);
+        roster.insert(name.clone(), RosterMachine { key: key.clone(), sealing: None, labels });
+        let (token, labels) = (Some(digest.clone()), "{}".to_owned());
+        units.push(vec![StoreWrite::Enrol(Enrolment { name, key, token, labels, most_waiting: 0 })]);
+    }
+    assert!(store.commit(&units).unwrap().0.iter().all(Result::is_ok));
+    roster
+}
+
+struct Controller {
+    child: Child,
+    port: u16,
+    connector: TlsConnector,
+}
+
+fn start(folder: &Path) -> Controller {
+    let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("stead-fleet");
+    let mut command = Command::new(program);
+    command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(',').next()).unwrap().parse().unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(folder.join("tls.pem")).unwrap()).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Controller { child, port, connector: TlsConnector::from(Arc::new(config)) }
+}
+
+impl Controller {
+    /// The memory of the controller, in MiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024
+    }
+
+    async fn connect(&self) -> Connection {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let stream = self.connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        Connection { stream, read: Vec::new() }
+    }
+}
+
+struct Connection {
+    stream: TlsStream<TcpStream>,
+    read: Vec<u8>,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+impl Connection {
+    async fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
+        let length = body.len();
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n")
+                .into_bytes();
+        request.extend_from_slice(body);
+        self.stream.write_all(&request).await.unwrap();
+        self.stream.flush().await.unwrap();
+        loop {
+            if let Some(end) = self.read.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                let head = String::from_utf8(self.read[..end].to_vec()).unwrap();
+                let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+                let mut answer = Answer { status, head, body: Vec::new() };
+                let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+                if self.read.len() >= end + 4 + length {
+                    answer.body = self.read[end + 4..end + 4 + length].to_vec();
+                    self.read.drain(..end + 4 + length);
+                    return answer;
+                }
+            }
+            let mut more = [0; 4096];
+            let count = self.stream.read(&mut more).await.unwrap();
+            assert!(count > 0, "the controller ended the connection");
+            self.read.extend_from_slice(&more[..count]);
+        }
+    }
+}
+
+struct Machine {
+    number: usize,
+    connection: Connection,
+    session: Option<SessionSecret>,
+    asked: u64,
+}
+
+impl Machine {
+    async fn ask(&mut self, method: &str, path: &str, more: &str, body: &[u8]) -> Answer {
+        self.asked += 1;
+        let (machine, number, content) = (name(self.number), self.asked, Digest::of(body));
+        let request = MachineRequest { machine, method: method.to_owned(), path: path.to_owned(), number, content };
+        let proof = match &self.session {
+            Some(session) => session.prove(request),
+            None => Proof::of(&keys(self.number).sign(request)),
+        };
+        let headers =
+            format!("{}: m{} {number}\r\n{}: {proof}\r\n{more}", protocol::REQUEST, self.number, protocol::SIGNATURE);
+        let answer = self.connection.ask(method, path, &headers, body).await;
+        if let Some(session) = answer.header(protocol::SESSION) {
+            self.session = SessionSecret::parse(session);
+        }
+        answer
+    }
+
+    /// Waits for releases for ever, fetches the bundle of each, and says so.
+    async fn follow(mut self, digest: Digest, got: mpsc::UnboundedSender<(usize, Instant)>) {
+        let (mut after, mut tag) = (0, String::new());
+        let blob = format!("/v1/source/blobs/{digest}");
+        loop {
+            let more = format!("prefer: wait=50\r\nif-none-match: {tag}\r\n");
+            let answer = self.ask("GET", &format!("/v1/desired?after={after}"), &more, b"").await;
+            if answer.status != 200 {
+                continue;
+            }
+            answer.header("etag").unwrap().clone_into(&mut tag);
+            let desired: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+            if desired["number"].as_u64().unwrap() == after {
+                continue;
+            }
+            after = desired["number"].as_u64().unwrap();
+            let bundle = self.ask("GET", &blob, "", b"").await;
+            assert_eq!(Digest::of(&bundle.body), digest);
+            if got.send((self.number, Instant::now())).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn measured(controller: &Controller, machines: usize, roster: Machines) {
+    let before = controller.memory();
+    let began = Instant::now();
+    let mut connected = connected(controller, machines).await;
+    println!("connected and asked once, one after the other: {:.1} s", began.elapsed().as_secs_f64());
+    let bundle = vec![b'x'; BUNDLE];
+    let (got, mut gets) = mpsc::unbounded_channel();
+    let reporting = connected.split_off(machines.saturating_sub(1000).max(1));
+    let followers = connected.len();
+    let mut operators = Operators::begin(controller, roster, &bundle).await;
+    for machine in connected {
+        tokio::spawn(machine.follow(Digest::of(&bundle), got.clone()));
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = controller.memory();
+    let each = (after - before) * 1024 / machines as u64;
+    println!(
+        "F7 memory: {before} MiB before, {after} MiB with {machines} connected, {each} KiB each (sketch: 28, 287 and 26.5 at 10,000; goal 300 MiB)"
+    );
+    let mut all = Vec::new();
+    let began = Instant::now();
+    operators.publish("many", "role=many").await;
+    let published = began.elapsed();
+    while all.len() < followers - 1 {
+        all.push(gets.recv().await.unwrap().1.duration_since(began));
+    }
+    println!(
+        "F5 one release to {}: answered in {}, all have its 20 KB: {} (sketch, staged, own content each: 5,000 in 289-309 ms, 10,000 in 476 ms)",
+        followers - 1,
+        ms(published),
+        shown(&mut all)
+    );
+    let mut one = Vec::new();
+    for _ in 0..50 {
+        let began = Instant::now();
+        operators.publish("one", "role=one").await;
+        one.push(gets.recv().await.unwrap().1.duration_since(began));
+    }
+    println!("F5 one machine: {} (sketch: 1.1, 3.0; goal 3, 20)", shown(&mut one));
+    report(reporting).await;
+    println!("memory at the end: {} MiB", controller.memory());
+}
+
+/// All machines with their connections, each with its session.
+async fn connected(controller: &Controller, machines: usize) -> Vec<Machine> {
+    let mut all = Vec::with_capacity(machines);
+    for number in 0..machines {
+        let connection = controller.connect().await;
+        let mut machine = Machine { number, connection, session: None, asked: 0 };
+        assert_eq!(machine.ask("GET", "/v1/desired?after=0", "", b"").await.status, 304);
+        all.push(machine);
+    }
+    all
+}
+
+struct Operators {
+    connection: Connection,
+    signer: MachineKeys,
+    root: Digest,
+    bundle: Digest,
+    last: BTreeMap<&'static str, Numbered>,
+}
+
+impl Operators {
+    async fn begin(controller: &Controller, machines: Machines, bundle: &[u8]) -> Self {
+        let signer = keys(usize::MAX);
+        let signers = Signers::new([signer.key().clone()].into(), 1).unwrap();
+        let root = Signed::new(Root { name: "load".parse().unwrap(), signers });
+        let connection = controller.connect().await;
+        let (digest, last) = (Digest::of(bundle), BTreeMap::new());
+        let mut this = Self { connection, signer, root: root.digest(), bundle: digest, last };
+        this.ask("PUT", &format!("/v1/blobs/{}", this.bundle), bundle).await;
+        this.ask("POST", "/v1/statements/root", root.to_text().as_bytes()).await;
+        let roster = this.signer.sign(Roster { link: this.link("roster"), machines, floors: BTreeMap::new() });
+        // A roster of ten thousand machines is larger than what machines may send.
+        this.ask("POST", "/v1/statements/roster", roster.to_text().as_bytes()).await;
+        this
+    }
+
+    fn link(&self, chain: &str) -> ChainLink {
+        let last = self.last.get(chain);
+        let parent = last.map_or_else(|| self.root.clone(), |last| last.digest.clone());
+        let number = last.map_or(1, |last| last.number + 1);
+        let made = jiff::Timestamp::from_second(1_700_000_000).unwrap();
+        ChainLink { fleet: self.root.clone(), number, parent, signers: self.root.clone(), made }
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &[u8]) {
+        let answer = self.connection.ask(method, path, "authorization: Bearer token\r\n", body).await;
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    }
+
+    async fn publish(&mut self, channel: &'static str, selector: &str) {
+        let (link, expires) = (self.link(channel), jiff::Timestamp::from_second(4_000_000_000).unwrap());
+        let (number, bundle, selector) = (link.number, self.bundle.clone(), selector.parse().unwrap());
+        let (channel_name, parameters) = (channel.parse().unwrap(), serde_json::Map::new());
+        let release = Release { link, channel: channel_name, expires, selector, bundle, parameters, sealed: None };
+        let signed = self.signer.sign(release);
+        self.last.insert(channel, Numbered { number, digest: signed.digest() });
+        self.ask("POST", "/v1/statements/release", signed.to_text().as_bytes()).await;
+    }
+}
+
+/// Each machine sends reports as fast as they are acknowledged: one by one, and then in batches.
+async fn report(machines: Vec<Machine>) {
+    let count = machines.len();
+    let mut machines = machines;
+    for batch in [1_usize, 20] {
+        let (began, sent) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+        let work = machines.into_iter().map(|mut machine| {
+            let sent = Arc::clone(&sent);
+            tokio::spawn(async move {
+                let (mut number, filler) = (batch as u64 * 1_000_000, "r".repeat(REPORT - 40));
+                while began.elapsed() < REPORTING {
+                    let reports = (0..batch).map(|_| {
+                        number += 1;
+                        json!({ "number": number, "filler": filler })
+                    });
+                    let body = serde_json::to_vec(&reports.collect::<Vec<_>>()).unwrap();
+                    let answer = machine.ask("POST", "/v1/reports", "", &body).await;
+                    assert!(answer.body.starts_with(format!("{{\"new\":{batch},").as_bytes()), "{}", answer.status);
+                    sent.fetch_add(batch as u64, Ordering::Relaxed);
+                }
+                machine
+            })
+        });
+        let mut left = Vec::with_capacity(count);
+        for work in work.collect::<Vec<_>>() {
+            left.push(work.await.unwrap());
+        }
+        machines = left;
+        let rate = f64::from(u32::try_from(sent.load(Ordering::Relaxed)).unwrap()) / began.elapsed().as_secs_f64();
+        let sketch = if batch == 1 { "42,000-49,000; goal 30,000" } else { "41,000-91,000; goal 60,000" };
+        println!(
+            "F6 reports of 2 KB from {count} machines, {batch} to a request: {rate:.0} a second (sketch: {sketch})"
+        );
+    }
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+fn shown(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let at = |part: usize| ms(times[(times.len() * part / 100).min(times.len() - 1)]);
+    format!("p50 {}, p99 {}, last {}", at(50), at(99), at(100))
+}
