@@ -62,8 +62,20 @@ const CORE_MAY_NEED: &[&str] = &[
 /// The crates that the core may not need by way of others either.
 const CORE_NEVER_REACHES: &[&str] = &["hyper", "mio", "rand", "reqwest", "rustix", "tokio", "ureq"];
 
-/// What the program that runs as root on each machine never contains: a server, a database, an async runtime.
-const PROGRAM_NEVER_REACHES: &[&str] = &["hyper", "libsqlite3-sys", "mio", "tokio", "tokio-postgres"];
+/// What the program that runs as root on each machine never contains, but for what speaks SQL: a server, an async runtime.
+const PROGRAM_NEVER_REACHES: &[&str] = &["hyper", "mio", "tokio"];
+/// What speaks SQL, of which the program contains nothing: docs/security-advisories.md says so.
+const SPEAK_SQL: &[&str] = &[
+    "diesel",
+    "duckdb",
+    "libsqlite3-sys",
+    "mysql",
+    "mysql_async",
+    "postgres",
+    "rusqlite",
+    "sqlx-core",
+    "tokio-postgres",
+];
 
 /// The source of the program.
 const PROGRAM: &str = "crates/stead/src/";
@@ -83,7 +95,8 @@ const FORBIDDEN: &str = "xtask/forbidden.txt";
 pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     let mut findings = direction(repository);
     findings.extend(core_needs(repository));
-    findings.extend(reaches(repository, "stead", PROGRAM_NEVER_REACHES, "which no program of root contains"));
+    let never = [PROGRAM_NEVER_REACHES, SPEAK_SQL].concat();
+    findings.extend(reaches(repository, "stead", &never, "which no program of root contains"));
     findings.extend(roof::check(repository, |name| LAYERS.contains(&name)));
     findings.extend(map(repository));
     findings.extend(promises(repository));
@@ -429,6 +442,16 @@ mod tests {
             "crates/stead-core/Cargo.toml: reaches rand, which the core may not",
         ];
         assert_eq!(messages(core_needs(&made_up(packages, &[]))), expected);
+    }
+
+    #[test]
+    fn nothing_is_linked_that_speaks_sql() {
+        let repository = Repository::read().expect("the repository is readable");
+        let found = reaches(&repository, "stead", SPEAK_SQL, "which speaks SQL");
+        assert!(found.is_empty(), "{found:#?}");
+        // The controller is a program of its own, and shows that what is there is found.
+        let found = reaches(&repository, "stead-fleet", SPEAK_SQL, "which speaks SQL");
+        assert_eq!(found.len(), 4, "{found:#?}");
     }
 
     #[test]

@@ -62,24 +62,6 @@ fn every_promise_of_the_program_names_its_test() {
 }
 
 #[test]
-fn nothing_is_linked_that_speaks_sql() {
-    let lock = fs::read_to_string(repository().join("Cargo.lock")).unwrap();
-    for name in [
-        "diesel",
-        "duckdb",
-        "libsqlite3-sys",
-        "mysql",
-        "mysql_async",
-        "postgres",
-        "rusqlite",
-        "sqlx-core",
-        "tokio-postgres",
-    ] {
-        assert!(!lock.contains(&format!("name = \"{name}\"")), "{name} speaks SQL: see docs/security-advisories.md");
-    }
-}
-
-#[test]
 fn every_kind_of_advisory_of_others_names_what_holds_it_off() {
     assert_eq!(stead_testkit::check_table("docs/security-advisories.md"), 35);
     let text = fs::read_to_string(repository().join("docs/security-advisories.md")).unwrap();
