@@ -8,6 +8,8 @@ mod cut;
 mod forms;
 #[path = "fleet/plans.rs"]
 mod plans;
+#[path = "fleet/processors.rs"]
+mod processors;
 #[path = "fleet/programs.rs"]
 mod programs;
 #[path = "fleet/root.rs"]

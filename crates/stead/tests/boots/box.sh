@@ -2,6 +2,7 @@
 # A Debian with systemd as its first process, in namespaces of its own: a machine whose power can be cut.
 #
 #   box.sh make DIR            makes its root, DIR/root, from Debian's packages
+#   box.sh unpack DIR PROCESSOR  unpacks the packages that every Debian for that processor has, as DIR/root
 #   box.sh mirror DIR NAME...  downloads packages and what they require, and makes a repository of them, /srv/mirror in it
 #   box.sh install DIR NAME... installs packages
 #   box.sh boot DIR            boots it, writes the id of its first process to DIR/init, and returns when it is off
@@ -35,6 +36,12 @@ make_root() {
   done
   tr -d - </proc/sys/kernel/random/uuid >"$dir/root.new/etc/machine-id"
   mv "$dir/root.new" "$dir/root"
+}
+
+unpack() {
+  local suite
+  suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+  debootstrap --foreign --arch="$1" --variant=minbase "$suite" "$dir/root.new" && mv "$dir/root.new" "$dir/root"
 }
 
 mirror() {
@@ -128,6 +135,7 @@ attach() {
 
 case $action in
 make) mkdir -p "$dir" && make_root ;;
+unpack) mkdir -p "$dir" && unpack "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 mirror) mirror "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 install) install_packages "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 boot) boot ;;

@@ -98,7 +98,8 @@ impl Site {
         let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status().unwrap();
         assert!(made.success());
         let host = fresh.read("/etc/ssh/ssh_host_ed25519_key.pub").unwrap();
-        write("known", format!("10.77.0.* {host}10.78.0.* {host}"));
+        // Each by its address: pyinfra knows no patterns.
+        write("known", (0..count).map(|at| format!("{} {host}", self.address(at))).collect::<Vec<_>>().concat());
         let shared = format!(
             "Host *\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nGlobalKnownHostsFile none\n",
             key.display(),

@@ -124,11 +124,12 @@ fn the_programs_that_are_sent_are_listed() {
     assert_eq!(listed.len(), 2, "{listed:?}");
     for each in &listed {
         let bytes = if each["processor"] == std::env::consts::ARCH { &sent[0] } else { &sent[1] };
-        assert_eq!((each["bytes"].as_u64(), &each["static"]), (Some(bytes.len() as u64), &Json::Bool(false)), "{each}");
+        assert_eq!((each["bytes"].as_u64(), &each["static"]), (Some(bytes.len() as u64), &own["static"]), "{each}");
         assert!(each["path"].as_str().unwrap().starts_with("artifacts/stead-"), "{each}");
     }
     let text = world.stead("artifacts artifacts");
-    assert!(text.out.starts_with("Processor  Linked") && text.out.contains("dynamically"), "{}", text.out);
+    let linked = if own["static"] == true { "statically" } else { "dynamically" };
+    assert!(text.out.starts_with("Processor  Linked") && text.out.contains(linked), "{}", text.out);
     fs::create_dir(world.path("empty")).unwrap();
     let none = world.stead("check site.yaml --host web1 --artifacts empty");
     let expected = format!("error: there is no program of stead {VERSION} in 'empty'\nhelp: ");

@@ -39,14 +39,16 @@ pub(crate) fn server(world: &World) -> Option<(Server, u16)> {
     fs::copy(world.path("own.pub"), world.path("authorized")).unwrap();
     fs::create_dir(world.path("real")).unwrap();
     let there = format!("HOME={0} STEAD_STATE={0}/state PATH=/usr/bin:/bin", at("real"));
+    let enter = format!("cd {} && exec env -i {there} sh -c \"$SSH_ORIGINAL_COMMAND\"", at("real"));
+    world.program("enter", &format!("#!/bin/sh\n{enter}\n"));
     world.write(
         "sshd.conf",
         &format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
-             PermitRootLogin yes\nForceCommand cd {} && exec env -i {there} sh -c \"$SSH_ORIGINAL_COMMAND\"\n",
+             PermitRootLogin yes\nForceCommand {}\n",
             at("host"),
             at("authorized"),
-            at("real"),
+            at("enter"),
         ),
     );
     let known = fs::read_to_string(world.path("host.pub")).unwrap();
