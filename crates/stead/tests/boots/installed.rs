@@ -54,8 +54,13 @@ fn a_package_of_debian_is_installed_used_and_purged() {
     let Some((folder, fresh)) = fresh(TEST, "deb") else { return };
     let file = package("deb", &folder);
     needs_the_libraries_of_the_program(&file);
+    is_installed_used_and_purged(&folder, &fresh, &file);
+}
+
+/// All that a package of Debian goes through, in a machine that is on. Nothing is left of it in the end.
+fn is_installed_used_and_purged(folder: &Path, fresh: &Debian, file: &Path) {
     let mut machine = fresh.copy(&folder.join("machine"));
-    fs::copy(&file, machine.root("/srv/stead.deb")).unwrap();
+    fs::copy(file, machine.root("/srv/stead.deb")).unwrap();
     machine.boot();
     machine.wait_until_started();
     let before = files(&machine);
@@ -85,9 +90,12 @@ fn needs_the_libraries_of_the_program(file: &Path) {
 
 /// The program does its work, and the agent waits to be asked for.
 fn works(machine: &Debian) {
-    machine.write("/srv/a.yaml", "resources: [{name: a, type: Stead/File, properties: {path: /srv/a, content: b}}]\n");
+    let resource = "{name: a, type: Stead/File, properties: {path: /srv/a, content: b, owner: daemon}}";
+    machine.write("/srv/a.yaml", &format!("resources: [{resource}]\n"));
     assert!(machine.ok(&["stead", "apply", "--record", "/srv/a.yaml"]).contains("1 created"));
     assert!(machine.ok(&["stead", "doctor"]).contains("ok"));
+    assert!(machine.ok(&["stead", "get", "Stead/File", "/srv/a"]).contains("daemon"));
+    assert_eq!(machine.ok(&["dpkg", "--verify", "stead"]), "");
     assert_eq!(machine.read("/srv/a").as_deref(), Some("b"));
     machine.remove("/srv/a");
     machine.remove("/srv/a.yaml");
@@ -202,20 +210,8 @@ fn a_package_of_a_static_program_is_installed_used_and_purged() {
     let Some((folder, fresh)) = fresh(TEST, "static") else { return };
     let file = package_of(&program, "deb", &folder);
     let depends = Command::new("dpkg-deb").arg("--field").arg(&file).arg("Depends").output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&depends.stdout), "");
-    let machine = fresh.copy(&folder.join("machine"));
-    fs::copy(&file, machine.root("/srv/stead.deb")).unwrap();
-    let before = files(&machine);
-    within(&machine, &["dpkg", "-i", "/srv/stead.deb"]);
-    machine
-        .write("/srv/a.yaml", "resources: [{name: a, type: Stead/File, properties: {path: /srv/a, owner: daemon}}]\n");
-    assert!(within(&machine, &["stead", "apply", "/srv/a.yaml"]).contains("1 created"));
-    assert!(within(&machine, &["stead", "get", "Stead/File", "/srv/a"]).contains("daemon"));
-    assert_eq!(within(&machine, &["dpkg", "--verify", "stead"]), "");
-    machine.remove("/srv/a");
-    machine.remove("/srv/a.yaml");
-    within(&machine, &["dpkg", "--purge", "stead"]);
-    assert_eq!(files(&machine).symmetric_difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(String::from_utf8_lossy(&depends.stdout).trim(), "");
+    is_installed_used_and_purged(&folder, &fresh, &file);
 }
 
 fn rpm(machine: &Debian, words: &[&str]) {

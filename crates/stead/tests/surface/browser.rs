@@ -1,7 +1,9 @@
-//! Reports in a browser: what it shows, for eyes, for keys and for those who have it read to them.
+//! Reports in a browser: what it shows, for eyes, for keys and for those who have it read to them. `STEAD_REPORTS=10000` has it look
+//! at one of so many instances, at one of a tenth of them, and at one of 500 hostile names.
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -75,10 +77,13 @@ fn write_reports(place: &Place) -> PathBuf {
     place.write("limits.conf", "nothing\n");
     assert_eq!(place.run(&["check", "varied.yaml", "--report", "r.html"]).exit, 2);
     keep("drifted.html", "");
-    place.write("large.yaml", &large_document(10));
-    place.run(&["plan", "-q", "large.yaml", "--report", "r.html"]);
-    keep("plan.html", "");
-    place.write("hostile.yaml", &hostile_document(20));
+    let most = stead_testkit::asked("STEAD_REPORTS");
+    for count in [Some(10), most.map(|most| most / 10), most].into_iter().flatten() {
+        place.write("large.yaml", &large_document(count));
+        place.run(&["plan", "-q", "large.yaml", "--report", "r.html"]);
+        keep(&format!("plan-{count}.html"), "");
+    }
+    place.write("hostile.yaml", &hostile_document(if most.is_some() { 500 } else { 20 }));
     place.run(&["apply", "hostile.yaml", "--reconcile", "none", "--report", "r.html"]);
     keep("hostile.html", "inert");
     place.write("pages", &pages)
@@ -96,9 +101,13 @@ fn reports_are_for_everybody_in_a_browser() {
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
     let script = repository().join("crates/stead/tests/surface/browser.py");
     let mut browser = Command::new("python3");
-    let output = browser.arg(script).arg(pages).arg(&screenshots).arg(axe).output().unwrap();
+    // It leaves files behind.
+    let files = place.path().join("files");
+    fs::create_dir(&files).unwrap();
+    let output = browser.env("TMPDIR", files).arg(script).arg(pages).arg(&screenshots).arg(axe).output().unwrap();
     let [printed, figures] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert_eq!((printed.trim(), output.status.success()), ("looked at, 0 findings", true), "{figures}");
+    let _ = std::io::stderr().write_all(&output.stderr);
     let kept = fs::read_dir(&screenshots).unwrap().count();
     assert!(kept >= 5 * 6, "{kept} pictures in {}", screenshots.display());
 }
