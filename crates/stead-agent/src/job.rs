@@ -59,8 +59,10 @@ pub(crate) struct JobSpec {
     pub(crate) intended: Mutex<Owed>,
     /// Instances that are left out.
     pub(crate) quarantined: BTreeSet<String>,
-    /// Those that left a program running.
+    /// Those that left a program running, and are left out as well.
     pub(crate) withheld: BTreeSet<String>,
+    /// Those that left one running in an earlier delivery: what they find is not to be relied on.
+    pub(crate) uncertain: BTreeSet<String>,
     /// True if the job was begun before, by another process in the same boot of the machine.
     pub(crate) resumed: bool,
     /// How many instances are worked on at once; 0 for as many as there are processors.
@@ -279,6 +281,7 @@ impl JobSpec {
                 may_change
             }),
             waits: Box::new(|whom| observer.waits(whom)),
+            uncertain: self.uncertain.clone(),
             ..RunOptions::new(mode, width).consumer(move |_, event| {
                 match &event.kind {
                     EventKind::Settled { .. } => settled += 1,
@@ -500,6 +503,7 @@ mod tests {
             intended: Mutex::default(),
             quarantined: BTreeSet::new(),
             withheld: BTreeSet::new(),
+            uncertain: BTreeSet::new(),
             resumed: false,
             width: 1,
             held_back: None,

@@ -118,6 +118,9 @@ pub struct AgentState {
     pub crashes: Crashes,
     /// The instances that left a program running, by generation: what they find afterwards is not to be relied on.
     pub withheld: BTreeMap<u64, BTreeSet<String>>,
+    /// The instances that left a program running, whatever was delivered since: they are not in their desired state until a set of
+    /// them runs through.
+    pub uncertain: BTreeSet<String>,
     /// How the last job over the pending or the current document ended.
     pub last: Option<LastJob>,
     /// The result for the current document: of the last job over all of it, updated by jobs over parts since.

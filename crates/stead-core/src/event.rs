@@ -372,7 +372,8 @@ impl SkipReason {
             Self::LeftAlone => Some("it was applied once, and its mode is ApplyOnly"),
             Self::Quarantined => Some("stead crashed repeatedly while it was being worked on"),
             Self::Withheld => Some(
-                "it left a program running, which was ended; start that program as a service, then deliver the document again",
+                "it left a program running, which was ended; start that program as a service, remove what the test finds, then deliver the \
+                 document again",
             ),
             Self::Need(_) | Self::Container(_) => None,
         }

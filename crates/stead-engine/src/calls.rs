@@ -4,7 +4,7 @@ mod lasting;
 mod shown;
 mod to_come;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use crate::providers::{Managed, Providers};
 use crate::real_paths::RealPaths;
 use crate::second_look::SecondLook;
 use crate::session::Session;
-use crate::uncertain::refused_as_uncertain;
+use crate::uncertain::{WayOut, refused_as_uncertain};
 use crate::watch::FileWatch;
 use to_come::ToCome;
 
@@ -65,7 +65,7 @@ pub(crate) struct SessionCalls {
     /// The instances of adapters that have not been called.
     pub(crate) to_come: ToCome,
     /// The instances that are not taken to be in their desired state, whatever they find.
-    pub(crate) uncertain: BTreeSet<NodeId>,
+    pub(crate) uncertain: BTreeMap<NodeId, WayOut>,
 }
 
 impl Session {
@@ -81,7 +81,7 @@ impl Session {
             planned: Planned::default(),
             second_look: SecondLook::default(),
             to_come: ToCome::of(graph),
-            uncertain: BTreeSet::new(),
+            uncertain: BTreeMap::new(),
             providers: Arc::clone(&self.shared.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
@@ -180,8 +180,8 @@ impl Calls for SessionCalls {
         let disturbance =
             (changes && is_loose()).then(|| self.second_look.disturb(&call.instance, |id, of| self.traces_of(id, &of)));
         let mut response = carry_out(call, &*provider, &*self.vault, &cx);
-        if self.uncertain.contains(&call.instance.node())
-            && let Some(failure) = refused_as_uncertain(call, &response.outcome)
+        if let Some(way_out) = self.uncertain.get(&call.instance.node())
+            && let Some(failure) = refused_as_uncertain(call, &response.outcome, *way_out)
         {
             response = failure.into();
         }

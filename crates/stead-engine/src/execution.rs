@@ -24,6 +24,7 @@ use crate::memory::{Ledger, Recalled, changes};
 use crate::planned::Planned;
 use crate::prepared::Prepared;
 use crate::session::Session;
+use crate::uncertain::WayOut;
 
 /// Sees the events of a run.
 pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
@@ -58,6 +59,9 @@ pub struct RunOptions<'a> {
     pub planned: Planned,
     /// Keeps what it changes, so that it can be taken back.
     pub images: Option<Images>,
+    /// The instances, by their paths, of which a set left a program running when the agent applied them last: none of them is taken
+    /// to be in its desired state.
+    pub uncertain: BTreeSet<String>,
 }
 
 /// A run as somebody else sees it.
@@ -113,6 +117,7 @@ impl<'a> RunOptions<'a> {
             waits: Box::new(|_| {}),
             planned: Planned::default(),
             images: None,
+            uncertain: BTreeSet::new(),
         }
     }
 
@@ -231,6 +236,8 @@ impl Session {
         uncertain: BTreeSet<NodeId>,
     ) -> Result<Run, RunError> {
         let RunOptions { width, policy, mut journal, consumer, watch, permit, waits, planned, images, .. } = execution;
+        let by_agent = run.graph().known(&execution.uncertain).into_iter().map(|id| (id, WayOut::Agent));
+        let uncertain = uncertain.into_iter().map(|id| (id, WayOut::Apply)).chain(by_agent).collect();
         let mut limits = Limits::of(width);
         if let Some(watch) = &watch {
             limits.inline = Inline::Here(Arc::clone(&watch.calls));

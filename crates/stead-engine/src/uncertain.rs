@@ -60,8 +60,28 @@ impl Uncertain {
     }
 }
 
+/// How an administrator has an instance uncertain set again, or says that it is all right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WayOut {
+    /// By a run of `apply`.
+    Apply,
+    /// By the agent, which keeps the document.
+    Agent,
+}
+
+impl WayOut {
+    fn of(self, call: &Call) -> String {
+        match self {
+            Self::Apply => format!("apply again; or apply with --only '{}' if all is well", call.name()),
+            Self::Agent => {
+                "deliver the document again; or 'stead agent apply --use-existing' if all is well".to_owned()
+            }
+        }
+    }
+}
+
 /// The failure of an instance uncertain that was found in its desired state.
-pub(crate) fn refused_as_uncertain(call: &Call, outcome: &Outcome) -> Option<Failure> {
+pub(crate) fn refused_as_uncertain(call: &Call, outcome: &Outcome, way_out: WayOut) -> Option<Failure> {
     let is_in_state = match outcome {
         Outcome::Tested(tested) => tested.in_desired_state,
         Outcome::Changed(changed) => {
@@ -73,8 +93,8 @@ pub(crate) fn refused_as_uncertain(call: &Call, outcome: &Outcome) -> Option<Fai
     let message = || {
         format!(
             "it seems to be in its desired state, but its last set left a program running, which was ended. Have that program started \
-             as a service, remove what the test finds, and apply again; or apply with --only '{}' if all is well",
-            call.name()
+             as a service, remove what the test finds, and {}",
+            way_out.of(call)
         )
     };
     is_in_state.then(|| Failure::new(FailureKind::LeftBehind, message()))

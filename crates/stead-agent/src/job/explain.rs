@@ -81,7 +81,7 @@ fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> O
     let kind = match run.report().status(id) {
         _ if asked => TroubleKind::Restart,
         None if has_failed_so_far(run, id) => TroubleKind::Failed,
-        Some(Status::Failed) if has_left_programs(run, id) => TroubleKind::Withheld,
+        Some(Status::Failed) if has_left_programs(run.report().record(id)) => TroubleKind::Withheld,
         Some(Status::Failed) => TroubleKind::Failed,
         Some(Status::Pending) => TroubleKind::Pending,
         Some(Status::Drifted | Status::Unknown(_)) => TroubleKind::Drifted,
@@ -97,8 +97,8 @@ fn trouble(run: &Run, id: NodeId, asked: bool, printed: &Map<String, Json>) -> O
 }
 
 /// Returns whether it left programs running, which were ended: its next test may find a state that is none.
-fn has_left_programs(run: &Run, id: NodeId) -> bool {
-    run.report().record(id).failure().is_some_and(|failure| failure.kind == FailureKind::LeftBehind)
+pub(super) fn has_left_programs(record: &Record) -> bool {
+    record.failure().is_some_and(|failure| failure.kind == FailureKind::LeftBehind)
 }
 
 /// In what an instance has drifted, and why it was not corrected.

@@ -7,6 +7,7 @@ use stead_core::report::{Phase, Report};
 use stead_host::journal::read;
 
 use super::asks_for_restart;
+use super::explain::has_left_programs;
 
 /// The state of an interrupted job, as far as its journal shows it without the document.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub(crate) struct JournalSummary {
     pub(crate) in_flight: Vec<String>,
     /// The instances that had asked for a restart of the machine, by their paths.
     pub(crate) restart: BTreeSet<String>,
+    /// The instances that left a program running, by their paths.
+    pub(crate) left_running: BTreeSet<String>,
 }
 
 /// Reads the journal of an interrupted job. One that cannot be read tells nothing.
@@ -31,7 +34,14 @@ pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
         is_begun,
         in_flight: in_flight.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
         restart: asked_for_restart(&report).collect(),
+        left_running: left_running(&report).collect(),
     }
+}
+
+/// The instances of which a set left a program running.
+fn left_running(report: &Report) -> impl Iterator<Item = String> {
+    let left = report.records().iter().filter(|record| has_left_programs(record));
+    left.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
 }
 
 /// The instances that asked for a restart of the machine.

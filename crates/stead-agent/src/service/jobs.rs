@@ -19,7 +19,9 @@ use super::running::Running;
 use super::upkeep::Why;
 use super::{Agent, Inner};
 use crate::decide::{HeldBack, Moment};
-use crate::job::{Ended, JobSpec, JournalProblem, Observer, Rules, Source, Suspension, carry_out, journal_summary};
+use crate::job::{
+    Ended, JobSpec, JournalProblem, JournalSummary, Observer, Rules, Source, Suspension, carry_out, journal_summary,
+};
 use crate::sink::{EndedJob, Sink};
 use crate::state::{Job, JobKind, JobResult, LeftOver, Spread, Work};
 
@@ -117,6 +119,7 @@ impl Agent {
             intended: Mutex::default(),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             withheld: inner.state.withheld.get(&job.generation).cloned().unwrap_or_default(),
+            uncertain: inner.state.uncertain.clone(),
             resumed,
             width: inner.state.width(),
             held_back,
@@ -130,8 +133,9 @@ impl Agent {
     pub(super) fn abandon(&self, inner: &mut Inner) {
         let Some(job) = inner.state.job.clone() else { return };
         let journal = inner.store.journal(&job.id);
-        let restart = journal_summary(&journal).restart;
+        let JournalSummary { restart, left_running, .. } = journal_summary(&journal);
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": inner.state.owed_by(job.generation) }));
+        inner.state.withhold(job.generation, left_running);
         self.give_up(inner, &LeftOver { settled: None, restart });
         let _ = std::fs::remove_file(journal);
     }
@@ -186,6 +190,7 @@ impl Agent {
         if inner.stopping && outcome.result == JobResult::Aborted {
             // It was stopped in order: the next process begins another, which is worth a report.
             let _ = self.log.take(&EndedJob { at: now, job, outcome, report });
+            inner.state.withhold(job.generation, outcome.left_running());
             self.give_up(inner, &LeftOver { settled: outcome.settled.clone(), restart: outcome.restart.clone() });
             return self.sweep(inner);
         }
@@ -193,6 +198,7 @@ impl Agent {
         self.save_or_retry(inner, |state| {
             // One over a part that set nothing was not recorded before.
             state.job.get_or_insert_with(|| job.clone());
+            state.has_set(changed);
             state.end(outcome.clone(), now, spread);
         });
         if is_news {

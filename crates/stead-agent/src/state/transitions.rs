@@ -90,6 +90,12 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
+    /// The instances that left a program running.
+    pub(crate) fn left_running(&self) -> BTreeSet<String> {
+        let left = self.troubles.iter().filter(|trouble| trouble.kind == TroubleKind::Withheld);
+        left.map(|trouble| trouble.instance.clone()).collect()
+    }
+
     /// The outcome of a job that reached no instance, and why.
     pub fn unusable(error: String) -> Self {
         Self {
@@ -250,7 +256,9 @@ impl AgentState {
     pub fn use_existing(&mut self) -> Result<u64, Refusal> {
         let number = self.pending.or(self.current).ok_or(Refusal::Nothing(Stage::Pending))?;
         self.start_anew();
-        self.withheld.remove(&number);
+        // They are all right: the operator says so.
+        let all_right = self.withheld.remove(&number).unwrap_or_default();
+        self.uncertain.retain(|instance| !all_right.contains(instance));
         self.progress = Progress::default();
         self.overtake(true);
         self.apply_requested = self.pending.is_none();
@@ -277,11 +285,7 @@ impl AgentState {
             let staged = [self.pending, self.current];
             self.crashes.ended((job.generation, job.work), |number| staged.contains(&Some(number)));
         }
-        let withheld = outcome.troubles.iter().filter(|trouble| trouble.kind == TroubleKind::Withheld);
-        let withheld: BTreeSet<String> = withheld.map(|trouble| trouble.instance.clone()).collect();
-        if !withheld.is_empty() {
-            self.withheld.entry(job.generation).or_default().extend(withheld);
-        }
+        self.withhold(job.generation, outcome.left_running());
         let last = LastJob::of(&job, &outcome, now);
         // That a part is in its desired state says nothing about the rest.
         if is_whole || outcome.result != JobResult::Converged {
@@ -314,6 +318,19 @@ impl AgentState {
             self.next_check = None;
         }
         self.prune();
+    }
+
+    /// Leaves out what left a program running, until another document is delivered, which does not rely on what it finds of them.
+    pub(crate) fn withhold(&mut self, generation: u64, instances: BTreeSet<String>) {
+        if !instances.is_empty() {
+            self.uncertain.extend(instances.iter().cloned());
+            self.withheld.entry(generation).or_default().extend(instances);
+        }
+    }
+
+    /// Notes that sets of these instances ran through.
+    pub(crate) fn has_set(&mut self, instances: &[String]) {
+        self.uncertain.retain(|instance| !instances.contains(instance));
     }
 
     fn restart_is_due(&mut self, job: &Job, by: BTreeSet<String>, now: Timestamp) {
@@ -382,6 +399,8 @@ impl AgentState {
             return;
         }
         self.is_delivered_by_the_next();
+        // A set of each that this document has ran through.
+        self.uncertain.clear();
         self.previous = self.current.replace(number).or(self.previous);
         (self.drift_found, self.failed_corrections) = (false, 0);
         self.checked = self.progress.last.take();

@@ -270,7 +270,39 @@ fn what_left_a_program_running_is_not_in_state_by_the_mark_it_made() {
     assert_eq!((machine.stage("current"), machine.stage("pending"), code), (None, Some(1), Some(4)), "{found}");
     let (text, _) = text(&machine);
     assert!(text.contains("start that program as a service"), "{text}");
+    // Another delivery does not believe the mark either, nor does one after another process.
+    machine.kill();
+    machine.start();
     machine.deliver("ends", &command(format!("touch {mark}")));
+    until(|| machine.troubles("pending").concat().contains("it seems to be in its desired state").then_some(()));
+    let (found, code) = machine.status_and_code();
+    assert_eq!((machine.stage("current"), machine.stage("pending"), code), (None, Some(2), Some(4)), "{found}");
+    assert!(machine.troubles("pending").concat().contains("deliver the document again"), "{found}");
+    std::fs::remove_file(&mark).unwrap();
+    machine.deliver("ends", &command(format!("touch {mark}")));
+    machine.wait(0);
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(3), None));
+    machine.deliver("ends", &command(format!("touch {mark}; true")));
+    machine.wait(0);
+    assert_eq!(machine.stage("current"), Some(4), "a set of it ran through");
+    machine.stop();
+}
+
+/// An administrator says that the instance is all right, in the document that is staged.
+#[test]
+fn what_left_a_program_running_is_all_right_once_an_administrator_says_so() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "PendingRetrySecs=600");
+    let mark = machine.path("mark").display().to_string();
+    let properties = json!({"creates": mark, "set": format!("touch {mark}; sleep 3600 > /dev/null 2>&1 &")});
+    let leaves = json!([{"name": "c", "type": "Stead/Command", "properties": properties}]);
+    for number in [1, 2] {
+        machine.deliver("leaves", &leaves);
+        until(|| machine.troubles("pending").concat().starts_with("withheld ").then_some(()));
+        assert_eq!((machine.stage("current"), machine.stage("pending")), (None, Some(number)));
+    }
+    machine.ok(&["apply", "--use-existing"]);
     machine.wait(0);
     assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(2), None));
     machine.stop();
