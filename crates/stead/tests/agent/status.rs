@@ -148,6 +148,51 @@ fn reports_are_read_behind_a_cursor() {
     machine.stop();
 }
 
+/// A job over a part says what it looks at.
+#[test]
+fn a_job_over_a_part_is_shown_as_one() {
+    let mut machine = Machine::new();
+    machine.fifo("gate");
+    machine.start();
+    let [held, gate] = ["held", "gate"].map(|name| machine.path(name).display().to_string());
+    machine.write("guard.sh", &format!("if test -e {held}; then read line < {gate}; fi\n"));
+    let mut guarded = file(&machine, "f");
+    guarded["properties"]["validate"] = json!(format!("sh {} %s", machine.path("guard.sh").display()));
+    machine.deliver_with("one", &json!({"configurationMode": "ApplyAndAutoCorrect"}), &json!([guarded]));
+    machine.wait(0);
+    until(|| (machine.jobs() >= 2).then_some(()));
+    machine.write("held", "");
+    machine.write("f", "wrong\n");
+    until(|| (machine.status()["LCMState"] == "Busy").then_some(()));
+    let (shown, _) = text(&machine);
+    assert!(shown.contains("State        Busy: looking at 1 instance of generation 1 that has changed\n"), "{shown}");
+    assert!(!shown.contains("Next ") && !shown.contains("0 of 0"), "{shown}");
+    machine.write("gate", "go\n");
+    until(|| machine.read("f").filter(|text| text == "right\n"));
+    machine.stop();
+}
+
+/// A job that came over no instance says why, and counts none.
+#[test]
+fn a_job_that_came_over_nothing_says_why() {
+    let mut machine = Machine::new();
+    let get = json!({"executable": "sh", "args": ["-c", "echo '{}'"]});
+    let manifest = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Thing",
+        "version": "1.0.0", "get": get, "schema": {"embedded": {"type": "object"}}});
+    machine.write("thing.dsc.resource.json", &manifest.to_string());
+    machine.start();
+    machine.deliver("one", &json!([{"name": "t", "type": "Test/Thing", "properties": {}}]));
+    machine.wait(0);
+    std::fs::remove_file(machine.path("thing.dsc.resource.json")).unwrap();
+    // Everything is looked at by new settings.
+    machine.ok(&["settings", "set", "SplaySecs=1"]);
+    until(|| (machine.status()["Job"]["Status"] == "Failure").then_some(()));
+    let (shown, code) = text(&machine);
+    assert!(code == Some(4) && shown.contains("Resource not found: Test/Thing"), "{code:?} {shown}");
+    assert!(shown.contains("Last job     Failure (") && !shown.contains("0 of 0"), "{shown}");
+    machine.stop();
+}
+
 #[test]
 fn settings_are_data_where_data_is_asked_for() {
     let mut machine = Machine::new();
