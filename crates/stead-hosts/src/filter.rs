@@ -103,7 +103,7 @@ impl Pattern {
     }
 }
 
-/// Whether a text is like a pattern: the first piece begins it, the last ends it, and the others come in their order.
+/// Returns whether a text is like a pattern: the first piece begins it, the last ends it, and the others come in their order.
 fn is_like(pattern: &str, value: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == value };
     let Some(mut left) = value.strip_prefix(first) else { return false };

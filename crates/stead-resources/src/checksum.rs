@@ -39,7 +39,7 @@ impl Checksum {
         Self::parse(&format!("sha256:{digits}"))
     }
 
-    /// Whether the whole content of a file has it.
+    /// Returns whether the whole content of a file has it.
     pub(crate) fn is_of(&self, file: &File) -> io::Result<bool> {
         self.is_of_chunks(file, convert::identity, |_| Ok(()))
     }

@@ -104,7 +104,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a directory holds anything.
+/// Returns whether a directory holds anything.
 pub(crate) fn is_filled(place: &Place) -> Result<bool, FsError> {
     let opened = place.open(How::Directory)?;
     let entries = opened.map(|directory| fs::entries(&directory, place.path())).transpose()?;

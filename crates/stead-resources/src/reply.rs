@@ -109,7 +109,7 @@ pub(crate) fn owners(input: &Plain) -> Vec<Statement> {
     ["owner", "group"].into_iter().filter_map(state).collect()
 }
 
-/// Whether an instance is to be removed, as far as that is known.
+/// Returns whether an instance is to be removed, as far as that is known.
 pub(crate) fn is_removal(input: &Plain) -> bool {
     input.expose().get("_exist") == Some(&Value::Bool(false))
 }

@@ -256,7 +256,7 @@ fn text_of(path: &Path, name: String, bytes: Vec<u8>) -> Result<Text, Unreadable
     not_empty(Text { name, text })
 }
 
-/// Whether a text begins as the UTF-16 that programs of Windows write, with a byte order mark or without.
+/// Returns whether a text begins as the UTF-16 that programs of Windows write, with a byte order mark or without.
 fn is_utf16(bytes: &[u8]) -> bool {
     matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [1..=255, 0, 1..=255, 0, ..] | [0, 1..=255, 0, 1..=255, ..])
 }
@@ -265,7 +265,7 @@ fn not_utf8(error: std::str::Utf8Error) -> String {
     format!("it is not UTF-8 text (byte {}); save it in that encoding", error.valid_up_to() + 1)
 }
 
-/// Whether somebody can answer on standard input.
+/// Returns whether somebody can answer on standard input.
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }

@@ -133,7 +133,7 @@ fn complain_of(mut error: clap::Error, words: &[OsString]) {
     terminal::complain_text(&error.render().to_string());
 }
 
-/// Whether a command line that could not be read was for one of the commands that dsc has.
+/// Returns whether a command line that could not be read was for one of the commands that dsc has.
 fn is_as_dsc(words: &[OsString]) -> bool {
     const COMMANDS: [&str; 8] = ["config", "resource", "function", "extension", "schema", "completer", "server", "mcp"];
     words

@@ -126,7 +126,7 @@ impl Item {
         other.path == self.path && discriminant(&other.kind) == discriminant(&self.kind)
     }
 
-    /// Whether its removal is compared with what was shown.
+    /// Returns whether its removal is compared with what was shown.
     pub(super) fn is_compared(&self) -> bool {
         self.kind.is_whole() && !matches!(self.kind, ItemKind::Package { .. })
     }

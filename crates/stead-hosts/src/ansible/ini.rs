@@ -65,7 +65,7 @@ pub(crate) fn of_ini(source: SourceId, text: &str, findings: &mut Findings) -> I
     groups.inventory(findings)
 }
 
-/// Whether a line that begins with a bracket is a section, not a pattern of names such as `[a:c]web`.
+/// Returns whether a line that begins with a bracket is a section, not a pattern of names such as `[a:c]web`.
 fn begins_section(content: &str) -> bool {
     content.split_once(']').is_some_and(|(_, rest)| rest.trim_start().is_empty() || rest.trim_start().starts_with('#'))
 }

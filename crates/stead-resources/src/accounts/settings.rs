@@ -60,7 +60,7 @@ impl Settings {
         free(self.range("GID", system), system, used)
     }
 
-    /// Whether each user has a group of the same name.
+    /// Returns whether each user has a group of the same name.
     pub(crate) fn user_groups(&self) -> bool {
         self.login("USERGROUPS_ENAB").is_some_and(|value| value == "yes")
     }

@@ -211,7 +211,7 @@ impl OnDisk {
         Ok(Self { path, content })
     }
 
-    /// Whether others than its owner may read it.
+    /// Returns whether others than its owner may read it.
     fn is_public(&self) -> bool {
         self.content.as_ref().is_some_and(|(status, _)| status.mode & 0o077 != 0)
     }

@@ -103,7 +103,7 @@ impl Listing {
         self.entries.get(path)
     }
 
-    /// Whether nothing of the archive is below a directory of it.
+    /// Returns whether nothing of the archive is below a directory of it.
     pub(super) fn is_empty_directory(&self, path: &Path) -> bool {
         let after = (std::ops::Bound::Excluded(path), std::ops::Bound::Unbounded);
         let next = self.entries.range::<Path, _>(after).next();
@@ -193,7 +193,7 @@ fn about(path: &Path, problem: &str) -> Failure {
     not_unpacked(path.as_os_str().as_encoded_bytes(), problem)
 }
 
-/// Whether a terminal would do something else with it than show it. NUL is such a character, too.
+/// Returns whether a terminal would do something else with it than show it. NUL is such a character, too.
 fn has_control(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(bytes).contains(char::is_control)
 }
@@ -262,7 +262,7 @@ impl Filter {
         Ok((!left.is_empty()).then(|| left.iter().map(|name| os_text(name)).collect()))
     }
 
-    /// Whether an entry, or a directory above it, is selected.
+    /// Returns whether an entry, or a directory above it, is selected.
     fn matches(&self, path: &Path) -> bool {
         let within = |set: &GlobSet| path.ancestors().any(|path| !path.as_os_str().is_empty() && set.is_match(path));
         self.include.as_ref().is_none_or(within) && !within(&self.exclude)

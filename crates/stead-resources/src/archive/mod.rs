@@ -402,7 +402,7 @@ impl<'a> Desired<'a> {
         }
     }
 
-    /// Whether nothing can be removed, whatever the archive lists.
+    /// Returns whether nothing can be removed, whatever the archive lists.
     fn is_nothing_in(&self, top: Option<&Handle>) -> Result<bool, Failure> {
         let Some(top) = top else { return Ok(true) };
         Ok(fs::entries_up_to(top, &self.path, 1)?.0.is_empty())

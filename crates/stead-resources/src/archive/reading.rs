@@ -139,7 +139,7 @@ impl<R: BufRead> Frames<R> {
         Self { source, decoder }
     }
 
-    /// Whether the frame that was read has a checksum, and another content.
+    /// Returns whether the frame that was read has a checksum, and another content.
     fn is_damaged(&self) -> bool {
         let stated = self.decoder.get_checksum_from_data();
         stated.is_some() && stated != self.decoder.get_calculated_checksum()

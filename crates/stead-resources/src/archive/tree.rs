@@ -307,7 +307,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Whether all that is in a directory is of the archive.
+    /// Returns whether all that is in a directory is of the archive.
     fn is_removed_whole(&self, directory: &Handle, below: &Path) -> Result<bool, Failure> {
         for (name, kind) in fs::entries(directory, &self.path.join(below))? {
             let path = below.join(&name);

@@ -279,7 +279,7 @@ impl Step {
     }
 }
 
-/// Whether a shell reports a command that does not exist or is not a program.
+/// Returns whether a shell reports a command that does not exist or is not a program.
 fn could_not_run(ended: &Ended) -> bool {
     matches!(ended.code, 126 | 127)
 }
@@ -317,7 +317,7 @@ impl<'a> Desired<'a> {
         Ok(Self { stated, properties: input.expose(), directory, creates, bundled, root: cx.program_root() })
     }
 
-    /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
+    /// Returns whether `creates` says that nothing is to be done, without a test that could say otherwise.
     fn is_created(&self) -> bool {
         self.stated.test.is_none() && self.creates.as_ref().is_some_and(exists)
     }

@@ -432,7 +432,7 @@ fn is_same_file(source: &File, wanted: &Status, found: &Status, place: &Place) -
     Ok(alike && same_owner && has_content_of(source, wanted, found, place)?)
 }
 
-/// Whether the file at a place has the content of the source.
+/// Returns whether the file at a place has the content of the source.
 fn has_content_of(mut source: &File, wanted: &Status, found: &Status, place: &Place) -> Result<bool, Failure> {
     if found.size != wanted.size {
         return Ok(false);

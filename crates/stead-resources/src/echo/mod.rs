@@ -180,12 +180,12 @@ impl Provider for Echo {
     }
 }
 
-/// Whether a value says by its form that it is secret.
+/// Returns whether a value says by its form that it is secret.
 fn is_wrapped(members: &Object) -> bool {
     members.contains_key("secureString") || members.contains_key("secureObject")
 }
 
-/// Whether a part of a value says by its form that it is secret.
+/// Returns whether a part of a value says by its form that it is secret.
 fn holds_secret(value: &Value) -> bool {
     match value {
         Value::Object(members) => is_wrapped(members) || members.values().any(holds_secret),

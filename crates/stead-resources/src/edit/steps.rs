@@ -46,7 +46,7 @@ impl<'e> Steps<'e> {
         Ok(Self(steps))
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether nothing is changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -94,12 +94,12 @@ pub(crate) trait FileContent {
     /// The property that differs where the content does.
     fn property(&self) -> &'static str;
 
-    /// Whether it matters; if not, it is never written.
+    /// Returns whether it matters; if not, it is never written.
     fn is_stated(&self) -> bool {
         true
     }
 
-    /// Whether a file has this content, byte for byte.
+    /// Returns whether a file has this content, byte for byte.
     fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure>;
 
     /// What is not there yet without which it cannot be written.
@@ -108,7 +108,7 @@ pub(crate) trait FileContent {
     /// Adds what a file that has it contains to a state.
     fn echo(&self, state: &mut Object);
 
-    /// Whether the desired state itself has what [`FileContent::shown`] shows.
+    /// Returns whether the desired state itself has what [`FileContent::shown`] shows.
     fn is_shown_as_stated(&self) -> bool;
 
     /// Adds what a file will contain, that has something else, to a state: how it is shown.
@@ -326,7 +326,7 @@ pub(crate) fn source_text(path: &SystemPath, max: u64) -> Result<(String, Status
     Ok((text, status))
 }
 
-/// Whether everyone may read it, so that a plan may show it. What is copied may be a key.
+/// Returns whether everyone may read it, so that a plan may show it. What is copied may be a key.
 pub(crate) fn is_public(status: &Status) -> bool {
     status.mode & 0o004 != 0
 }
@@ -339,7 +339,7 @@ pub(crate) fn copy(from: &File, replacement: &Replacement<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// Whether a file has these bytes from where it is.
+/// Returns whether a file has these bytes from where it is.
 pub(crate) fn equals(mut file: &File, status: &Status, desired: &[u8]) -> io::Result<bool> {
     if status.size != desired.len() as u64 {
         return Ok(false);
@@ -363,7 +363,7 @@ pub(crate) fn equals(mut file: &File, status: &Status, desired: &[u8]) -> io::Re
     Ok(true)
 }
 
-/// Whether two files have the same content from where they are.
+/// Returns whether two files have the same content from where they are.
 pub(crate) fn same(one: &File, other: &File) -> io::Result<bool> {
     let (mut one_chunk, mut other_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
     loop {

@@ -169,7 +169,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
         self.shown.get_or_init(|| self.content.shown()).as_ref()
     }
 
-    /// Whether it takes the content to compare.
+    /// Returns whether it takes the content to compare.
     fn reads(&self) -> bool {
         self.exist && self.content.is_stated()
     }
@@ -220,7 +220,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
         reply::set(self.after(differing), differing, what_if)
     }
 
-    /// Whether the content that is there, if any, is not the one afterwards.
+    /// Returns whether the content that is there, if any, is not the one afterwards.
     fn replaces_content(&self, differing: &[&str]) -> bool {
         differing.contains(&Properties::EXIST) || differing.contains(&self.content.property())
     }

@@ -196,7 +196,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Whether anything is to be checked out in a repository that is there.
+    /// Returns whether anything is to be checked out in a repository that is there.
     fn checks_out(&self) -> bool {
         self.differing.contains(&Properties::REVISION)
     }
@@ -325,7 +325,7 @@ impl<'a> Desired<'a> {
         Ok(plan)
     }
 
-    /// Whether the revision is checked out, as far as the repository tells.
+    /// Returns whether the revision is checked out, as far as the repository tells.
     fn is_checked_out(&self, found: &Repository) -> Result<bool, Failure> {
         let commit = match self.revision {
             None => None,

@@ -77,7 +77,7 @@ impl Remote {
     }
 }
 
-/// Whether an address has the short form of SSH: `user@host:path`.
+/// Returns whether an address has the short form of SSH: `user@host:path`.
 fn is_host_and_path(text: &str) -> bool {
     text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
 }
@@ -231,7 +231,7 @@ impl Git<'_> {
         }
     }
 
-    /// Whether the repository has a commit.
+    /// Returns whether the repository has a commit.
     pub(super) fn has(&self, commit: &str) -> Result<bool, Failure> {
         Ok(self.within(&["cat-file", "-e", &format!("{commit}^{{commit}}")])?.code == 0)
     }
@@ -253,7 +253,7 @@ impl Git<'_> {
         Ok(found)
     }
 
-    /// Whether a branch, a tag or anything else leads to a commit.
+    /// Returns whether a branch, a tag or anything else leads to a commit.
     pub(super) fn is_kept(&self, commit: &str) -> Result<bool, Failure> {
         let contains = format!("--contains={commit}");
         self.must(&["for-each-ref", "--count=1", "--format=%(refname)", &contains]).map(|output| !output.is_empty())

@@ -81,17 +81,17 @@ impl Repository {
         Ok(loose.or_else(packed).filter(|object| is_commit(object)))
     }
 
-    /// Whether it may hold anything: `git init` makes the directory of the objects.
+    /// Returns whether it may hold anything: `git init` makes the directory of the objects.
     pub(super) fn has_objects(&self) -> Result<bool, Failure> {
         Ok(examine(&self.git.join("objects"))?.is_some())
     }
 
-    /// Whether a set began to check something out, into what was empty, and did not come to its end.
+    /// Returns whether a set began to check something out, into what was empty, and did not come to its end.
     pub(super) fn is_unfinished(&self) -> Result<bool, Failure> {
         Ok(self.head.is_none() && examine(&self.git.join(CHECKED_OUT))?.is_some())
     }
 
-    /// Whether it has submodules, whose repositories are within this one.
+    /// Returns whether it has submodules, whose repositories are within this one.
     pub(super) fn has_submodules(&self) -> Result<bool, Failure> {
         Ok(examine(&self.git.join("modules"))?.is_some())
     }
@@ -117,7 +117,7 @@ fn unquoted(value: &str) -> String {
         .collect()
 }
 
-/// Whether a text is the whole number of a commit.
+/// Returns whether a text is the whole number of a commit.
 pub(super) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit))
 }

@@ -37,7 +37,7 @@ impl<'a> AsUser<'a> {
         self.account.as_ref().ok().map(|account| account.home.as_str())
     }
 
-    /// Whether it is the one who runs stead.
+    /// Returns whether it is the one who runs stead.
     pub(super) fn is_caller(&self) -> bool {
         self.uid() == Some(stead_system::user::own())
     }

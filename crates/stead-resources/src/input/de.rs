@@ -190,7 +190,7 @@ fn visit_number<'de, V: Visitor<'de>>(number: &Number, numbers: Numbers, visitor
     visitor.visit_i64(float as i64)
 }
 
-/// Whether a number is not an integer, or not one that is known exactly.
+/// Returns whether a number is not an integer, or not one that is known exactly.
 pub(crate) fn has_fraction(number: &Number) -> bool {
     let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= LARGEST_EXACT;
     number.is_f64() && !number.as_f64().is_some_and(is_exact)

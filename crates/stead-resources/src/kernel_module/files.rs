@@ -32,7 +32,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Whether it is the administrator's, and not that of a package.
+    /// Returns whether it is the administrator's, and not that of a package.
     pub(super) fn is_own(&self) -> bool {
         self.path.starts_with("/etc/")
     }
@@ -85,13 +85,13 @@ fn read(cx: &Context, path: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Whether two names are those of one module: modprobe takes '-' for '_'.
+/// Returns whether two names are those of one module: modprobe takes '-' for '_'.
 pub(super) fn same_module(one: &str, other: &str) -> bool {
     let letters = |name: &str| name.replace('-', "_");
     letters(one) == letters(other)
 }
 
-/// Whether a line has the module loaded at boot.
+/// Returns whether a line has the module loaded at boot.
 pub(super) fn loads(line: &str, name: &str) -> bool {
     // Debian's file may have options behind the name.
     let word = line.trim().split([' ', '\t', '#', ';']).next().unwrap_or_default();
@@ -103,7 +103,7 @@ pub(super) fn options<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     directive(line, "options", name)
 }
 
-/// Whether a line blacklists the module.
+/// Returns whether a line blacklists the module.
 pub(super) fn blacklists(line: &str, name: &str) -> bool {
     directive(line, "blacklist", name).is_some()
 }

@@ -20,7 +20,7 @@ const MODPROBE: SystemProgram = SystemProgram { name: "modprobe", package: "kmod
 /// More than the list of all modules of a kernel.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// Whether the running kernel has the module, be it loaded or built in.
+/// Returns whether the running kernel has the module, be it loaded or built in.
 pub(super) fn is_loaded(name: &str) -> bool {
     folder(name).is_dir() || is_built_in(name)
 }
@@ -29,13 +29,13 @@ fn folder(name: &str) -> PathBuf {
     Path::new("/sys/module").join(name.replace('-', "_"))
 }
 
-/// Whether the kernel has the module in itself, so that it cannot be unloaded.
+/// Returns whether the kernel has the module in itself, so that it cannot be unloaded.
 fn is_built_in(name: &str) -> bool {
     let is_module = folder(name).join("initstate").exists();
     !is_module && (folder(name).is_dir() || listed("modules.builtin", name))
 }
 
-/// Whether a list of the running kernel, with a path and an ending in each line, has the module.
+/// Returns whether a list of the running kernel, with a path and an ending in each line, has the module.
 fn listed(list: &str, name: &str) -> bool {
     let path = Path::new("/lib/modules").join(kernel::release()).join(list);
     let Ok(Some(content)) = SystemRoot::running().read(&path, MAX_SIZE) else { return false };

@@ -64,7 +64,7 @@ impl super::Format for Format {
     }
 }
 
-/// Whether nothing is in a text but comments: one in which nothing is set yet.
+/// Returns whether nothing is in a text but comments: one in which nothing is set yet.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }

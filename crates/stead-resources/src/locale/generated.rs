@@ -27,7 +27,7 @@ pub(super) fn generated(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     Ok(names)
 }
 
-/// Whether the C library has a locale without anybody generating it.
+/// Returns whether the C library has a locale without anybody generating it.
 pub(super) fn is_built_in(name: &str) -> bool {
     matches!(normalized(name).as_str(), "C" | "POSIX" | "C.utf8")
 }

@@ -200,7 +200,7 @@ impl Found {
         .into()
     }
 
-    /// Whether the machine has a locale and keeps it when locales are generated anew.
+    /// Returns whether the machine has a locale and keeps it when locales are generated anew.
     fn has(&self, name: &str) -> bool {
         let name = normalized(name);
         let stays = self.entered.as_ref().is_none_or(|entered| entered.contains(&name));

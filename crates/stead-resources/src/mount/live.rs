@@ -194,7 +194,7 @@ impl Mounted {
         is_any || self.fstype == fstype || self.fstype.starts_with("fuse") || self.fstype.starts_with(fstype)
     }
 
-    /// Whether something else is certainly mounted.
+    /// Returns whether something else is certainly mounted.
     fn has_other_source(&self, wanted: &Entry, options: &Options<'_>) -> bool {
         if options.is_bind() {
             let place = |path: &str| fs::metadata(path).ok().map(|metadata| Status::from(&metadata).identity.inode());
@@ -220,7 +220,7 @@ impl Mounted {
         own.then(|| impossible(Properties::PATH, format!("cannot unmount '{point}': stead runs from it")))
     }
 
-    /// Whether an unmount loses files.
+    /// Returns whether an unmount loses files.
     pub(super) fn is_volatile(&self) -> bool {
         self.is_volatile || self.hides_volatile
     }

@@ -99,7 +99,7 @@ impl<'t> Options<'t> {
         self.effective.contains(option)
     }
 
-    /// Whether another directory is what is mounted.
+    /// Returns whether another directory is what is mounted.
     pub(super) fn is_bind(&self) -> bool {
         self.has("bind") || self.has("rbind")
     }
@@ -109,7 +109,7 @@ impl<'t> Options<'t> {
         self.effective.iter().find_map(|option| propagation(option))
     }
 
-    /// Whether they ask for another propagation than the one that mountinfo shows in these fields.
+    /// Returns whether they ask for another propagation than the one that mountinfo shows in these fields.
     pub(super) fn differ_in_propagation(&self, fields: &[String]) -> bool {
         let has = |tag: &str| fields.iter().any(|field| field.starts_with(tag));
         let is = match (has("shared:"), has("master:"), has("unbindable")) {
@@ -121,12 +121,12 @@ impl<'t> Options<'t> {
         self.propagation().is_some_and(|stated| !stated.is(is))
     }
 
-    /// Whether `mount` makes the mount point where it is missing.
+    /// Returns whether `mount` makes the mount point where it is missing.
     pub(super) fn makes_mount_point(&self) -> bool {
         self.effective.iter().any(|option| option.to_ascii_lowercase().starts_with("x-mount.mkdir"))
     }
 
-    /// Whether the kernel takes them as they are, besides those for who reads fstab(5).
+    /// Returns whether the kernel takes them as they are, besides those for who reads fstab(5).
     pub(super) fn are_for_kernel(&self) -> bool {
         let of_mount = |option: &str| {
             matches!(

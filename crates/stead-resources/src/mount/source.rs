@@ -22,7 +22,7 @@ pub(super) fn path(device: &str) -> Option<PathBuf> {
     }
 }
 
-/// Whether the kernel shows a source, with the number of its device, that is certainly not the one that is stated.
+/// Returns whether the kernel shows a source, with the number of its device, that is certainly not the one that is stated.
 pub(super) fn differs(stated: &str, fstype: &str, shown: &str, number: &str) -> bool {
     match path(stated) {
         None => OF_SERVERS.contains(&fstype) && of_server(stated, fstype) != of_server(shown, fstype),
@@ -70,7 +70,7 @@ fn image_of(shown: &str) -> Option<PathBuf> {
     Some(image.strip_suffix(" (deleted)").unwrap_or(image).into())
 }
 
-/// Whether two devices belong to one file system of several.
+/// Returns whether two devices belong to one file system of several.
 fn are_of_one_pool(one: &Path, other: &Path) -> bool {
     let name = |path: &Path| fs::canonicalize(path).ok()?.file_name().map(ToOwned::to_owned);
     let (Some(one), Some(other)) = (name(one), name(other)) else { return false };

@@ -37,12 +37,12 @@ impl Entry {
         })
     }
 
-    /// Whether it is about the same mount point, or where there is none, about the same device.
+    /// Returns whether it is about the same mount point, or where there is none, about the same device.
     pub(super) fn is_at(&self, path: &str, device: Option<&str>) -> bool {
         self.path == path && (path != NO_PATH || device == Some(self.device.as_str()))
     }
 
-    /// Whether it is swap space.
+    /// Returns whether it is swap space.
     pub(super) fn is_swap(&self) -> bool {
         self.path == NO_PATH
     }

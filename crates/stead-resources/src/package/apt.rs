@@ -232,7 +232,7 @@ fn dpkg_options(root: &Path) -> Vec<String> {
     vec![format!("--root={root}"), format!("--log={root}/var/log/dpkg.log")]
 }
 
-/// Whether the lists of any repository are there.
+/// Returns whether the lists of any repository are there.
 fn has_lists(cx: &Context) -> bool {
     names_in(&cx.system_root, LISTS).iter().any(|name| !["lock", "partial", "auxfiles"].contains(&name.as_str()))
 }

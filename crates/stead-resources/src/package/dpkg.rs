@@ -20,7 +20,7 @@ pub(super) fn files(cx: &Context) -> Vec<SystemPath> {
     [STATUS, UPDATES, MARKS].iter().map(|name| path(cx, name)).collect()
 }
 
-/// Whether dpkg was broken off while it changed packages.
+/// Returns whether dpkg was broken off while it changed packages.
 pub(super) fn is_interrupted(cx: &Context) -> bool {
     !updates(cx).is_empty()
 }

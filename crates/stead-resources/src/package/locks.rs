@@ -51,7 +51,7 @@ fn setting(cx: &Context, key: &str) -> Result<Option<String>, Failure> {
     Ok(assignments.rfind(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned()))
 }
 
-/// Whether the plugin is installed and not switched off.
+/// Returns whether the plugin is installed and not switched off.
 pub(super) fn are_obeyed(cx: &Context) -> bool {
     let is_off = |value: String| ["0", "false", "no", "off"].contains(&value.to_lowercase().as_str());
     matches!(text(cx, SETTINGS), Ok(Some(_))) && !setting(cx, "enabled").ok().flatten().is_some_and(is_off)

@@ -145,7 +145,7 @@ pub(super) fn native(of: &str, packages: &[Package]) -> String {
     own.or_else(any).map(|package| package.architecture.to_string()).unwrap_or_default()
 }
 
-/// Whether a package is for every architecture.
+/// Returns whether a package is for every architecture.
 fn is_everywhere(architecture: &str) -> bool {
     matches!(architecture, "all" | "noarch")
 }
@@ -248,7 +248,7 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// Whether packages are installed or removed.
+    /// Returns whether packages are installed or removed.
     pub(super) fn moves_packages(&self) -> bool {
         !self.install.is_empty() || !self.remove.is_empty()
     }

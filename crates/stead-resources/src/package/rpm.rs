@@ -19,7 +19,7 @@ const FILES: [&str; 3] = ["rpmdb.sqlite", "Packages.db", "Packages"];
 /// The log of that database, which changes before it does while another process has it open.
 const LOG: &str = "rpmdb.sqlite-wal";
 
-/// Whether a system has such a database.
+/// Returns whether a system has such a database.
 pub(super) fn exists(cx: &Context) -> bool {
     folder(cx).is_some()
 }

@@ -75,7 +75,7 @@ impl<'a> Requirement<'a> {
         text.split(',').map(comparison).collect::<Option<_>>().map(Self::Range)
     }
 
-    /// Whether a version is one that is required. The latest one is `candidate`.
+    /// Returns whether a version is one that is required. The latest one is `candidate`.
     pub(crate) fn accepts(&self, version: &str, candidate: Option<&str>, order: Order) -> bool {
         match self {
             Self::Latest => candidate.is_none_or(|candidate| order(version, candidate).is_ge()),

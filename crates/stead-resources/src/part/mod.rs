@@ -98,7 +98,7 @@ pub(crate) type Look<'l> = dyn Fn(&str) -> Result<Option<Arc<Text<String>>>, Fai
 
 /// One part as an instance states it.
 pub(crate) trait Stated<'a>: Properties<'a> + States {
-    /// Whether the file belongs to the part, and is removed with it.
+    /// Returns whether the file belongs to the part, and is removed with it.
     fn owns_file(&self) -> bool {
         false
     }
@@ -171,7 +171,7 @@ impl<'a> Location<'a> {
 }
 
 impl Location<'_> {
-    /// Whether the directory of the file is to be created with it, and is not there.
+    /// Returns whether the directory of the file is to be created with it, and is not there.
     fn lacks_directory(&self, cx: &Context) -> Result<bool, Failure> {
         let may_lack = self.directory.is_some() && self.absent.is_none();
         Ok(may_lack && Place::find(&self.path, &cx.writes)?.is_none())

@@ -45,7 +45,7 @@ pub(crate) fn without_unit(cx: &Context, name: &str, property: &str) -> Option<P
     (!Unit::find(&cx.system_root, name).exists()).then(missing)
 }
 
-/// Whether a unit with this unit file is enabled, or can be.
+/// Returns whether a unit with this unit file is enabled, or can be.
 pub(crate) fn can_be_enabled(cx: &Context, name: &str, text: &str) -> bool {
     !unit::Install::of(text, name).links.is_empty() || !Unit::find(&cx.system_root, name).links.is_empty()
 }

@@ -65,7 +65,7 @@ impl Found {
         !self.unit.masks.is_empty()
     }
 
-    /// Whether it starts at boot, which a masked unit does not whatever links lead to it.
+    /// Returns whether it starts at boot, which a masked unit does not whatever links lead to it.
     pub(super) fn is_enabled(&self) -> bool {
         !self.is_masked() && !self.unit.links.is_empty()
     }

@@ -166,7 +166,7 @@ struct Start {
 }
 
 impl Provider for Services {
-    /// Whether it was to be restarted or reloaded is known only once.
+    /// Returns whether it was to be restarted or reloaded is known only once.
     fn has_state_elsewhere(&self, cx: &Context, input: &Plain) -> bool {
         let is_asked = |name: &str| input.expose().get(name) == Some(&Value::Bool(true));
         is_live(cx) && !is_asked(Properties::RESTARTED) && !is_asked(Properties::RELOADED)
@@ -277,7 +277,7 @@ impl Provider for Services {
     }
 }
 
-/// Whether the running system is what is managed, and systemd its service manager.
+/// Returns whether the running system is what is managed, and systemd its service manager.
 pub(crate) fn is_live(cx: &Context) -> bool {
     cx.manages_running_system() && Systemd::is_running()
 }
@@ -289,7 +289,7 @@ fn stated<'i>(cx: &Context, input: &'i Plain) -> Result<Properties<'i>, Failure>
     Ok(Properties { state, ..stated })
 }
 
-/// Whether a system is started by the init of System V.
+/// Returns whether a system is started by the init of System V.
 fn has_other_init(root: &SystemRoot) -> bool {
     let exists = |path: &str| root.at(path).followed().is_some();
     exists("etc/inittab") && !exists("usr/lib/systemd/systemd") && !exists("lib/systemd/systemd")

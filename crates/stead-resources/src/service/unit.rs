@@ -52,7 +52,7 @@ pub(super) struct Fragment {
 }
 
 impl Fragment {
-    /// Whether it is the administrator's, and not that of a package.
+    /// Returns whether it is the administrator's, and not that of a package.
     pub(super) fn is_own(&self) -> bool {
         Path::new(&self.path).parent() == Some(Path::new(ADMINISTRATOR))
     }
@@ -79,7 +79,7 @@ impl Unit {
         Self { links: links(root, name), name: name.to_owned(), ..self }
     }
 
-    /// Whether anything is known of it.
+    /// Returns whether anything is known of it.
     pub(super) fn exists(&self) -> bool {
         self.fragment.is_some() || !self.masks.is_empty()
     }

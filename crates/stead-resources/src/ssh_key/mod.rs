@@ -216,7 +216,7 @@ struct Entry<'t> {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Whether sshd ignores a line.
+/// Returns whether sshd ignores a line.
 fn is_ignored(line: &str) -> bool {
     let line = line.trim_start_matches(BLANKS);
     line.is_empty() || line.starts_with('#')
@@ -240,7 +240,7 @@ impl<'t> Entry<'t> {
         (is_kind(kind) && !key.is_empty()).then_some(Self { options, kind, key, comment: comment.trim_end() })
     }
 
-    /// Whether it is this key. The decoder of sshd passes over other blanks, such as a carriage return.
+    /// Returns whether it is this key. The decoder of sshd passes over other blanks, such as a carriage return.
     fn has_key(&self, key: &str) -> bool {
         self.key.chars().filter(|each| !each.is_ascii_whitespace() && *each != '\u{b}').eq(key.chars())
     }

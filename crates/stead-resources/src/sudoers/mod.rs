@@ -183,7 +183,7 @@ impl Sudoers {
         }
     }
 
-    /// Whether other rules are placed than those that are there.
+    /// Returns whether other rules are placed than those that are there.
     fn writes(&self, cx: &Context, desired: &Desired<'_>) -> Result<bool, Failure> {
         let differing = self.files.test(cx, &desired.file(None)).map_err(of_name)?.differing.unwrap_or_default();
         Ok(desired.properties.exist

@@ -171,7 +171,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
     Some((name.trim_matches(is_blank).trim_start_matches('-'), value.trim_matches(is_blank)))
 }
 
-/// Whether two names are those of one parameter.
+/// Returns whether two names are those of one parameter.
 fn same_name(one: &str, other: &str) -> bool {
     dotted(one) == dotted(other)
 }

@@ -1,6 +1,6 @@
 //! When a job of cron runs.
 
-/// Whether a text is a schedule as cron reads it: five fields, or a word.
+/// Returns whether a text is a schedule as cron reads it: five fields, or a word.
 pub(super) fn is_schedule(text: &str) -> bool {
     const WORDS: [&str; 8] =
         ["@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
@@ -24,7 +24,7 @@ pub(super) fn is_schedule(text: &str) -> bool {
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Whether a field is a list of values and ranges, each with or without a step.
+/// Returns whether a field is a list of values and ranges, each with or without a step.
 fn is_field(field: &str, low: u32, high: u32, names: &[&str]) -> bool {
     field.split(',').all(|item| {
         let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));

@@ -63,7 +63,7 @@ impl Settings {
         Some(Self(found))
     }
 
-    /// Whether the file of the timer, or that of its service, says something else.
+    /// Returns whether the file of the timer, or that of its service, says something else.
     pub(super) fn differ_in(&self, found: &Self, in_timer: bool) -> bool {
         let of_service = |name: &str| SERVICE.iter().any(|(property, _)| *property == name);
         self.differing(found).into_iter().any(|name| of_service(name) != in_timer)
@@ -112,7 +112,7 @@ impl Settings {
 /// How a file begins that was written here.
 const MARK: &str = "# Managed by stead";
 
-/// Whether a unit file was written here.
+/// Returns whether a unit file was written here.
 pub(super) fn is_marked(text: &str) -> bool {
     text.starts_with(MARK)
 }

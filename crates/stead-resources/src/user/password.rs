@@ -46,7 +46,7 @@ impl Properties<'_> {
             .collect()
     }
 
-    /// Whether it states anything that only that database has.
+    /// Returns whether it states anything that only that database has.
     pub(super) fn states_password(&self) -> bool {
         let ages = self.ages().into_iter().any(|(_, _, days)| days.is_some());
         self.password_hash.is_some() || self.locked.is_some() || self.expires.is_some() || ages

@@ -128,7 +128,7 @@ pub(crate) fn is_attended() -> bool {
     input::is_terminal() && terminal::is_watched()
 }
 
-/// Whether files, lines or other things are gone afterwards. That content is changed is what applying is for.
+/// Returns whether files, lines or other things are gone afterwards. That content is changed is what applying is for.
 fn destroys(record: &Record) -> bool {
     let removes = matches!(record.effect(), Some(Effect::Remove | Effect::Replace));
     removes || record.changed().is_some_and(|changed| changed.effects.is_destructive())

@@ -51,7 +51,7 @@ pub(super) fn data(prepared: &Prepared) -> Json {
     json!({ "version": 1, "instances": instances.collect::<Vec<Json>>() })
 }
 
-/// Whether the document does not say that an instance needs the other.
+/// Returns whether the document does not say that an instance needs the other.
 fn is_implied(graph: &Graph, needed: NodeId, instance: NodeId) -> bool {
     graph.implied.contains(&Implied { instance, needed })
 }

@@ -125,7 +125,7 @@ fn is_text(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|each| extension == *each))
 }
 
-/// Whether the name of a file, or what is in it, is that of a document or a manifest: other files may be of others, who have
+/// Returns whether the name of a file, or what is in it, is that of a document or a manifest: other files may be of others, who have
 /// rules of their own for them.
 fn is_document(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

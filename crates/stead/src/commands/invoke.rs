@@ -65,7 +65,7 @@ fn properties(called: &mut ResourceCall, request: &InvokeRequest) -> Result<Obje
     Ok(all)
 }
 
-/// Whether a schema declares a property as a string and nothing else.
+/// Returns whether a schema declares a property as a string and nothing else.
 fn is_text(schema: &Json, name: &str) -> bool {
     let properties = schema.get("properties").and_then(Json::as_object);
     let property = properties.and_then(|all| all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)));

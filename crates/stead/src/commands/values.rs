@@ -87,12 +87,12 @@ pub(super) fn said(text: &str) -> Line {
     Line { sign: None, is_deeper: false, text: Text::from(text) }
 }
 
-/// Whether it is easier to read line by line: what ends in its only line break is as readable in one.
+/// Returns whether it is easier to read line by line: what ends in its only line break is as readable in one.
 fn has_lines(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
 }
 
-/// Whether it is binary: it holds a NUL, though every byte of it is a character.
+/// Returns whether it is binary: it holds a NUL, though every byte of it is a character.
 fn is_binary(text: &str) -> bool {
     text.contains('\0')
 }

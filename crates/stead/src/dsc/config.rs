@@ -127,7 +127,7 @@ fn as_asked(document: Json, request: &ConfigRequest) -> Json {
     }
 }
 
-/// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
+/// Returns whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
 fn is_strict(compat: Option<Compat>) -> bool {
     let from_environment = || {
         let stated = std::env::var("STEAD_COMPAT").ok()?;
@@ -140,7 +140,7 @@ fn is_strict(compat: Option<Compat>) -> bool {
     compat.or_else(from_environment) == Some(Compat::Strict)
 }
 
-/// Whether a result document tells of any instance. One that does not says nothing that messages have not said.
+/// Returns whether a result document tells of any instance. One that does not says nothing that messages have not said.
 fn has_results(document: &Json) -> bool {
     ["results", "resources"].iter().any(|key| document[*key].as_array().is_some_and(|all| !all.is_empty()))
 }

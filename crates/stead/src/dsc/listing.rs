@@ -46,7 +46,7 @@ impl<I: IntoIterator<Item: Serialize>> Listing<I> {
     }
 }
 
-/// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
+/// Returns whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
 pub(crate) fn fits(filter: &str, text: &str) -> bool {
     fn matches(filter: &[char], text: &[char]) -> bool {
         match filter.split_first() {
@@ -61,7 +61,7 @@ pub(crate) fn fits(filter: &str, text: &str) -> bool {
     matches(&folded(filter), &folded(text))
 }
 
-/// Whether a text has a part that fits the filter.
+/// Returns whether a text has a part that fits the filter.
 fn is_found(filter: &str, text: &str) -> bool {
     fits(&format!("*{filter}*"), text)
 }
@@ -117,13 +117,13 @@ fn tell_of_missing_programs(manifest: &Manifest, environment: &Environment) {
     }
 }
 
-/// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
+/// Returns whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
 pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
     let own = manifest.require_adapter().map(TypeName::as_str);
     adapter.is_none_or(|filter| own.is_some_and(|own| fits(filter, own)))
 }
 
-/// Whether a filter names an adapter that is not there; `*` names none.
+/// Returns whether a filter names an adapter that is not there; `*` names none.
 pub(crate) fn has_no_adapter(session: &Session, filter: &str) -> bool {
     let known = session.discovery().discovered().catalog.iter().flat_map(|(_, versions)| versions);
     let mut adapters = known.filter(|manifest| manifest.kind == ResourceKind::Adapter);

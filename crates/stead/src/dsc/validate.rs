@@ -32,7 +32,7 @@ const PUBLISHED: [&str; 2] =
 const FORMS: [&str; 3] =
     ["bundled/config/document.json", "bundled/config/document.vscode.json", "config/document.json"];
 
-/// Whether an address is one of the schema of documents: of `vNext`, or of a version such as `v3.1`.
+/// Returns whether an address is one of the schema of documents: of `vNext`, or of a version such as `v3.1`.
 fn is_known(address: &str) -> bool {
     let rest = PUBLISHED.iter().find_map(|start| address.strip_prefix(start));
     rest.and_then(|rest| rest.split_once('/'))

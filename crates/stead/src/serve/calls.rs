@@ -181,7 +181,7 @@ fn set(mut called: ResourceCall, params: ResourceParams, watch: &Arc<RunWatch>) 
     Ok(answer)
 }
 
-/// Whether what was changed takes effect after a restart: until then nothing can be said of it.
+/// Returns whether what was changed takes effect after a restart: until then nothing can be said of it.
 fn needs_restart(record: &Record) -> bool {
     record.response.as_deref().is_some_and(|response| !response.restarts.is_empty())
 }

@@ -276,7 +276,7 @@ fn read<P: AsFd>(pipe: &mut Option<P>, stream: Stream, hear: &mut Hear<'_>) -> i
     Ok(false)
 }
 
-/// Whether the other end is a process of the group that the program leads.
+/// Returns whether the other end is a process of the group that the program leads.
 fn belongs(channel: &socket::Connection, leader: u32) -> bool {
     let group = channel.process().and_then(procfs::stat).map(|process| process.group);
     group.is_some() && group == i32::try_from(leader).ok()
