@@ -2,6 +2,7 @@
 //! [`stead_release::FleetFollower`], and carried out by the service.
 
 mod folder;
+mod git;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::bundle::MOST_BYTES;
 use stead_release::{LONGEST, SourceFile};
+use stead_system::Cancel;
+use url::Url;
 
 use folder::FolderFiles;
+use git::GitFiles;
 
 /// Where the releases are that a machine follows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -19,22 +23,55 @@ use folder::FolderFiles;
 pub enum SourceAddress {
     /// A folder, by an absolute path.
     Folder(PathBuf),
+    /// A Git repository, by its address, and a branch or a tag of it: `git+https://HOST/PATH#REFERENCE`, and the same with `ssh`
+    /// and `file`.
+    Git {
+        /// The address, as git takes it.
+        address: String,
+        /// The branch or the tag.
+        reference: String,
+    },
 }
 
 /// The reason why a text does not say where releases are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAddress {
     /// It is neither of the known forms.
-    #[error("a source is the absolute path of a folder")]
+    #[error(
+        "a source is the absolute path of a folder, or 'git+https://', 'git+ssh://' or 'git+file://' with '#' and a branch or a tag"
+    )]
     Form,
+    /// It has a password, which would be shown with it.
+    #[error("a source must not have a password; use a key of SSH")]
+    Password,
 }
 
 impl TryFrom<String> for SourceAddress {
     type Error = BadAddress;
 
     fn try_from(text: String) -> Result<Self, BadAddress> {
+        if let Some(git) = text.strip_prefix("git+") {
+            return repository(git);
+        }
         if Path::new(&text).is_absolute() { Ok(Self::Folder(text.into())) } else { Err(BadAddress::Form) }
     }
+}
+
+/// A repository by its address and a reference.
+fn repository(text: &str) -> Result<SourceAddress, BadAddress> {
+    let url = Url::parse(text).map_err(|_| BadAddress::Form)?;
+    if url.password().is_some() || url.scheme() == "https" && !url.username().is_empty() {
+        return Err(BadAddress::Password);
+    }
+    let is_known = matches!(url.scheme(), "https" | "ssh" | "file") && url.query().is_none();
+    let (address, reference) = text.split_once('#').filter(|_| is_known).ok_or(BadAddress::Form)?;
+    let is_usual = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/');
+    let is_reference = !reference.is_empty() && !reference.starts_with('-') && reference.chars().all(is_usual);
+    let is_visible = address.chars().all(|letter| letter.is_ascii_graphic());
+    if !is_reference || !is_visible {
+        return Err(BadAddress::Form);
+    }
+    Ok(SourceAddress::Git { address: address.to_owned(), reference: reference.to_owned() })
 }
 
 impl From<SourceAddress> for String {
@@ -47,15 +84,20 @@ impl fmt::Display for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => path.display().fmt(f),
+            Self::Git { address, reference } => write!(f, "git+{address}#{reference}"),
         }
     }
 }
 
 impl SourceAddress {
-    /// What reads the files there.
-    pub(crate) fn reader(&self) -> Box<dyn Fetch> {
+    /// What reads the files there. It may keep in `place`, a folder of its own, what it fetched; `cancel` ends it early.
+    pub fn reader(&self, place: &Path, cancel: &Cancel) -> Box<dyn Fetch> {
         match self {
             Self::Folder(path) => Box::new(FolderFiles::new(path.clone())),
+            Self::Git { address, reference } => {
+                let (address, reference) = (address.clone(), reference.clone());
+                Box::new(GitFiles::new(address, reference, place.join("git"), cancel.clone()))
+            }
         }
     }
 }

@@ -10,6 +10,7 @@
 //! DIR/jobs/ID.journal       the journal of a job
 //! DIR/reports.redb          the reports of jobs
 //! DIR/log.jsonl             what the agent did, and log.former.jsonl before it
+//! DIR/following/            what was fetched of a source of releases
 //! DIR/control.sock          where it is asked
 //! DIR/*.damaged             what was damaged, and set aside
 //! ```

@@ -64,6 +64,7 @@ mod timezone;
 mod user;
 
 pub use accounts::account_at;
+pub use git::isolation;
 pub use keys::agree_on_part;
 pub use reach::{Reach, reach};
 pub use thing::Thing;

@@ -27,6 +27,9 @@ const BACKOFF: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration:
 /// A source that does not want to be asked for longer is asked all the same.
 const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
+/// The folder for what readers keep.
+const PLACE: &str = "following";
+
 /// What reads the source that is followed, and how it went.
 #[derive(Default)]
 pub(super) struct Reader {
@@ -69,9 +72,11 @@ fn refused(file: &SourceFile, refusal: &ReleaseRefusal) -> Trouble {
 }
 
 impl Reader {
-    fn of(&mut self, source: &SourceAddress) -> &mut dyn Fetch {
+    fn of(&mut self, source: &SourceAddress, agent: &Agent) -> &mut dyn Fetch {
         let known = self.of.take().filter(|(known, _)| known == source);
-        let (_, fetch) = self.of.insert(known.unwrap_or_else(|| (source.clone(), source.reader())));
+        let (_, fetch) = self.of.insert(
+            known.unwrap_or_else(|| (source.clone(), source.reader(&agent.directory.join(PLACE), &agent.inspections))),
+        );
         &mut **fetch
     }
 }
@@ -119,7 +124,7 @@ impl Agent {
     /// Looks at a source of releases, and notes how that went. Returns how long it is not asked again.
     pub(super) fn look_at_releases(&self, following: &Following, reader: &mut Reader, every: Duration) -> Duration {
         let mut fleet = None;
-        let looked = self.look(following, reader.of(&following.followed.source), &mut fleet);
+        let looked = self.look(following, reader.of(&following.followed.source, self), &mut fleet);
         let mut inner = self.lock();
         if !inner.state.follows(&following.followed) {
             return Duration::ZERO;

@@ -18,6 +18,7 @@ use crate::text::NewAccountName;
 use crate::{BuiltIn, credentials, pending, removal, reply};
 
 mod checkout;
+pub mod isolation;
 mod losses;
 mod program;
 mod repository;

@@ -8,38 +8,12 @@ use stead_host::provider::Context;
 use stead_system::fs::SystemPath;
 use url::Url;
 
-use super::Properties;
 use super::repository::CHECKED_OUT;
 use super::user::AsUser;
+use super::{Properties, isolation};
 use crate::credentials;
 use crate::input::{blocked, impossible, required};
 use crate::program::{Ended, Invocation, SearchPath, run};
-
-/// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
-const SETTINGS: [&str; 9] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.attributesFile=/dev/null",
-    "credential.helper=",
-    "protocol.ext.allow=never",
-    "submodule.recurse=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.detachedHead=false",
-];
-
-/// Variables of this process that connections need.
-const HANDED_ON: [&str; 9] = [
-    "SSH_AUTH_SOCK",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "HTTP_PROXY",
-    "http_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-    "NO_PROXY",
-    "no_proxy",
-];
 
 /// Where a repository is fetched from.
 pub(super) struct Remote {
@@ -110,12 +84,12 @@ impl Git<'_> {
     }
 
     fn call(&self, places: impl Iterator<Item = String>, arguments: &[&str]) -> Result<Ended, Failure> {
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
         let (program, before) = match self.user {
             Some(user) => user.command()?,
             None => ("git".to_owned(), Vec::new()),
         };
-        let arguments = settings.chain(places).chain(arguments.iter().map(|&argument| argument.to_owned()));
+        let arguments =
+            isolation::settings().chain(places).chain(arguments.iter().map(|&argument| argument.to_owned()));
         let invocation = Invocation {
             program,
             arguments: before.into_iter().chain(arguments).collect(),
@@ -128,25 +102,9 @@ impl Git<'_> {
     }
 
     fn environment(&self) -> Vec<(String, String)> {
-        let fixed = [
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_ATTR_NOSYSTEM", "1"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            // Empty, these take the place of `core.askPass` and `core.gitProxy`.
-            ("GIT_ASKPASS", ""),
-            ("GIT_PROXY_COMMAND", ""),
-            ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
-            ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_LITERAL_PATHSPECS", "1"),
-            ("LC_ALL", "C"),
-        ];
-        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         // An agent for SSH is that of the user who runs stead.
-        let handed_on = HANDED_ON.into_iter().filter(|name| self.user.is_none() || *name != "SSH_AUTH_SOCK");
-        let handed_on = handed_on.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
-        let mut variables: Vec<_> = fixed.into_iter().map(owned).chain(handed_on).collect();
+        let mut variables = isolation::variables();
+        variables.retain(|(name, _)| self.user.is_none() || name != "SSH_AUTH_SOCK");
         variables.extend(self.user.into_iter().flat_map(AsUser::environment));
         // Only this user and root can read the environment of a process. A redirect could lead to another host.
         if let Some((name, value)) = self.remote.and_then(|remote| remote.credentials.as_ref()) {
@@ -157,7 +115,7 @@ impl Git<'_> {
                 ("GIT_CONFIG_KEY_1", "http.followRedirects"),
                 ("GIT_CONFIG_VALUE_1", "false"),
             ];
-            variables.extend(of_credentials.into_iter().map(owned));
+            variables.extend(of_credentials.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         variables
     }

@@ -193,7 +193,9 @@ impl Client {
             complain("error: this machine has no host name; '--name NAME' says which machine of the roster it is");
             return Exit::Unusable;
         };
-        let source = std::path::absolute(source).unwrap_or_else(|_| source.to_path_buf()).display().to_string();
+        let is_address = source.to_str().is_some_and(|source| source.contains("://"));
+        let absolute = if is_address { None } else { std::path::absolute(source).ok() };
+        let source = absolute.unwrap_or_else(|| source.to_path_buf()).display().to_string();
         self.only_show(Follow { source, root: root.to_string(), machine }, text::followed)
     }
 

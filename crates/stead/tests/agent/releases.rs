@@ -182,3 +182,57 @@ fn a_machine_has_what_operators_signed_and_nothing_else() {
     assert_eq!(shop.machine.read("kept").as_deref(), Some("five\n"));
     shop.machine.stop();
 }
+
+impl Shop {
+    fn git(&self, words: &[&str]) {
+        let names = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"];
+        let mut command = Command::new("git");
+        command.args(names).args(words).current_dir(self.machine.path("fleet")).env("HOME", self.machine.path(""));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn push(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "next"]);
+        self.git(&["push", "--quiet", "../shared.git", "HEAD:main"]);
+    }
+}
+
+#[test]
+fn a_push_to_a_repository_is_a_deployment() {
+    let mut shop = Shop::new();
+    let shared = shop.machine.path("shared.git").display().to_string();
+    shop.git(&["init", "--quiet", "--bare", &shared]);
+    shop.git(&["init", "--quiet"]);
+    shop.publish("one", FOR_WEB);
+    shop.enrol(BOTH);
+    shop.push();
+    shop.follow(&format!("git+file://{shared}#main"));
+    shop.until_kept("one");
+    // Half a release is nothing; drift is repaired meanwhile.
+    shop.publish("two", "--where role=web --expires 90d --sign ann");
+    shop.push();
+    shop.until_code("E1404");
+    shop.machine.write("kept", "drifted\n");
+    shop.until_kept("one");
+    shop.stead("release sign fleet/web/2.release --sign ben");
+    shop.push();
+    shop.until_kept("two");
+    // The signers change, and the repository is out of reach for a while.
+    shop.stead("release signers --signer ann.pub --signer cid.pub --fleet fleet/root --sign ann --sign ben");
+    shop.enrol("--sign ann --sign cid");
+    shop.publish("three", "--where role=web --expires 90d --sign ann --sign cid");
+    fs::rename(&shared, format!("{shared}.away")).unwrap();
+    shop.until_source(|source| {
+        source["Releases"]["Offline"]["Reason"].as_str().is_some_and(|why| why.contains("git fetch"))
+    });
+    fs::rename(format!("{shared}.away"), &shared).unwrap();
+    shop.push();
+    shop.until_kept("three");
+    // Whoever can push, and takes back what was pushed, has nothing staged.
+    shop.git(&["push", "--quiet", "--force", "../shared.git", "HEAD~2:main"]);
+    shop.until_code("E1411");
+    assert_eq!(shop.machine.read("kept").as_deref(), Some("three\n"));
+    shop.machine.stop();
+}
