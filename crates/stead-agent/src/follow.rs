@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::bundle::MOST_BYTES;
-use stead_release::{LONGEST, SourceFile};
+use stead_release::{LONGEST, LONGEST_ENVELOPE, SourceFile};
 use stead_system::Cancel;
 use url::Url;
 
@@ -145,6 +145,7 @@ pub(crate) const LARGEST_BUNDLE: u64 = MOST_BYTES * 2;
 fn longest(file: &SourceFile) -> u64 {
     match file {
         SourceFile::Blob(_) => LARGEST_BUNDLE,
+        SourceFile::Envelope(..) => LONGEST_ENVELOPE as u64,
         _ => LONGEST as u64,
     }
 }

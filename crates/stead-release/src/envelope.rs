@@ -17,7 +17,7 @@ use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
 use crate::secrets::{ReleaseSecrets, SealedParameters};
 use crate::signed::{BadForm, Lines, Signable, Signed, StatementLines};
-use crate::statements::Numbered;
+use crate::statements::{Numbered, Release};
 
 /// The longest file of an envelope, in bytes.
 pub const LONGEST_ENVELOPE: usize = 1 << 20;
@@ -40,6 +40,13 @@ pub struct EnvelopeAddress {
 }
 
 impl EnvelopeAddress {
+    /// The address of the secrets of a release for a machine with this key.
+    pub fn new(release: &Signed<Release>, machine: MachineName, key: SealingKey) -> Self {
+        let Release { link, channel, .. } = release.statement();
+        let numbered = Numbered { number: link.number, digest: release.digest() };
+        Self { fleet: link.fleet.clone(), channel: channel.clone(), release: numbered, machine, key }
+    }
+
     fn write(&self, lines: &mut Lines) {
         lines.put("fleet", &self.fleet);
         lines.put("channel", &self.channel);
@@ -66,7 +73,7 @@ impl EnvelopeAddress {
     }
 
     /// Checks that an envelope with this address is for the release and the machine of another one.
-    fn is(&self, wanted: &Self) -> Result<(), ReleaseRefusal> {
+    pub fn is(&self, wanted: &Self) -> Result<(), ReleaseRefusal> {
         if self.fleet != wanted.fleet {
             return Err(ReleaseRefusal::Fleet(self.fleet.clone()));
         }

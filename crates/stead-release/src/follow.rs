@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use stead_hosts::MachineName;
 
+use crate::envelope::{Envelope, EnvelopeAddress};
 use crate::file::SourceFile;
 use crate::fleet::Fleet;
+use crate::machine::MachineKeys;
 use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
+use crate::secrets::ReleaseSecrets;
 use crate::signed::Signed;
 use crate::statements::{Numbered, Release, Roster, RosterMachine};
 use crate::walk::{Floor, Walk};
@@ -35,6 +39,8 @@ pub struct FleetFollower<'a, Fact> {
     pub root: &'a Digest,
     /// Its name in the roster.
     pub machine: &'a str,
+    /// Its keys, if it has any.
+    pub keys: Option<&'a MachineKeys>,
     /// Its own facts, by their paths.
     pub fact: Fact,
     /// The time by its clock.
@@ -63,6 +69,8 @@ pub enum Obstacle<E> {
     Unreachable(E),
     /// The source does not have a file that every source has.
     Missing(SourceFile),
+    /// The secrets of a release are not sealed to the machine yet.
+    NotSealed(SourceFile),
     /// The content of a file is refused.
     Refused(SourceFile, ReleaseRefusal),
 }
@@ -104,6 +112,7 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
         let machine = machine.ok_or_else(|| {
             Obstacle::Refused(SourceFile::Roster, ReleaseRefusal::NotInRoster(self.machine.to_owned()))
         })?;
+        self.is_machine(machine).map_err(|refusal| Obstacle::Refused(SourceFile::Roster, refusal))?;
         decision.labels.clone_from(&machine.labels);
         let (mut matching, mut others) = (Vec::<Matching>::new(), None);
         let known = decision.memory.channels.keys().chain(floors.keys()).chain(fleet.channels());
@@ -173,12 +182,42 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
         }
     }
 
-    /// Returns whether a release is for the machine: by the labels that operators signed, and by its own facts.
+    /// Checks that the keys of the roster are those of this machine, unless they were not made by one: a copy of a machine has others.
+    fn is_machine(&self, machine: &RosterMachine) -> Result<(), ReleaseRefusal> {
+        let (Some(keys), Some(sealing)) = (self.keys, &machine.sealing) else { return Ok(()) };
+        let is_own = (&machine.key, sealing) == (keys.key(), keys.sealing());
+        if is_own { Ok(()) } else { Err(ReleaseRefusal::OtherMachine(machine.key.fingerprint())) }
+    }
+
+    /// The secrets of a release that was decided on; `None` if it has none.
+    pub fn secrets<E>(
+        &self,
+        release: &Signed<Release>,
+        fetch: impl FnOnce(&SourceFile) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<Option<ReleaseSecrets>, Obstacle<E>> {
+        let Release { link, channel, sealed, .. } = release.statement();
+        let Some(sealed) = sealed else { return Ok(None) };
+        let not_in_roster = || ReleaseRefusal::NotInRoster(self.machine.to_owned());
+        let machine =
+            MachineName::parse(self.machine).map_err(|_| Obstacle::Refused(SourceFile::Roster, not_in_roster()))?;
+        let file = SourceFile::Envelope(channel.clone(), link.number, machine.clone());
+        let bytes = fetch(&file).map_err(Obstacle::Unreachable)?;
+        let (Some(bytes), Some(keys)) = (bytes, self.keys) else { return Err(Obstacle::NotSealed(file)) };
+        let address = EnvelopeAddress::new(release, machine, keys.sealing().clone());
+        let opened = Envelope::parse(&bytes).map_err(ReleaseRefusal::from);
+        let opened = opened.and_then(|envelope| envelope.open(keys, &address, sealed));
+        opened.map(Some).map_err(|refusal| Obstacle::Refused(file, refusal))
+    }
+
+    /// Returns whether a release is for the machine: by the labels that operators signed, and by its own facts, which select none
+    /// that has secrets.
     fn is_selected(&self, machine: &RosterMachine, release: &Signed<Release>) -> bool {
-        let Release { selector, .. } = release.statement();
+        let Release { selector, sealed, .. } = release.statement();
         let mut facts = BTreeMap::new();
         selector.labels(&mut |name| {
-            if let Some(value) = machine.labels.get(name).cloned().or_else(|| (self.fact)(name)) {
+            if let Some(value) =
+                machine.labels.get(name).cloned().or_else(|| sealed.is_none().then(|| (self.fact)(name))?)
+            {
                 facts.insert(name.to_owned(), value);
             }
         });

@@ -21,6 +21,7 @@ mod key;
 mod machine;
 mod name;
 mod refusal;
+mod report;
 mod request;
 mod secrets;
 mod signature;
@@ -37,6 +38,7 @@ pub use key::{BadKey, PublicKey};
 pub use machine::{MachineKeys, MachineSecret, PublicIdentity, SealingKey};
 pub use name::{BadFleetName, Digest, Name};
 pub use refusal::ReleaseRefusal;
+pub use report::MachineReport;
 pub use request::MachineRequest;
 pub use secrets::{BadSecrets, ReleaseSecrets, SealedParameters};
 pub use signature::Signature;
@@ -49,7 +51,7 @@ pub use stead_core::diag::codes::release as codes;
 pub use walk::{Floor, Walk};
 
 /// Each kind of statement: its purpose, and what users call it.
-const PURPOSES: [(&str, &str); 7] = [
+const PURPOSES: [(&str, &str); 8] = [
     (Root::PURPOSE, Root::WORD),
     (Succession::PURPOSE, Succession::WORD),
     (Roster::PURPOSE, Roster::WORD),
@@ -57,4 +59,5 @@ const PURPOSES: [(&str, &str); 7] = [
     (PublicIdentity::PURPOSE, PublicIdentity::WORD),
     (Envelope::PURPOSE, Envelope::WORD),
     (MachineRequest::PURPOSE, MachineRequest::WORD),
+    (MachineReport::PURPOSE, MachineReport::WORD),
 ];

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use serde_json::Map;
 use stead_hosts::MachineName;
 use stead_release::{
-    ChainLink, Decision, Digest, Fleet, FleetFollower, FleetMemory, Name, Numbered, Obstacle, Release, Root, Roster,
-    RosterMachine, Signable, Signed, Signers, SourceFile, Succession,
+    ChainLink, Decision, Digest, Envelope, EnvelopeAddress, Fleet, FleetFollower, FleetMemory, MachineKeys,
+    MachineSecret, Name, Numbered, Obstacle, Release, ReleaseSecrets, Root, Roster, RosterMachine, SealedParameters,
+    Signable, Signed, Signers, SourceFile, Succession,
 };
 use support::Key;
 
@@ -32,6 +33,10 @@ struct Source {
     roster: Numbered,
     ends: BTreeMap<Name, Numbered>,
     clock: i64,
+    /// The secrets of the releases that are made next.
+    secrets: Option<ReleaseSecrets>,
+    /// The keys that the machine printed for the roster.
+    keys: Option<MachineKeys>,
 }
 
 impl Source {
@@ -41,7 +46,7 @@ impl Source {
         let fleet = Fleet::of_root(root.bytes(), &root.digest()).unwrap();
         let roster = Numbered { number: 0, digest: root.digest() };
         let files = BTreeMap::from([("root".to_owned(), root.to_text().into_bytes())]);
-        Self { files, fleet, signers, roster, ends: BTreeMap::new(), clock: 0 }
+        Self { files, fleet, signers, roster, ends: BTreeMap::new(), clock: 0, secrets: None, keys: None }
     }
 
     fn link(&mut self, former: &Numbered) -> ChainLink {
@@ -82,7 +87,7 @@ impl Source {
             selector: selector.parse().unwrap(),
             bundle: Digest::of(b"bundle"),
             parameters: Map::new(),
-            sealed: None,
+            sealed: self.secrets.as_ref().and_then(SealedParameters::of),
         };
         let digest = self.put(&SourceFile::Release(name(channel), number), release, by);
         if by.len() > 1 {
@@ -98,7 +103,10 @@ impl Source {
     fn enrol(&mut self, machine: &str) {
         let link = self.link(&self.roster.clone());
         let labels = BTreeMap::from([("role".to_owned(), "web".to_owned())]);
-        let member = RosterMachine { key: Key::new(9).public, sealing: None, labels };
+        let member = match &self.keys {
+            None => RosterMachine { key: Key::new(9).public, sealing: None, labels },
+            Some(keys) => RosterMachine { key: keys.key().clone(), sealing: Some(keys.sealing().clone()), labels },
+        };
         let machines = BTreeMap::from([(MachineName::parse(machine).unwrap(), member)]);
         let number = link.number;
         let roster = Roster { link, machines, floors: self.ends.clone() };
@@ -126,17 +134,21 @@ fn list(of: [u8; 2]) -> Signers {
 struct Machine {
     root: Digest,
     memory: FleetMemory,
+    keys: Option<MachineKeys>,
 }
 
 impl Machine {
     fn of(source: &Source) -> Self {
-        Self { root: source.fleet.root().clone(), memory: FleetMemory::default() }
+        Self { root: source.fleet.root().clone(), memory: FleetMemory::default(), keys: None }
+    }
+
+    fn follower(&self, now: i64) -> FleetFollower<'_, impl Fn(&str) -> Option<String>> {
+        let fact = |path: &str| (path == "os.family").then(|| "Debian".to_owned());
+        FleetFollower { root: &self.root, machine: "web1", keys: self.keys.as_ref(), fact, now: time(now) }
     }
 
     fn look_at(&mut self, now: i64, fetch: impl Fn(&SourceFile) -> Result<Option<Vec<u8>>, ()>) -> Decision<()> {
-        let fact = |path: &str| (path == "os.family").then(|| "Debian".to_owned());
-        let follower = FleetFollower { root: &self.root, machine: "web1", fact, now: time(now) };
-        let decision = follower.decide(&self.memory, fetch);
+        let decision = self.follower(now).decide(&self.memory, fetch);
         self.memory = decision.memory.clone();
         decision
     }
@@ -148,12 +160,16 @@ impl Machine {
 
 /// The number of the release, and the code and the file of what stands in the way.
 fn seen(decision: &Decision<()>) -> (Option<u64>, Option<String>) {
-    let obstacle = decision.obstacle.as_ref().map(|obstacle| match obstacle {
+    (decision.release.as_ref().map(|release| release.statement().link.number), decision.obstacle.as_ref().map(word))
+}
+
+fn word(obstacle: &Obstacle<()>) -> String {
+    match obstacle {
         Obstacle::Unreachable(()) => "unreachable".to_owned(),
         Obstacle::Missing(file) => format!("no {file}"),
+        Obstacle::NotSealed(file) => format!("not sealed {file}"),
         Obstacle::Refused(file, refusal) => format!("{} {file}", refusal.code().id),
-    });
-    (decision.release.as_ref().map(|release| release.statement().link.number), obstacle)
+    }
 }
 
 fn refused(code_and_file: &str) -> (Option<u64>, Option<String>) {
@@ -257,7 +273,7 @@ fn a_source_that_goes_back_is_refused_whatever_the_clock_says() {
                 None => drop(files.remove(*path)),
             }
         }
-        let mut machine = Machine { root: machine.root.clone(), memory: memory.clone() };
+        let mut machine = Machine { root: machine.root.clone(), memory: memory.clone(), keys: None };
         let decision = machine.look_at(10, |file| Ok(files.get(&file.to_string()).cloned()));
         assert_eq!(machine.memory, memory, "nothing is forgotten");
         seen(&decision)
@@ -347,4 +363,77 @@ fn no_mixture_of_what_was_signed_makes_a_machine_go_back() {
         }
         assert!(taken > 0 || seed % 3 != 0 || newest == 0, "{seed}");
     }
+}
+
+fn keys(number: u8) -> MachineKeys {
+    MachineKeys::of(&MachineSecret::of(&[number; MachineSecret::LENGTH]))
+}
+
+fn secrets() -> ReleaseSecrets {
+    ReleaseSecrets::new(serde_json::json!({ "token": "kiwi" }).as_object().unwrap()).unwrap()
+}
+
+/// A copy of a machine has other keys, and follows under the name of the first.
+#[test]
+fn a_copy_of_a_machine_takes_nothing() {
+    let mut source = Source::new();
+    source.keys = Some(keys(1));
+    source.release("web", "role=web");
+    source.enrol("web1");
+    let mut machine = Machine::of(&source);
+    for (own, expected) in [(Some(keys(1)), (Some(1), None)), (Some(keys(2)), refused("E1432 roster"))] {
+        machine.keys = own;
+        assert_eq!(seen(&machine.look(&source, 0)), expected);
+    }
+}
+
+#[test]
+fn facts_select_no_release_with_secrets() {
+    let mut source = Source::new();
+    source.release("web", "os.family=Debian");
+    source.enrol("web1");
+    let mut machine = Machine::of(&source);
+    assert_eq!(seen(&machine.look(&source, 0)), (Some(1), None));
+    source.secrets = Some(secrets());
+    source.release("web", "os.family=Debian");
+    assert_eq!(seen(&machine.look(&source, 0)), refused("E1415 web/2.release"));
+    source.release("web", "role=web");
+    assert_eq!(seen(&machine.look(&source, 0)), (Some(3), None));
+}
+
+#[test]
+fn a_machine_waits_for_its_envelope_and_takes_no_other() {
+    let mut source = Source::new();
+    (source.keys, source.secrets) = (Some(keys(1)), Some(secrets()));
+    source.release("web", "role=web");
+    source.release("web", "role=web");
+    source.enrol("web1");
+    let mut machine = Machine::of(&source);
+    machine.keys = Some(keys(1));
+    let release = machine.look(&source, 0).release.unwrap();
+    let opened = |machine: &Machine, envelope: Option<&Envelope>| {
+        let fetch = |file: &SourceFile| {
+            assert_eq!(file.to_string(), "web/2.sealed/web1");
+            Ok(envelope.map(|envelope| envelope.to_text().into_bytes()))
+        };
+        let opened = machine.follower(0).secrets(&release, fetch);
+        opened.map(|secrets| secrets.unwrap().expose_parameters()).map_err(|obstacle| word(&obstacle))
+    };
+    assert_eq!(opened(&machine, None), Err("not sealed web/2.sealed/web1".to_owned()));
+    let address =
+        |name: &str| EnvelopeAddress::new(&release, MachineName::parse(name).unwrap(), keys(1).sealing().clone());
+    let seal = |address, secrets: &ReleaseSecrets| Envelope::seal(address, secrets).unwrap();
+    let own = source.secrets.as_ref().unwrap();
+    let given = opened(&machine, Some(&seal(address("web1"), own))).unwrap();
+    assert_eq!(given, own.expose_parameters());
+    let former = EnvelopeAddress { release: Numbered { number: 1, digest: Digest::of(b"1") }, ..address("web1") };
+    for (code, envelope) in [
+        ("E1431", seal(former, own)),
+        ("E1432", seal(address("web2"), own)),
+        ("E1434", seal(address("web1"), &secrets())),
+    ] {
+        assert_eq!(opened(&machine, Some(&envelope)), Err(format!("{code} web/2.sealed/web1")));
+    }
+    machine.keys = None;
+    assert_eq!(opened(&machine, Some(&seal(address("web1"), own))), Err("not sealed web/2.sealed/web1".to_owned()));
 }

@@ -5,11 +5,14 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use stead_hosts::MachineName;
 use stead_release::{
-    Digest, Envelope, EnvelopeAddress, MachineKeys, MachineSecret, Numbered, PublicIdentity, ReleaseRefusal,
-    ReleaseSecrets, SealedParameters, Signed,
+    ChainLink, Digest, Envelope, EnvelopeAddress, MachineKeys, MachineReport, MachineSecret, Numbered, PublicIdentity,
+    ReleaseRefusal, ReleaseSecrets, Roster, RosterMachine, SealedParameters, Signed,
 };
 use support::Key;
 
@@ -127,4 +130,50 @@ fn an_identity_is_signed_by_the_machine_that_states_it() {
     assert_eq!(refused(&(text.clone() + &signature(&other.identity().to_text()))), "E1432");
     assert_eq!(refused(&(bytes(&text) + &Key::new(1).sign("stead-report", bytes(&text).as_bytes()))), "E1402");
     assert_eq!(refused("stead-root 1\n"), "E1402");
+}
+
+fn roster(of: &MachineKeys) -> Roster {
+    let digest = Digest::of(b"root");
+    let made = Timestamp::UNIX_EPOCH;
+    let link = ChainLink { fleet: digest.clone(), number: 1, parent: digest.clone(), signers: digest, made };
+    let member = RosterMachine { key: of.key().clone(), sealing: None, labels: BTreeMap::new() };
+    let machines = BTreeMap::from([(MachineName::parse("web1").unwrap(), member)]);
+    Roster { link, machines, floors: BTreeMap::new() }
+}
+
+fn report() -> MachineReport {
+    MachineReport {
+        fleet: Digest::of(b"root"),
+        machine: MachineName::parse("web1").unwrap(),
+        number: 7,
+        ended: Timestamp::UNIX_EPOCH,
+        release: Some(("web".parse().unwrap(), Numbered { number: 3, digest: Digest::of(b"release") })),
+        report: json!({ "result": "converged", "took": 0.1, "instances": [{ "name": "a\nb" }] }),
+    }
+}
+
+#[test]
+fn a_report_is_of_the_machine_that_signed_it() {
+    let (own, other) = (keys(1), keys(2));
+    let roster = roster(&own);
+    let read = |text: &str| MachineReport::read(text.as_bytes(), &Digest::of(b"root"), &roster);
+    let refused = |text: &str| read(text).unwrap_err().code().id;
+    let text = own.sign(report()).to_text();
+    assert_eq!(read(&text).unwrap().statement(), &report());
+    assert_eq!((own.sign(report()).to_text(), report().file_name()), (text.clone(), "web1-7.report".to_owned()));
+    for release in [None, report().release] {
+        assert!(read(&own.sign(MachineReport { release, ..report() }).to_text()).is_ok());
+    }
+    assert_eq!(refused(&other.sign(report()).to_text()), "E1432");
+    assert_eq!(refused(&Signed::new(report()).to_text()), "E1404");
+    assert_eq!(refused(&own.sign(MachineReport { fleet: Digest::of(b"other"), ..report() }).to_text()), "E1409");
+    let unknown = MachineReport { machine: MachineName::parse("web2").unwrap(), ..report() };
+    assert_eq!(refused(&own.sign(unknown).to_text()), "E1417");
+    assert_eq!(refused(&own.identity().to_text()), "E1402");
+    for place in 0..text.len() {
+        let mut changed = text.clone().into_bytes();
+        changed[place] ^= 1 << (place % 7);
+        let read = MachineReport::read(&changed, &Digest::of(b"root"), &roster);
+        assert!(read.is_err(), "byte {place}");
+    }
 }

@@ -14,6 +14,8 @@ mod place;
 mod releases;
 #[path = "agent/reports.rs"]
 mod reports;
+#[path = "agent/sealed.rs"]
+mod sealed;
 #[path = "agent/soak.rs"]
 mod soak;
 #[path = "agent/sources.rs"]

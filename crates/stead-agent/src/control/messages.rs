@@ -59,6 +59,7 @@ questions! {
     LoadSettings as "load" -> SettingsNow,
     ListReports as "reports" -> Listing,
     ReadReport as "report" -> Document<JobReport>,
+    SignReports as "signReports" -> SignedReports,
     ReadLog as "log" -> LogLines,
     Follow as "follow" -> Followed,
     Unfollow as "unfollow" -> Unfollowed,
@@ -182,6 +183,15 @@ pub struct ListReports {
     /// The `next` of an earlier answer, or 0 for all that are kept.
     #[serde(default)]
     pub after: Option<u64>,
+}
+
+/// The reports from a number on, the oldest first, signed by this machine.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct SignReports {
+    /// The `next` of an earlier answer, or 0 for all that are kept.
+    pub after: u64,
+    /// At most so many.
+    pub most: usize,
 }
 
 /// The report of one job.

@@ -18,8 +18,8 @@ use crate::control::{
     Acknowledge, Acknowledged, Affected, AgentStatus, Ask, ChangeSettings, Check, Compare, Compared, Comparison,
     Document, Follow, Get, Goal, History, Inspected, InspectedDocument, JobProgress, JobReport, KeptGeneration,
     ListReports, ListedReport, Listing, LoadSettings, LogLines, MachineStatus, ReadHistory, ReadLog, ReadReport,
-    ReadSettings, ReadStatus, Refused, Remove, Request, Response, Restore, RunReport, SettingsNow, SourceStatus,
-    Staged, Stop, Stopping, Submit, Unfollow, UseExisting, Wait, WaitOutcome, Waited, WatchedCounts,
+    ReadSettings, ReadStatus, Refused, Remove, Request, Response, Restore, RunReport, SettingsNow, SignReports,
+    SourceStatus, Staged, Stop, Stopping, Submit, Unfollow, UseExisting, Wait, WaitOutcome, Waited, WatchedCounts,
 };
 use crate::decide::{Next, Waiting};
 use crate::job::SuspendReason;
@@ -58,6 +58,7 @@ impl Agent {
             Request::LoadSettings(question) => self.load_settings(&question).answers::<LoadSettings>(),
             Request::ListReports(question) => self.reports(question).answers::<ListReports>(),
             Request::ReadReport(question) => self.report(&question.job).answers::<ReadReport>(),
+            Request::SignReports(question) => self.sign_reports(question).answers::<SignReports>(),
             Request::Follow(question) => self.follow_source(question).answers::<Follow>(),
             Request::Unfollow(question) => self.unfollow(question, user).answers::<Unfollow>(),
             Request::ReadLog(question) => {

@@ -99,6 +99,8 @@ pub(super) struct ReleaseView {
     pub(super) fleet: Option<Name>,
     /// Since when it cannot be asked, and why.
     pub(super) offline: Option<Offline>,
+    /// The secrets that the machine waits for.
+    pub(super) waiting: Option<String>,
 }
 
 impl ReleaseView {
@@ -112,6 +114,7 @@ impl ReleaseView {
             staged: staged.clone(),
             frozen: following.is_frozen(Timestamp::now()),
             offline: self.offline.clone(),
+            waiting_for: self.waiting.clone(),
         }
     }
 }

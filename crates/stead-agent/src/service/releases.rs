@@ -6,17 +6,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::value::Value;
-use stead_release::{Digest, FleetFollower, Name, Obstacle, Release, ReleaseRefusal, Signed, SourceFile};
+use stead_engine::error_chain;
+use stead_hosts::MachineName;
+use stead_release::{
+    Digest, FleetFollower, MachineKeys, MachineReport, Name, Numbered, Obstacle, Release, ReleaseRefusal,
+    ReleaseSecrets, Signed, SourceFile,
+};
 use stead_system::fs::User;
 
 use super::deliveries::{Origin, SHORTEST_PAUSE, SourceFailure, Terms, Valid};
 use super::jobs::random_part;
 use super::{Agent, Inner};
-use crate::control::{Follow, Offline, Refused, Unfollow, Unfollowed};
+use crate::control::{
+    Follow, Offline, Refused, ReleaseStatus, SignReports, SignedReport, SignedReports, SourceStatus, Unfollow,
+    Unfollowed,
+};
 use crate::follow::{Fetch, FetchError, SourceAddress};
+use crate::keys::{KeysOrigin, KeysWanted, OwnKeys};
+use crate::reports::Stored;
 use crate::settings::Backoff;
 use crate::state::{Followed, Following, StagedRelease};
 use crate::store::Delivered;
@@ -41,6 +51,8 @@ pub(super) struct Reader {
 /// Why nothing newer was staged.
 enum Trouble {
     Offline(FetchError),
+    /// The envelope of a release is not there yet.
+    NotSealed(SourceFile),
     Refused(SourceFailure),
 }
 
@@ -61,6 +73,7 @@ impl From<Obstacle<FetchError>> for Trouble {
         match obstacle {
             Obstacle::Unreachable(error) => error.into(),
             Obstacle::Missing(file) => FetchError::new(format!("it does not have '{file}'")).into(),
+            Obstacle::NotSealed(file) => Self::NotSealed(file),
             Obstacle::Refused(file, refusal) => refused(&file, &refusal),
         }
     }
@@ -130,11 +143,14 @@ impl Agent {
             return Duration::ZERO;
         }
         let now = Timestamp::now();
-        let (failure, offline) = match looked {
-            Ok(()) => (None, None),
-            Err(Trouble::Refused(failure)) => (Some(failure), None),
-            Err(Trouble::Offline(error)) => (None, Some(error)),
-        };
+        let (mut failure, mut offline, mut waiting) = (None, None, None);
+        match looked {
+            Ok(()) => {}
+            Err(Trouble::Refused(refused)) => failure = Some(refused),
+            Err(Trouble::Offline(error)) => offline = Some(error),
+            Err(Trouble::NotSealed(file)) => waiting = Some(file.to_string()),
+        }
+        self.note_waiting(&mut inner, &following.followed, waiting);
         let until = offline.as_ref().and_then(|error| error.until);
         reader.failures = offline.as_ref().map_or(0, |_| reader.failures.saturating_add(1));
         self.note_offline(&mut inner, &following.followed, offline.map(|error| error.reason), now);
@@ -144,6 +160,14 @@ impl Agent {
             0 => until_slot(&following.followed, every, now),
             failures => wait_for_source(failures, until, now, random_part()),
         }
+    }
+
+    fn note_waiting(&self, inner: &mut Inner, followed: &Followed, file: Option<String>) {
+        let view = &mut inner.following.view;
+        if file.is_some() && file != view.waiting {
+            self.log.write("waitingForSecrets", json!({ "source": followed.source, "file": file }));
+        }
+        view.waiting = file;
     }
 
     fn note_offline(&self, inner: &mut Inner, followed: &Followed, reason: Option<String>, now: Timestamp) {
@@ -163,9 +187,11 @@ impl Agent {
         fetch.begin()?;
         let session = self.job_host.host.session(std::path::Path::new("/"));
         let Following { followed, memory, .. } = following;
+        let keys = self.own_keys()?;
         let follower = FleetFollower {
             root: &followed.root,
             machine: &followed.machine,
+            keys: Some(&keys),
             fact: |path: &str| session.machine().facts().ok().and_then(|facts| fact_at(facts, path)),
             now: Timestamp::now(),
         };
@@ -186,9 +212,37 @@ impl Agent {
             inner.state.taken.clone()
         };
         if let Some(release) = decision.release.filter(|release| taken.as_deref() != Some(release.digest().as_str())) {
-            self.stage_release(followed, &release, fetch)?;
+            let secrets = follower.secrets(&release, |file| fetch.file(file))?;
+            self.stage_release(followed, &release, secrets.as_ref(), fetch)?;
         }
         decision.obstacle.map_or(Ok(()), |obstacle| Err(obstacle.into()))
+    }
+
+    /// The keys of this machine, which are made the first time.
+    fn own_keys(&self) -> Result<MachineKeys, Refused> {
+        let own = OwnKeys::open(&self.directory, KeysWanted::Present);
+        let OwnKeys { keys, origin } = own.map_err(|error| Refused::new(error_chain(&error)))?;
+        if origin != KeysOrigin::Kept {
+            self.log.write("keysMade", json!({ "key": keys.key().fingerprint(), "why": format!("{origin:?}") }));
+        }
+        Ok(keys)
+    }
+
+    /// The reports of jobs that followed a fleet, signed by this machine. The same report is signed alike each time.
+    pub(super) fn sign_reports(&self, SignReports { after, most }: SignReports) -> Result<SignedReports, Refused> {
+        let found = self.reports.after(after, most).map_err(|error| Refused::new(error_chain(&error)))?;
+        let keys = self.own_keys()?;
+        let next = found.iter().map(|stored| stored.number + 1).max().unwrap_or(after);
+        let reports = found.into_iter().filter_map(machine_report).filter(|report| {
+            let is_short = report.is_short();
+            if !is_short {
+                self.log.write("reportLost", json!({ "number": report.number, "failure": "it is too large" }));
+            }
+            is_short
+        });
+        let signed =
+            |report: MachineReport| SignedReport { name: report.file_name(), text: keys.sign(report).to_text() };
+        Ok(SignedReports { reports: reports.map(signed).collect(), next })
     }
 
     /// Stages a release that was checked.
@@ -196,15 +250,18 @@ impl Agent {
         &self,
         followed: &Followed,
         release: &Signed<Release>,
+        secrets: Option<&ReleaseSecrets>,
         fetch: &mut dyn Fetch,
     ) -> Result<(), Trouble> {
-        let Release { link, channel, expires, bundle: name, .. } = release.statement();
+        let Release { link, channel, expires, bundle: name, parameters, .. } = release.statement();
+        let mut parameters = parameters.clone();
+        parameters.extend(secrets.map(ReleaseSecrets::expose_parameters).unwrap_or_default());
         let file = SourceFile::Blob(name.clone());
         let bytes = fetch.file(&file)?.ok_or_else(|| Trouble::from(Obstacle::Missing(file.clone())))?;
         let bundle = Bundle::decode(&bytes, Reach::Machine, Some(name.as_str()))
             .map_err(|_| refused(&file, &ReleaseRefusal::Bundle))?;
         let document = bundle.document().0.to_owned();
-        let delivered = Delivered::of_bundle(document, &bundle, self.parameters_of(release)?, PathBuf::from("/"));
+        let delivered = Delivered::of_bundle(document, &bundle, parameters, PathBuf::from("/"));
         let user = User::current().id;
         let valid = self.validate(delivered, user)?;
         let digest = release.digest();
@@ -219,16 +276,18 @@ impl Agent {
         self.stage(Valid { digest: Some(digest.into()), ..valid }, terms)?;
         Ok(())
     }
+}
 
-    /// The parameters that the document of a release is applied with.
-    #[expect(clippy::unused_self, reason = "secrets are opened with the keys of the agent")]
-    fn parameters_of(&self, release: &Signed<Release>) -> Result<Map<String, Json>, Trouble> {
-        let Release { parameters, sealed, .. } = release.statement();
-        if sealed.is_some() {
-            return Err(Refused::new("the release has secrets, which this version cannot open").into());
-        }
-        Ok(parameters.clone())
-    }
+/// A report as it is signed; `None` if its job followed no fleet.
+fn machine_report(stored: Stored) -> Option<MachineReport> {
+    let Stored { number, at, report, .. } = stored;
+    let source: SourceStatus = serde_json::from_value(report.get("source")?.clone()).ok()?;
+    let ReleaseStatus { root, machine, staged, .. } = source.releases?;
+    let generation = report.pointer("/job/generation").and_then(Json::as_u64);
+    let staged = staged.filter(|staged| Some(staged.generation) == generation);
+    let release = staged.map(|staged| (staged.channel, Numbered { number: staged.number, digest: staged.digest }));
+    let (fleet, machine) = (root.parse().ok()?, MachineName::parse(&machine).ok()?);
+    Some(MachineReport { fleet, machine, number, ended: at, release, report })
 }
 
 /// A fact by its path, as a text that filters compare.

@@ -2,6 +2,7 @@
 
 mod identity;
 mod install;
+mod report;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ pub(crate) fn run(request: AgentRequest, env: &ProcessEnv) -> Exit {
         AgentTask::WaitForRest(patience) => client.wait_for(&Goal::Rest, patience),
         AgentTask::WaitForJob(patience) => client.wait_for_job(patience),
         AgentTask::LoadSettings(file) => client.load(&file),
+        AgentTask::WriteReports { folder, after } => client.write_reports(&folder, after),
         AgentTask::Status => client.then(ReadStatus {}, |answered| {
             client.show(answered, text::status);
             health(&answered.answer)

@@ -301,6 +301,8 @@ pub(super) fn status(answer: &AgentStatus) -> String {
             line("Release", Some(release(releases)));
             let offline = |offline: &Offline| format!("since {}: {}", second(offline.since), offline.reason);
             line("Offline", releases.offline.as_ref().map(offline));
+            let waiting = |file: &String| format!("for secrets: {file} is not there yet");
+            line("Waiting", releases.waiting_for.as_ref().map(waiting));
         }
         source.findings.lines().for_each(|each| line("", Some(each.to_owned())));
     }

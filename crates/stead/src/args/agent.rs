@@ -139,6 +139,9 @@ enum AgentCommand {
         /// Show those behind this cursor, oldest first: the 'next' of an earlier answer, or 0 for all
         #[arg(long, value_name = "CURSOR", conflicts_with = "job")]
         after: Option<u64>,
+        /// Write all that are kept to FOLDER, signed by this machine, each to a file that 'stead release verify' checks
+        #[arg(long, value_name = "FOLDER", conflicts_with_all = ["job", "lines"])]
+        out: Option<PathBuf>,
     },
     /// Show the last lines of the log
     Logs {
@@ -264,6 +267,9 @@ impl AgentCommand {
                 AgentTask::WaitForJob(Patience { timeout, until_converged })
             }
             Self::Settings { command: Some(SettingsCommand::Load { file }) } => AgentTask::LoadSettings(file),
+            Self::Report { out: Some(folder), after, .. } => {
+                AgentTask::WriteReports { folder, after: after.unwrap_or_default() }
+            }
             Self::Status => AgentTask::Status,
             Self::Check => AgentTask::Check,
             Self::Get => AgentTask::Get,
@@ -281,7 +287,7 @@ impl AgentCommand {
             Self::Diff { from, to } => AgentQuestion::Diff { from, to },
             Self::Remove { stage, force } => AgentQuestion::Remove { stage: stage.into(), force },
             Self::Report { job: Some(job), .. } => AgentQuestion::Report(job),
-            Self::Report { job: None, lines, after } => AgentQuestion::Reports { most: lines, after },
+            Self::Report { job: None, lines, after, .. } => AgentQuestion::Reports { most: lines, after },
             Self::Logs { lines } => AgentQuestion::Logs { most: lines },
             Self::Settings { command: Some(SettingsCommand::Set { changes }) } => {
                 AgentQuestion::ChangeSettings(changes)

@@ -9,7 +9,7 @@ use stead_release::{Name, PublicKey, Selector};
 
 use super::document::Supplied;
 use super::values::assignment;
-use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest};
+use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest, SecretsRequest};
 use crate::terminal::Output;
 
 #[derive(Debug, Subcommand)]
@@ -39,6 +39,17 @@ pub(crate) enum Release {
     },
     /// Make a release of a bundle
     Make(Make),
+    /// Seal the secrets of a release to each machine of the roster that it is for by its labels
+    Seal {
+        /// The release
+        file: PathBuf,
+        /// The root statement, in the folder of the source
+        #[arg(long, value_name = "ROOT")]
+        fleet: PathBuf,
+        /// The secrets, as 'make --secrets-out' wrote them; - reads standard input
+        #[arg(long, value_name = "FILE")]
+        secrets: PathBuf,
+    },
     /// Add a signature
     Sign {
         /// The release, roster or list of signers
@@ -139,6 +150,15 @@ pub(crate) struct Make {
     expires: Duration,
     #[command(flatten)]
     supplied: Supplied,
+    /// A file with values of secret parameters, YAML or JSON; - reads standard input
+    #[arg(long, value_name = "FILE", requires = "secrets_out")]
+    secrets: Option<PathBuf>,
+    /// A secret parameter to take from the environment, where parameters of 'apply' are; repeatable
+    #[arg(long = "secret-env", value_name = "NAME", requires = "secrets_out")]
+    secrets_env: Vec<String>,
+    /// Output file for the secrets, which 'seal' reads: keep it, and keep it from others
+    #[arg(long, value_name = "FILE")]
+    secrets_out: Option<PathBuf>,
     #[command(flatten)]
     next: Next,
 }
@@ -180,6 +200,21 @@ impl From<Next> for Draft {
     }
 }
 
+impl From<Make> for MakeRequest {
+    fn from(make: Make) -> Self {
+        let Make { bundle, channel, selector, expires, supplied, secrets, secrets_env, secrets_out, next } = make;
+        Self {
+            bundle,
+            channel,
+            selector,
+            lasts: expires,
+            supplied: supplied.into(),
+            secrets: secrets_out.map(|out| SecretsRequest { file: secrets, environment: secrets_env, out }),
+            draft: next.into(),
+        }
+    }
+}
+
 impl From<Release> for ReleaseRequest {
     fn from(release: Release) -> Self {
         match release {
@@ -195,14 +230,8 @@ impl From<Release> for ReleaseRequest {
             Release::Roster { command: RosterCommand::Remove { machine, next } } => {
                 Self::Remove { machine, draft: next.into() }
             }
-            Release::Make(Make { bundle, channel, selector, expires, supplied, next }) => Self::Make(MakeRequest {
-                bundle,
-                channel,
-                selector,
-                lasts: expires,
-                supplied: supplied.into(),
-                draft: next.into(),
-            }),
+            Release::Make(make) => Self::Make(make.into()),
+            Release::Seal { file, fleet, secrets } => Self::Seal { file, fleet, secrets },
             Release::Sign { file, keys } => Self::Sign { file, keys },
             Release::Verify { file, fleet } => Self::Verify { file, fleet },
             Release::Show { file, output } => Self::Show { file, output },

@@ -71,7 +71,7 @@ fn not_written(what: &str, reason: &str) -> Exit {
 }
 
 /// Writes a file where nothing is, at once and whole. Returns whether: what is there stays.
-pub(super) fn create(file: &Path, content: &[u8], mode: u32) -> Result<bool, FsError> {
+pub(crate) fn create(file: &Path, content: &[u8], mode: u32) -> Result<bool, FsError> {
     let place = place(file, &Writes::default())?;
     let new = Replacement::begin(&place, Former::Absent)?;
     new.write(content)?;
@@ -79,7 +79,7 @@ pub(super) fn create(file: &Path, content: &[u8], mode: u32) -> Result<bool, FsE
 }
 
 /// Makes a directory where nothing is. Returns whether: what is there stays.
-pub(super) fn create_directory(path: &Path) -> Result<bool, FsError> {
+pub(crate) fn create_directory(path: &Path) -> Result<bool, FsError> {
     let place = place(path, &Writes::default())?;
     if place.status()?.is_some() {
         return Ok(false);

@@ -10,7 +10,7 @@ mod effects;
 mod eval;
 mod explain;
 mod facts;
-mod files;
+pub(crate) mod files;
 mod fmt;
 mod history;
 mod invoke;

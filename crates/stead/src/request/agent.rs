@@ -59,6 +59,12 @@ pub(crate) enum AgentTask {
     WaitForRest(Patience),
     WaitForJob(Patience),
     LoadSettings(PathBuf),
+    /// To write signed reports to files.
+    WriteReports {
+        folder: PathBuf,
+        /// The first number.
+        after: u64,
+    },
     Status,
     Check,
     Get,

@@ -18,6 +18,7 @@ pub(crate) enum ReleaseRequest {
     Add { machine: MachineName, keys: KeysOfMachine, labels: BTreeMap<String, String>, draft: Draft },
     Remove { machine: MachineName, draft: Draft },
     Make(MakeRequest),
+    Seal { file: PathBuf, fleet: PathBuf, secrets: PathBuf },
     Sign { file: PathBuf, keys: Vec<PathBuf> },
     Verify { file: PathBuf, fleet: PathBuf },
     Show { file: PathBuf, output: Output },
@@ -59,5 +60,18 @@ pub(crate) struct MakeRequest {
     pub(crate) selector: Selector,
     pub(crate) lasts: Duration,
     pub(crate) supplied: Supplied,
+    /// The secrets, if it has any.
+    pub(crate) secrets: Option<SecretsRequest>,
     pub(crate) draft: Draft,
+}
+
+/// The parameters of a release that are secret.
+#[derive(Debug)]
+pub(crate) struct SecretsRequest {
+    /// A file with values.
+    pub(crate) file: Option<PathBuf>,
+    /// The names of those whose values are in the environment.
+    pub(crate) environment: Vec<String>,
+    /// Where all are written for whoever seals.
+    pub(crate) out: PathBuf,
 }

@@ -176,6 +176,29 @@ impl Machine {
         }
     }
 
+    /// The memory of the agent, as far as it can be read.
+    pub(crate) fn memory(&self) -> Vec<u8> {
+        use std::os::unix::fs::FileExt as _;
+        let id = self.agent.as_ref().unwrap().id();
+        let memory = std::fs::File::open(format!("/proc/{id}/mem")).unwrap();
+        let maps = std::fs::read_to_string(format!("/proc/{id}/maps")).unwrap();
+        let ranges = maps.lines().filter(|line| line.contains(" rw"));
+        let (mut bytes, zeros) = (Vec::new(), vec![0; 1 << 20]);
+        for range in ranges.filter_map(|line| line.split(' ').next()?.split_once('-')) {
+            let [mut from, to] = [range.0, range.1].map(|digits| u64::from_str_radix(digits, 16).unwrap());
+            while from < to {
+                let length = usize::try_from(to - from).unwrap().min(zeros.len());
+                let mut part = vec![0; length];
+                // Most of what is reserved was never used.
+                if memory.read_exact_at(&mut part, from).is_ok() && part != zeros[..length] {
+                    bytes.extend(part);
+                }
+                from += length as u64;
+            }
+        }
+        bytes
+    }
+
     pub(crate) fn kill(&mut self) {
         let mut agent = self.agent.take().unwrap();
         agent.kill().unwrap();

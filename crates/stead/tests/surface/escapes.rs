@@ -69,6 +69,7 @@ const COMMANDS: &[&str] = &[
     "release roster add mE --key noE --fleet noE",
     "release roster remove mE --fleet noE",
     "release make noE --fleet noE --channel web --where all --expires 1d",
+    "release seal noE --fleet noE --secrets noE",
     "release sign noE --sign noE",
     "release verify noE --fleet noE",
     "release show noE",

@@ -208,6 +208,9 @@ pub struct ReleaseStatus {
     /// Since when the source cannot be asked, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offline: Option<Offline>,
+    /// The file with the secrets of the newest release, which are not sealed to this machine yet: what was staged is kept meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
 }
 
 /// A source that cannot be asked: what was staged is kept, and the source is asked again.
@@ -482,6 +485,24 @@ pub struct Listing {
     /// The cursor behind the newest of them; where there are none that of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
+}
+
+/// Signed reports.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SignedReports {
+    /// Each of them. Those of jobs that followed no fleet are left out.
+    pub reports: Vec<SignedReport>,
+    /// The cursor behind them; where there are none that of the question.
+    pub next: u64,
+}
+
+/// A report as the machine signs it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SignedReport {
+    /// The name of its file: the same for the same report.
+    pub name: String,
+    /// The text of the file, which `stead release verify` checks.
+    pub text: String,
 }
 
 /// The report of a job, in a list.

@@ -1,19 +1,18 @@
 //! `stead release`: what operators sign, and what machines that follow a source make of it.
 
+mod make;
+mod seal;
 mod show;
 mod sign;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value as Json;
-use stead_core::bundle::Bundle;
 use stead_hosts::MachineName;
 use stead_release::{
-    ChainLink, Digest, Numbered, PublicIdentity, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed,
+    ChainLink, MachineReport, Numbered, PublicIdentity, PublicKey, Root, Roster, RosterMachine, Signable, Signed,
     Signers, Succession,
 };
 use stead_release::{ReleaseRefusal, are_labels};
@@ -23,10 +22,10 @@ use self::sign::sign;
 use self::source::{AnyStatement, Source, Unusable};
 use crate::commands::files;
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, Delivered, ParameterSources, Recipient};
+use crate::input;
 use crate::process_env::ProcessEnv;
-use crate::request::{Draft, KeysOfMachine, MakeRequest, NewSigners, ReleaseRequest};
-use crate::terminal::{complain, plain, print, show_findings};
+use crate::request::{Draft, KeysOfMachine, NewSigners, ReleaseRequest};
+use crate::terminal::{complain, plain, print};
 
 /// Carries out what is asked for.
 pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
@@ -36,7 +35,8 @@ pub(crate) fn release(request: &ReleaseRequest, env: &ProcessEnv) -> Exit {
         ReleaseRequest::Add { machine, keys, labels, draft } => member(keys, labels.clone())
             .and_then(|member| next_roster(draft, |machines| add(machines, machine, member))),
         ReleaseRequest::Remove { machine, draft } => next_roster(draft, |machines| remove(machines, machine)),
-        ReleaseRequest::Make(request) => make(request, env),
+        ReleaseRequest::Make(request) => make::make(request, env),
+        ReleaseRequest::Seal { file, fleet, secrets } => seal::seal(file, fleet, secrets),
         ReleaseRequest::Sign { file, keys } => sign_file(file, keys),
         ReleaseRequest::Verify { file, fleet } => verify(file, fleet),
         ReleaseRequest::Show { file, output } => {
@@ -249,77 +249,6 @@ fn roster_to_change(source: &Source) -> Result<Option<Signed<Roster>>, Failed> {
     }
 }
 
-fn make(request: &MakeRequest, env: &ProcessEnv) -> Result<(), Failed> {
-    let MakeRequest { bundle: path, channel, selector, lasts, draft, .. } = request;
-    let source = Source::open(&draft.fleet)?;
-    let (bundle, parameters) = bundle(request, path, env)?;
-    let former = source.walk(channel, None)?.floor().release.clone();
-    let link = link(&source, former);
-    let expires = link.made.checked_add(*lasts).map_err(|_| Failed::Wrong("it expires too late".to_owned(), None))?;
-    let name: Digest = bundle.name().parse().map_err(|_| Failed::Wrong("it is not a bundle".to_owned(), None))?;
-    source::write(&source.blob(&name), &bundle.encode())?;
-    let (place, is_first) = (source.release(channel, link.number), link.number == 1);
-    let (channel, selector) = (channel.clone(), selector.clone());
-    finish(
-        Release { link, channel, expires, selector, bundle: name, parameters, sealed: None },
-        draft,
-        &place,
-        &source,
-    )?;
-    if is_first {
-        complain("note: machines learn of a new channel from the roster: make it again once the release is signed");
-    }
-    Ok(())
-}
-
-/// The bundle, and the parameters that its document takes.
-fn bundle(
-    request: &MakeRequest,
-    path: &Path,
-    env: &ProcessEnv,
-) -> Result<(Bundle, serde_json::Map<String, Json>), Failed> {
-    let mut session = env.host.session(input::folder(path));
-    let unreadable = |error| Failed::Source(Unusable::Unreadable(error));
-    let bundle = match input::delivered(&session, path).map_err(unreadable)? {
-        Delivered::Bundle(bundle) => Arc::new(bundle),
-        Delivered::Document(_) => {
-            return Err(wrong(
-                format!("'{}' is not a bundle", path.display()),
-                "'stead bundle DOCUMENT -o FILE' makes one",
-            ));
-        }
-    };
-    input::opened(&mut session, &bundle, path).map_err(unreadable)?;
-    let (name, text) = bundle.document();
-    let text = input::Text { name: name.to_owned(), text: text.to_string() };
-    let sources = ParameterSources {
-        environment: false,
-        recipient: Recipient::OtherMachines,
-        ..ParameterSources::of(&request.supplied, &text)
-    };
-    let supplied = input::parameters(&mut session, &sources).map_err(|bad| match bad {
-        BadParameters::Unreadable(error) => unreadable(error),
-        BadParameters::Findings(findings) => {
-            show_findings(&findings, &session.sources);
-            Failed::Said(Exit::Unusable)
-        }
-    })?;
-    let prepared = session.prepare_values(&text.name, text.text.as_str(), supplied).map_err(|unusable| {
-        show_findings(&unusable.findings, &unusable.sources);
-        Failed::Said(Exit::Unusable)
-    })?;
-    let mut parameters = serde_json::Map::new();
-    for (name, value) in &prepared.supplied.values {
-        if value.has_sealed() {
-            let message = format!("the parameter '{name}' is secret, and a release is in plain text");
-            return Err(wrong(message, "have the document take it from a source of secrets on the machine"));
-        }
-        parameters.insert(name.clone(), value.to_redacted_json());
-    }
-    drop(session);
-    Ok((Arc::unwrap_or_clone(bundle), parameters))
-}
-
 fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
     match AnyStatement::read(file)? {
         AnyStatement::Root(_) => {
@@ -329,6 +258,12 @@ fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
         AnyStatement::Signers(signed) => sign_again(signed, file, keys),
         AnyStatement::Roster(signed) => sign_again(signed, file, keys),
         AnyStatement::Release(signed) => sign_again(signed, file, keys),
+        AnyStatement::Envelope(_) => {
+            Err(wrong("a sealed envelope is not signed", "signers sign what its release says of it"))
+        }
+        AnyStatement::Report(_) => {
+            Err(wrong("a machine signs its reports itself", "'stead agent report --out' does that"))
+        }
         AnyStatement::Identity(_) => {
             Err(wrong("a machine signs its identity itself", "a roster has it, which is signed"))
         }
@@ -364,20 +299,24 @@ fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
             agreed(&roster);
             Ok(())
         }
+        AnyStatement::Envelope(envelope) => seal::verify(&envelope, file, &source),
+        AnyStatement::Report(signed) => {
+            let roster = source
+                .roster()?
+                .ok_or_else(|| refused(ReleaseRefusal::NotInRoster(signed.statement().machine.to_string())))?;
+            let report = MachineReport::read(&bytes, source.fleet.root(), roster.statement()).map_err(refused)?;
+            agreed(&report);
+            Ok(())
+        }
         AnyStatement::Identity(signed) => {
             PublicIdentity::read(&bytes).map_err(refused)?;
             agreed(&signed);
             Ok(())
         }
         AnyStatement::Release(signed) => {
-            let Release { channel, link, .. } = signed.statement();
-            let mut walk = source.walk(channel, Some(link.number))?;
-            walk.step(&bytes).map_err(refused)?;
-            let is_over = matches!(walk.newest(&|_| None, Timestamp::now()), Err(ReleaseRefusal::Expired(_)));
-            if is_over {
-                return Err(refused(ReleaseRefusal::Expired(signed.statement().expires)));
-            }
+            source.takes(&signed, file)?;
             agreed(&signed);
+            seal::note_waiting(&signed, &source)?;
             Ok(())
         }
     }

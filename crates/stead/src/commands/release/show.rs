@@ -3,7 +3,8 @@
 use serde_json::{Value as Json, json};
 use stead_core::visible::visible_but;
 use stead_release::{
-    ChainLink, Numbered, PublicIdentity, Release, Roster, Signable, Signature, Signed, Signers, Succession,
+    ChainLink, EnvelopeAddress, MachineReport, Numbered, PublicIdentity, Release, Roster, Signable, Signature, Signed,
+    Signers, Succession,
 };
 
 use super::source::AnyStatement;
@@ -13,12 +14,18 @@ use crate::terminal::{Output, data_as, print};
 pub(super) fn show(any: &AnyStatement, output: Output) {
     match output {
         Output::Text => {
+            let unsigned;
             let (bytes, signatures) = match any {
+                AnyStatement::Envelope(envelope) => {
+                    unsigned = envelope.to_text();
+                    (unsigned.as_bytes(), [].as_slice())
+                }
                 AnyStatement::Root(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Signers(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Roster(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Release(signed) => (signed.bytes(), signed.signatures()),
                 AnyStatement::Identity(signed) => (signed.bytes(), signed.signatures()),
+                AnyStatement::Report(signed) => (signed.bytes(), signed.signatures()),
             };
             print(&visible_but(&String::from_utf8_lossy(bytes), &['\n']));
             for signature in signatures {
@@ -64,6 +71,10 @@ fn data(any: &AnyStatement) -> Json {
             let floors: serde_json::Map<_, _> =
                 floors.iter().map(|(name, floor)| (name.to_string(), numbered(floor))).collect();
             described(signed, &json!({ "link": of_link(link), "machines": machines, "floors": floors }))
+        }
+        AnyStatement::Report(signed) => described(signed, &of_report(signed.statement())),
+        AnyStatement::Envelope(envelope) => {
+            described(&Signed::new((**envelope).clone()), &of_address(&envelope.address))
         }
         AnyStatement::Identity(signed) => {
             let PublicIdentity { key, sealing } = signed.statement();
@@ -123,4 +134,30 @@ fn of_signers(signers: &Signers) -> Json {
 
 fn numbered(release: &Numbered) -> Json {
     json!({ "number": release.number, "digest": release.digest.as_str() })
+}
+
+fn of_report(report: &MachineReport) -> Json {
+    let MachineReport { fleet, machine, number, ended, release, report } = report;
+    let release = release.as_ref().map(|(channel, release)| {
+        json!({ "channel": channel.to_string(), "number": release.number, "digest": release.digest.as_str() })
+    });
+    json!({
+        "fleet": fleet.as_str(),
+        "machine": machine.as_str(),
+        "number": number,
+        "ended": ended.to_string(),
+        "release": release,
+        "report": report,
+    })
+}
+
+fn of_address(address: &EnvelopeAddress) -> Json {
+    let EnvelopeAddress { fleet, channel, release, machine, key } = address;
+    json!({
+        "fleet": fleet.as_str(),
+        "channel": channel.to_string(),
+        "release": numbered(release),
+        "machine": machine.as_str(),
+        "key": key.to_string(),
+    })
 }

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use stead_hosts::MachineName;
 use stead_release::{
-    Digest, Fleet, Floor, LONGEST, Name, PublicIdentity, Release, ReleaseRefusal, Root, Roster, Signed, SourceFile,
-    Walk,
+    Digest, Envelope, Fleet, Floor, LONGEST, MachineReport, Name, PublicIdentity, Release, ReleaseRefusal, Root,
+    Roster, Signed, SourceFile, Walk,
 };
 use stead_system::fs::{FsError, Writes};
 
@@ -74,6 +76,23 @@ impl Source {
         self.path(&SourceFile::Blob(name.clone()))
     }
 
+    /// Where the secrets of a release are, sealed to a machine.
+    pub(super) fn envelope(&self, channel: &Name, number: u64, machine: &MachineName) -> PathBuf {
+        self.path(&SourceFile::Envelope(channel.clone(), number, machine.clone()))
+    }
+
+    /// Checks that machines would take a release from a file in its place, whoever it is for.
+    pub(super) fn takes(&self, release: &Signed<Release>, file: &Path) -> Result<(), Unusable> {
+        let refused = |refusal| Unusable::Refused { path: file.to_path_buf(), refusal };
+        let Release { channel, link, expires, .. } = release.statement();
+        let mut walk = self.walk(channel, Some(link.number))?;
+        walk.step(release.to_text().as_bytes()).map_err(refused)?;
+        match walk.newest(&|_| None, Timestamp::now()) {
+            Err(ReleaseRefusal::Expired(_)) => Err(refused(ReleaseRefusal::Expired(*expires))),
+            _ => Ok(()),
+        }
+    }
+
     /// The roster, if there is one.
     pub(super) fn roster(&self) -> Result<Option<Signed<Roster>>, Unusable> {
         let path = self.roster_path();
@@ -134,6 +153,8 @@ pub(super) enum AnyStatement {
     Roster(Signed<Roster>),
     Release(Signed<Release>),
     Identity(Signed<PublicIdentity>),
+    Envelope(Box<Envelope>),
+    Report(Signed<MachineReport>),
 }
 
 impl AnyStatement {
@@ -149,6 +170,10 @@ impl AnyStatement {
             Signed::parse(&bytes).map(Self::Roster)
         } else if begins("stead-identity ") {
             Signed::parse(&bytes).map(Self::Identity)
+        } else if begins("stead-report ") {
+            Signed::parse(&bytes).map(Self::Report)
+        } else if begins("stead-envelope ") {
+            Envelope::parse(&bytes).map(|envelope| Self::Envelope(Box::new(envelope)))
         } else {
             Signed::parse(&bytes).map(Self::Release)
         };
