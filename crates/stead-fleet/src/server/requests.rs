@@ -92,13 +92,14 @@ async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Ans
     let path = head.uri.path_and_query().map_or(String::new(), ToString::to_string);
     let mut asked = Asked { headers: head.headers, method: head.method.to_string(), path, parts, body: Bytes::new() };
     // Whoever is not known at all is refused before anything of a body is read.
-    let machine = controller.known(route, &asked).await?;
+    let machine = Box::pin(controller.known(route, &asked)).await?;
     let limit = if matches!(route.action, Action::StoreBlob | Action::Publish) { LONGEST_BLOB } else { LONGEST_BODY };
-    asked.body = match timeout(BODY, Limited::new(body, limit).collect()).await {
+    asked.body = match Box::pin(timeout(BODY, Limited::new(body, limit).collect())).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),
         Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
     };
+    // What a machine that waits does not need is on the heap while it lasts: ten thousand wait.
     match machine {
         Some(machine) => {
             let is_by_key = controller.proved(&machine, &asked)?;
@@ -108,11 +109,14 @@ async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Ans
                 Standing::Waiting => return Err(refused(StatusCode::FORBIDDEN, "the machine waits for an operator")),
                 Standing::Retired => return Err(refused(StatusCode::FORBIDDEN, "the machine was retired")),
             }
-            let reply = controller.of_machine(route, &machine, asked).await?;
+            let reply = match route.action {
+                Action::Desired => controller.desired(&machine, asked).await?,
+                _ => Box::pin(controller.of_machine(route, &machine, asked)).await?,
+            };
             Ok(controller.with_session(reply, &machine, is_by_key))
         }
-        None if route.action == Action::Enrol => controller.enrol(&asked).await,
-        None => controller.of_operator(route, &asked).await,
+        None if route.action == Action::Enrol => Box::pin(controller.enrol(&asked)).await,
+        None => Box::pin(controller.of_operator(route, &asked)).await,
     }
 }
 
@@ -190,7 +194,6 @@ impl Controller {
 
     async fn of_machine(&self, route: &Route, machine: &Machine, asked: Asked) -> Answered {
         match route.action {
-            Action::Desired => self.desired(machine, asked).await,
             Action::Reports => self.reports(machine, &asked).await,
             Action::Root => self.statement(Chain::Root, 1).await,
             Action::Roster => {
@@ -224,7 +227,7 @@ impl Controller {
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
                 let tag = format!("\"{channel}-{number}-{signers}-{roster}-{}\"", self.epoch());
                 if has.as_deref() != Some(&*tag) {
-                    let releases = self.releases(&channel, after, number).await?;
+                    let releases = Box::pin(self.releases(&channel, after, number)).await?;
                     let channel = channel.to_string();
                     return Ok(with(json(&DesiredAnswer { channel, number, releases, signers, roster }), ETAG, &tag));
                 }
