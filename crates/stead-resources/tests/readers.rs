@@ -479,19 +479,15 @@ fn resolvers_read_hosts() {
 
 /// The session of a user in which files of a system were read, by a shell with mounts of its own; `$1` is the root with the files.
 fn session(mounts: &str, command: &str, world: &World, about: &dyn std::fmt::Debug) -> String {
-    let script = format!("{mounts}; exec su nobody -s /bin/sh -c '{command}'");
+    // It begins with the limits of the first process, which is its own here: not everywhere may root raise them.
+    let apart = "exec unshare --pid --fork --kill-child --mount-proc";
+    let script = format!("{mounts}; {apart} su nobody -s /bin/sh -c '{command}'");
     output_of(in_namespace(&script).arg(world.root.path()), about)
 }
 
 #[test]
 fn sessions_have_the_limits() {
     if !has("limits", "su") || !has_namespace("limits") {
-        return;
-    }
-    // A session begins with the limits of the first process.
-    let raised = "n=$(ulimit -H -n); test \"$n\" = unlimited || ulimit -H -n $((n + 1))";
-    if !run("sh", &["-c", raised]).status.success() {
-        stead_testkit::skip("limits", "root may not raise limits here");
         return;
     }
     let limit = prop_oneof![3 => (64..900_u32).prop_map(|limit| limit.to_string()), 1 => text()];
