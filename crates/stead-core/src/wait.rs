@@ -237,7 +237,10 @@ mod tests {
 
     #[test]
     fn what_idem_takes_is_taken() {
-        let same = |json, text: &str| assert_eq!(Wait::from_json(json), text.parse());
+        let same = |json, text: &str| {
+            let taken = Wait::from_json(json).unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
+            assert_eq!(text.parse(), Ok(taken));
+        };
         same(json!({"static": {"wait_in_seconds": 8}}), "8");
         same(json!({"random": {"min_value": 0, "max_value": 2}}), "random:0,2");
         same(json!({"random": {"min_value": 4, "max_value": 9}}), "random:4,9");
