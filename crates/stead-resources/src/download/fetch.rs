@@ -19,6 +19,7 @@ use ureq::{Agent, Body, Proxy};
 use url::Url;
 
 use super::Properties;
+use super::followed::Validators;
 use crate::credentials;
 use crate::input::{failure, invalid};
 
@@ -45,27 +46,39 @@ pub(super) struct Request<'a> {
     /// How long all of it may take.
     pub(super) timeout: Duration,
     pub(super) max_size: u64,
+    /// Whether the server must say by what it tells this content from a later one.
+    pub(super) is_followed: bool,
 }
 
-/// Fetches it into a file, from its begin.
-pub(super) fn fetch(cx: &Context, request: &Request<'_>, to: &File) -> Result<(), Failure> {
-    let until = Instant::now() + request.timeout;
-    let roots = roots();
-    let agent = agent(request, &roots)?;
-    let mut transfer = Transfer { cx, request, to, has_roots: !roots.is_empty(), received: 0, validator: None, until };
+/// Fetches it into a file, from its begin, and returns by what the server tells it from others.
+pub(super) fn fetch(cx: &Context, request: &Request<'_>, to: &File) -> Result<Validators, Failure> {
+    let mut transfer =
+        Transfer { asking: Asking::new(cx, request)?, to, received: 0, validators: Validators::default() };
     let (mut tries, mut pause) = (0, PAUSE);
     loop {
         let before = transfer.received;
-        let failure = match transfer.attempt(&agent) {
-            Ok(()) => return Ok(()),
+        let failure = match transfer.attempt() {
+            Ok(()) => return Ok(transfer.validators),
             Err(Broken::Refused(failure)) => return Err(failure),
             Err(Broken::Interrupted(failure)) => failure,
         };
         (tries, pause) = if transfer.received > before { (0, PAUSE) } else { (tries + 1, pause * 2) };
-        if tries >= ATTEMPTS || Instant::now() + pause > until {
-            return Err(failure);
-        }
-        transfer.pause(pause)?;
+        transfer.asking.wait(tries, pause, failure)?;
+    }
+}
+
+/// Returns whether the server has another content than the one that had these.
+pub(super) fn has_changed(cx: &Context, request: &Request<'_>, known: &Validators) -> Result<bool, Failure> {
+    let asking = Asking::new(cx, request)?;
+    let (mut tries, mut pause) = (0, PAUSE);
+    loop {
+        let failure = match asking.has_changed(known) {
+            Ok(changed) => return Ok(changed),
+            Err(Broken::Refused(failure)) => return Err(failure),
+            Err(Broken::Interrupted(failure)) => failure,
+        };
+        (tries, pause) = (tries + 1, pause * 2);
+        asking.wait(tries, pause, failure)?;
     }
 }
 
@@ -112,34 +125,43 @@ impl From<Failure> for Broken {
     }
 }
 
-struct Transfer<'a> {
+/// How one request is made, with all that it takes to come to an answer.
+struct Asking<'a> {
     cx: &'a Context,
     request: &'a Request<'a>,
-    to: &'a File,
+    agent: Agent,
     /// Whether the system trusts any certificate.
     has_roots: bool,
-    received: u64,
-    /// What tells whether the server still has the same content; without it a transfer begins anew.
-    validator: Option<String>,
     until: Instant,
 }
 
-impl Transfer<'_> {
-    fn attempt(&mut self, agent: &Agent) -> Result<(), Broken> {
-        let response = self.follow(agent)?;
-        let expected = self.begin(&response)?;
-        self.receive(response.into_body())?;
-        if expected.is_some_and(|expected| self.received < expected) {
-            return Err(self.interrupted("the connection was closed before the end"));
+/// The headers of a request besides those of the instance.
+type Headers<'h> = [(&'static str, &'h str)];
+
+impl<'a> Asking<'a> {
+    fn new(cx: &'a Context, request: &'a Request<'a>) -> Result<Self, Failure> {
+        let until = Instant::now() + request.timeout;
+        let roots = roots();
+        Ok(Self { cx, request, agent: agent(request, &roots)?, has_roots: !roots.is_empty(), until })
+    }
+
+    fn has_changed(&self, known: &Validators) -> Result<bool, Broken> {
+        let headers = [("if-none-match", &known.etag), ("if-modified-since", &known.last_modified)];
+        let headers: Vec<_> = headers.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+        let response = self.follow(&headers)?;
+        match response.status() {
+            StatusCode::NOT_MODIFIED => Ok(false),
+            // Some servers answer with the same content again.
+            StatusCode::OK => Ok(!validators(&response).are_of_same(known)),
+            status => Err(self.status(status)),
         }
-        Ok(())
     }
 
     /// The answer at the end of all redirects.
-    fn follow(&self, agent: &Agent) -> Result<Response<Body>, Broken> {
+    fn follow(&self, headers: &Headers<'_>) -> Result<Response<Body>, Broken> {
         let mut url = self.request.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.call(agent, &url)?;
+            let response = self.call(&url, headers)?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(response);
             }
@@ -158,7 +180,7 @@ impl Transfer<'_> {
         Err(self.refused(&format!("the server redirects more than {MAX_REDIRECTS} times")))
     }
 
-    fn call(&self, agent: &Agent, url: &Url) -> Result<Response<Body>, Broken> {
+    fn call(&self, url: &Url, headers: &Headers<'_>) -> Result<Response<Body>, Broken> {
         if url.scheme() == "https" && !self.has_roots {
             let hint = "Install the package ca-certificates, or name a file of them in SSL_CERT_FILE";
             return Err(self.refused(&format!("the system has no certificates to check the server with. {hint}")));
@@ -167,7 +189,7 @@ impl Transfer<'_> {
         let _ = credentials::take(&mut bare);
         bare.set_fragment(None);
         let left = self.until.saturating_duration_since(Instant::now());
-        let mut call = agent.get(bare.as_str()).config().timeout_global(Some(left)).build();
+        let mut call = self.agent.get(bare.as_str()).config().timeout_global(Some(left)).build();
         if url.origin() == self.request.url.origin() {
             if let Some(credentials) = credentials::take(&mut self.request.url.clone()) {
                 call = call.header("authorization", credentials);
@@ -176,8 +198,8 @@ impl Transfer<'_> {
                 call = call.header(*name, *value);
             }
         }
-        if let (Some(validator), true) = (&self.validator, self.received > 0) {
-            call = call.header("range", format!("bytes={}-", self.received)).header("if-range", validator);
+        for (name, value) in headers {
+            call = call.header(*name, *value);
         }
         call.call().map_err(|error| match error {
             ureq::Error::Http(_) => {
@@ -192,61 +214,16 @@ impl Transfer<'_> {
         })
     }
 
-    /// Takes the status and the headers; returns how long the whole content is, if the server says so.
-    fn begin(&mut self, response: &Response<Body>) -> Result<Option<u64>, Broken> {
-        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        match response.status() {
-            StatusCode::OK => self.restart()?,
-            StatusCode::PARTIAL_CONTENT if range_start(header("content-range")) == Some(self.received) => {}
-            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                self.restart()?;
-                self.validator = None;
-                return Err(self.interrupted("the server answered with another part than the one asked for"));
-            }
-            status => return Err(self.status(status)),
-        }
-        let strong = header("etag").filter(|tag| !tag.starts_with("W/"));
-        self.validator = strong.or_else(|| header("last-modified")).map(str::to_owned);
-        let length = header("content-length").and_then(|length| length.parse::<u64>().ok());
-        let whole = length.map(|length| length.saturating_add(self.received));
-        self.check_size(whole.unwrap_or_default())?;
-        Ok(whole)
-    }
-
-    fn restart(&mut self) -> Result<(), Broken> {
-        self.received = 0;
-        let mut to = self.to;
-        let done = to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0)));
-        done.map(|_| ()).map_err(|error| self.unwritable(&error))
-    }
-
-    fn receive(&mut self, body: Body) -> Result<(), Broken> {
-        let mut content = body.into_with_config().limit(u64::MAX).reader();
-        let (mut to, mut chunk) = (self.to, vec![0; 64 << 10]);
-        loop {
-            if self.cx.cancel.is_cancelled() {
-                return Err(Failure::new(FailureKind::Cancelled, "the download was cancelled").into());
-            }
-            if Instant::now() >= self.until {
-                return Err(self.refused(&format!("it took longer than {} s", self.request.timeout.as_secs())));
-            }
-            let read = content.read(&mut chunk).map_err(|error| self.interrupted(&fs::reason(&error)))?;
-            if read == 0 {
-                return Ok(());
-            }
-            self.check_size(self.received + read as u64)?;
-            to.write_all(chunk.get(..read).unwrap_or_default()).map_err(|error| self.unwritable(&error))?;
-            self.received += read as u64;
-        }
-    }
-
     fn check_size(&self, size: u64) -> Result<(), Broken> {
         let max = self.request.max_size;
         if size > max { Err(self.denied(&format!("it has more than {max} bytes, see 'maxSize'"))) } else { Ok(()) }
     }
 
-    /// Waits, unless the call is cancelled.
-    fn pause(&self, pause: Duration) -> Result<(), Failure> {
+    /// Waits for the next attempt, unless there is none, or the call is cancelled.
+    fn wait(&self, tries: u32, pause: Duration, failure: Failure) -> Result<(), Failure> {
+        if tries >= ATTEMPTS || Instant::now() + pause > self.until {
+            return Err(failure);
+        }
         let until = Instant::now() + pause;
         while Instant::now() < until.min(self.until) {
             if self.cx.cancel.is_cancelled() {
@@ -288,6 +265,92 @@ impl Transfer<'_> {
         let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         if may_pass { self.interrupted(&reason) } else { self.denied(&reason) }
     }
+}
+
+struct Transfer<'a> {
+    asking: Asking<'a>,
+    to: &'a File,
+    received: u64,
+    /// What tells whether the server still has the same content; without them a transfer begins anew.
+    validators: Validators,
+}
+
+impl Transfer<'_> {
+    fn attempt(&mut self) -> Result<(), Broken> {
+        let range = format!("bytes={}-", self.received);
+        let strong = self.validators.etag.as_deref().filter(|tag| !tag.starts_with("W/"));
+        let headers = match strong.or(self.validators.last_modified.as_deref()) {
+            Some(validator) if self.received > 0 => vec![("range", range.as_str()), ("if-range", validator)],
+            _ => Vec::new(),
+        };
+        let response = self.asking.follow(&headers)?;
+        let expected = self.begin(&response)?;
+        self.receive(response.into_body())?;
+        if expected.is_some_and(|expected| self.received < expected) {
+            return Err(self.asking.interrupted("the connection was closed before the end"));
+        }
+        Ok(())
+    }
+
+    /// Takes the status and the headers; returns how long the whole content is, if the server says so.
+    fn begin(&mut self, response: &Response<Body>) -> Result<Option<u64>, Broken> {
+        match response.status() {
+            StatusCode::OK => self.restart()?,
+            StatusCode::PARTIAL_CONTENT if range_start(header(response, "content-range")) == Some(self.received) => {}
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                self.restart()?;
+                self.validators = Validators::default();
+                return Err(self.asking.interrupted("the server answered with another part than the one asked for"));
+            }
+            status => return Err(self.asking.status(status)),
+        }
+        self.validators = validators(response);
+        if self.asking.request.is_followed && self.validators.is_empty() {
+            let hint = "Without 'follow', state a 'checksum'";
+            return Err(self.asking.denied(&format!("the server states no ETag and no Last-Modified. {hint}")));
+        }
+        let length = header(response, "content-length").and_then(|length| length.parse::<u64>().ok());
+        let whole = length.map(|length| length.saturating_add(self.received));
+        self.asking.check_size(whole.unwrap_or_default())?;
+        Ok(whole)
+    }
+
+    fn restart(&mut self) -> Result<(), Broken> {
+        self.received = 0;
+        let mut to = self.to;
+        let done = to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0)));
+        done.map(|_| ()).map_err(|error| self.asking.unwritable(&error))
+    }
+
+    fn receive(&mut self, body: Body) -> Result<(), Broken> {
+        let asking = &self.asking;
+        let mut content = body.into_with_config().limit(u64::MAX).reader();
+        let (mut to, mut chunk) = (self.to, vec![0; 64 << 10]);
+        loop {
+            if asking.cx.cancel.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "the download was cancelled").into());
+            }
+            if Instant::now() >= asking.until {
+                return Err(asking.refused(&format!("it took longer than {} s", asking.request.timeout.as_secs())));
+            }
+            let read = content.read(&mut chunk).map_err(|error| asking.interrupted(&fs::reason(&error)))?;
+            if read == 0 {
+                return Ok(());
+            }
+            asking.check_size(self.received + read as u64)?;
+            to.write_all(chunk.get(..read).unwrap_or_default()).map_err(|error| asking.unwritable(&error))?;
+            self.received += read as u64;
+        }
+    }
+}
+
+fn header<'r>(response: &'r Response<Body>, name: &str) -> Option<&'r str> {
+    response.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+fn validators(response: &Response<Body>) -> Validators {
+    let text = |name: &str| header(response, name).map(str::to_owned);
+    Validators { etag: text("etag"), last_modified: text("last-modified") }
 }
 
 /// The first byte of a range such as `bytes 5-9/10`.

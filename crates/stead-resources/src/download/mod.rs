@@ -1,4 +1,4 @@
-//! `Stead/Download`: a file from a URL, with a digest that is known or pinned.
+//! `Stead/Download`: a file from a URL, with a digest that is known or pinned, or whatever the URL has.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Replacement, Status, SystemPath};
 use stead_system::user::NamesByRoot;
-use url::Url;
+use url::{Host, Url};
 
 use crate::checksum::Checksum;
 use crate::declared::Declared as _;
@@ -32,24 +32,30 @@ use crate::permissions::Permissions;
 use crate::text::AccountName;
 use crate::{BuiltIn, reply};
 
+mod beside;
 mod fetch;
+mod followed;
 mod pin;
 
 use fetch::Request;
+use followed::{Followed, Validators};
 use pin::Pin;
 
 /// A file that is downloaded over HTTPS or HTTP, or copied from a file URL. It is in the desired state when it exists and
-/// has the digest; that takes no network. A transfer that breaks off is resumed. The file gets its name only when all of
+/// has the digest; that takes no network. With 'follow' it is what the URL has, and the server is asked for that. A transfer that breaks off is resumed. The file gets its name only when all of
 /// it has arrived and has the digest. Servers are checked by the certificates that the system trusts, redirects from HTTPS
 /// to HTTP are refused, and credentials and headers go to the host of the URL only.
 #[resource(
     "Stead/Download",
     about = "A file that is downloaded from a URL.",
     tags("file", "download", "http", "linux"),
-    exclusive(checksum, pin),
-    any(checksum, pin)
+    exclusive(checksum, pin, follow),
+    any(checksum, pin, follow)
 )]
-#[schemars(extend("dependentSchemas" = { "checksum": { "properties": { "pin": false } } }))]
+#[schemars(extend("dependentSchemas" = {
+    "checksum": { "properties": { "pin": false, "follow": false } },
+    "pin": { "properties": { "follow": false } }
+}))]
 struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
     /// symbolic link as the last component is refused.
@@ -59,12 +65,16 @@ struct Properties<'a> {
     /// so is its query.
     #[property(option, credentials, required)]
     url: Option<DownloadUrl<'a>>,
-    /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. Either it or 'pin' is required, unless
+    /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. It, 'pin' or 'follow' is required, unless
     /// '_exist' is false.
     checksum: Option<ChecksumText<'a>>,
     /// With 'firstUse' the digest of the first download counts from then on. It is kept beside the file as 'NAME.sha256', which
     /// only root or the user who runs stead may be able to write; remove that file to accept another content.
     pin: Option<PinPolicy>,
+    /// With 'url' the file is what the URL has: each test asks the server, by the `ETag` or the `Last-Modified` of the last download,
+    /// whether it has another content now. They are kept beside the file as 'NAME.etag'. Since only the server vouches for the
+    /// content, the URL must be one of https or of a file, or of this machine.
+    follow: Option<FollowPolicy>,
     /// Headers of the requests, by their names. They are sent to the host of the URL only, and never shown.
     #[property(option, secret)]
     #[serde(default)]
@@ -108,6 +118,14 @@ enum PinPolicy {
     FirstUse,
 }
 
+/// What decides which content is right, where the document does not.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum FollowPolicy {
+    Url,
+}
+
 /// What is accepted where nothing is stated.
 fn max_size() -> u64 {
     16 << 30
@@ -121,7 +139,23 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.timeout.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
             return Err(invalid(Properties::TIMEOUT, format!("'timeout' must be between 1 and {LONGEST}")));
         }
+        let is_open = |url: &Url| url.scheme() == "http" && !is_local(url);
+        if self.follow.is_some() && self.url.as_ref().is_some_and(|url| is_open(&url.0)) {
+            let message =
+                "'follow' needs a URL of https: what comes over HTTP could be from anybody. State a 'checksum' instead";
+            return Err(invalid(Properties::FOLLOW, message));
+        }
         Ok(())
+    }
+}
+
+/// Whether the host of a URL is this machine.
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
     }
 }
 
@@ -148,7 +182,7 @@ impl Provider for Downloads {
         let desired = self.desired(cx, read(input)?)?;
         let mut reply = desired.test(cx, &self.names.of(&cx.system_root))?;
         if let Some(predicted) = &mut reply.predicted {
-            desired.content.pin_effects(desired.exist, &mut predicted.effects);
+            desired.content.effects_beside(desired.exist, &mut predicted.effects);
         }
         Ok(reply)
     }
@@ -157,9 +191,9 @@ impl Provider for Downloads {
         let desired = self.desired(cx, read(input)?)?;
         let mut reply = desired.set(cx, execution)?;
         if reply.effects.effect.is_some() {
-            desired.content.pin_effects(desired.exist, &mut reply.effects);
+            desired.content.effects_beside(desired.exist, &mut reply.effects);
             if execution == Execution::Actual {
-                desired.content.update_pin(cx, desired.exist)?;
+                desired.content.update_beside(cx, desired.exist)?;
             }
         }
         Ok(reply)
@@ -167,12 +201,19 @@ impl Provider for Downloads {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let stated: Properties<'_> = read_each(input)?;
-        let pin = stated.pin.map(|_| Pin::of(&stated.path.0.resolve(cx), stated.path.0.0)).transpose()?;
-        let mut done = self.desired(cx, stated)?.delete(cx, execution)?;
+        let mut desired = self.desired(cx, stated)?;
+        let (pin, followed) = (desired.content.pin.take(), desired.content.followed.take());
+        let mut done = desired.delete(cx, execution)?;
         if let Some(pin) = pin.filter(|pin| pin.checksum.is_some()) {
             match execution {
                 Execution::Actual => pin.remove(cx)?,
                 Execution::WhatIf => done.push("remove its pin".to_owned()),
+            }
+        }
+        if let Some(followed) = followed.filter(Followed::is_kept) {
+            match execution {
+                Execution::Actual => followed.remove(cx)?,
+                Execution::WhatIf => done.push("remove its ETag".to_owned()),
             }
         }
         Ok(done)
@@ -190,8 +231,12 @@ impl Provider for Downloads {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
         let claims = reply::claims(input, extent)?;
-        let is_pinned = input.expose().get(Properties::PIN).is_some();
-        Some(if is_pinned { claims.and_backup(pin::SUFFIX) } else { claims })
+        let states = |property: &str| input.expose().get(property).is_some();
+        Some(match () {
+            () if states(Properties::PIN) => claims.and_backup(pin::SUFFIX),
+            () if states(Properties::FOLLOW) => claims.and_backup(followed::SUFFIX),
+            () => claims,
+        })
     }
 }
 
@@ -199,6 +244,7 @@ impl Downloads {
     fn desired<'a>(&self, cx: &'a Context, stated: Properties<'a>) -> Result<Desired<'a, Remote<'a>>, Failure> {
         let (text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
         let pin = stated.pin.map(|_| Pin::of(&path, text)).transpose()?;
+        let followed = stated.follow.map(|_| Followed::of(&path, text, stated.url.as_ref().map(|url| &url.0)));
         let timeout =
             stated.timeout.map_or(cx.deadline, |seconds| Duration::from_secs(seconds.into()).min(cx.deadline));
         let source = stated.url.map(|url| Source::of(cx, url.0)).transpose()?;
@@ -207,6 +253,7 @@ impl Downloads {
             source,
             checksum: stated.checksum,
             pin,
+            followed: followed.transpose()?,
             headers: stated.headers,
             proxy: stated.proxy.map(|proxy| proxy.0),
             timeout,
@@ -237,18 +284,19 @@ impl Source {
     }
 }
 
-/// Content that is elsewhere, and known by its digest.
+/// Content that is elsewhere, and known by its digest or by what the server says of it.
 struct Remote<'a> {
     cx: &'a Context,
     source: Option<Source>,
     checksum: Option<ChecksumText<'a>>,
     pin: Option<Pin>,
+    followed: Option<Followed>,
     headers: BTreeMap<&'a str, &'a str>,
     proxy: Option<&'a str>,
     timeout: Duration,
     max_size: u64,
-    /// The digest of what was downloaded, where that is to be pinned.
-    received: RefCell<Option<String>>,
+    /// The digest of what was downloaded, and what the server said of it, where that is to be kept.
+    received: RefCell<Option<(String, Validators)>>,
 }
 
 impl Remote<'_> {
@@ -258,24 +306,62 @@ impl Remote<'_> {
         self.checksum.as_ref().map(|stated| &stated.checksum).or_else(pinned)
     }
 
-    /// Adds what becomes of the pin, when the file is changed.
-    fn pin_effects(&self, exist: bool, effects: &mut Effects) {
-        match &self.pin {
-            Some(pin) if exist && pin.checksum.is_none() => effects.creates.push(pin.item()),
-            Some(pin) if !exist && pin.checksum.is_some() => effects.destroys.push(pin.item()),
-            _ => {}
+    /// Adds what becomes of the file beside it, when the file is changed.
+    fn effects_beside(&self, exist: bool, effects: &mut Effects) {
+        let pin = self.pin.as_ref().map(|pin| (pin.checksum.is_some(), pin.item()));
+        let followed = self.asked().map(|followed| (followed.is_kept(), followed.item()));
+        for (is_there, item) in pin.into_iter().chain(followed) {
+            match (exist, is_there) {
+                (true, false) => effects.creates.push(item),
+                (false, true) => effects.destroys.push(item),
+                _ => {}
+            }
         }
     }
 
-    fn update_pin(&self, cx: &Context, exist: bool) -> Result<(), Failure> {
-        match (&self.pin, self.received.borrow().as_deref()) {
-            (Some(pin), Some(sha256)) if exist && pin.checksum.is_none() => pin.keep(cx, sha256),
-            (Some(pin), _) if !exist && pin.checksum.is_some() => pin.remove(cx),
+    fn update_beside(&self, cx: &Context, exist: bool) -> Result<(), Failure> {
+        let received = self.received.take();
+        if let Some(pin) = &self.pin {
+            match &received {
+                Some((sha256, _)) if exist && pin.checksum.is_none() => pin.keep(cx, sha256)?,
+                _ if !exist && pin.checksum.is_some() => pin.remove(cx)?,
+                _ => {}
+            }
+        }
+        match (self.asked(), received) {
+            (Some(followed), Some((sha256, validators))) if exist => followed.keep(cx, &sha256, validators),
+            (Some(followed), _) if !exist && followed.is_kept() => followed.remove(cx),
             _ => Ok(()),
         }
     }
 
-    fn download(&self, to: &Replacement<'_>) -> Result<(), Failure> {
+    /// What is known of a file whose server is asked.
+    fn asked(&self) -> Option<&Followed> {
+        self.followed.as_ref().filter(|_| !matches!(self.source, Some(Source::File(_))))
+    }
+
+    fn request<'r>(&'r self, url: &'r Url) -> Request<'r> {
+        let Self { headers, proxy, timeout, max_size, .. } = self;
+        let (proxy, timeout, max_size, is_followed) = (*proxy, *timeout, *max_size, self.followed.is_some());
+        Request { url, headers, proxy, timeout, max_size, is_followed }
+    }
+
+    /// Whether a file is what its URL has.
+    fn is_followed(&self, followed: &Followed, (file, at): (&File, &Path)) -> Result<bool, Failure> {
+        match &self.source {
+            None => Err(required(&[Properties::URL])),
+            Some(Source::File(path)) => {
+                let (source, _) = open_local(path)?;
+                let digest = |file| content::sha256(file).map_err(|error| cannot("read", at, error));
+                Ok(digest(&source)? == digest(file)?)
+            }
+            Some(Source::Http(url)) => {
+                followed.is_in((file, at), |known| fetch::has_changed(self.cx, &self.request(url), known))
+            }
+        }
+    }
+
+    fn download(&self, to: &Replacement<'_>) -> Result<Validators, Failure> {
         match &self.source {
             None => Err(required(&[Properties::URL])),
             Some(Source::File(path)) => {
@@ -286,13 +372,9 @@ impl Remote<'_> {
                         format!("'{}' has more bytes than 'maxSize'", path.display()),
                     ));
                 }
-                content::copy(&file, to)
+                content::copy(&file, to).map(|()| Validators::default())
             }
-            Some(Source::Http(url)) => {
-                let Self { headers, proxy, timeout, max_size, .. } = self;
-                let (proxy, timeout, max_size) = (*proxy, *timeout, *max_size);
-                fetch::fetch(self.cx, &Request { url, headers, proxy, timeout, max_size }, to.file())
-            }
+            Some(Source::Http(url)) => fetch::fetch(self.cx, &self.request(url), to.file()),
         }
     }
 
@@ -319,10 +401,17 @@ fn open_local(path: &SystemPath) -> Result<(File, Status), Failure> {
 
 impl FileContent for Remote<'_> {
     fn property(&self) -> &'static str {
-        if self.pin.is_some() { Properties::PIN } else { Properties::CHECKSUM }
+        match () {
+            () if self.pin.is_some() => Properties::PIN,
+            () if self.followed.is_some() => Properties::FOLLOW,
+            () => Properties::CHECKSUM,
+        }
     }
 
     fn is_in(&self, file: &File, _status: &Status, at: &Path) -> Result<bool, Failure> {
+        if let Some(followed) = &self.followed {
+            return self.is_followed(followed, (file, at));
+        }
         self.expected().map_or(Ok(false), |expected| expected.is_of(file).map_err(|error| cannot("read", at, error)))
     }
 
@@ -344,6 +433,9 @@ impl FileContent for Remote<'_> {
         }
         if self.pin.is_some() {
             state.insert(Properties::PIN.to_owned(), Value::from("firstUse"));
+        }
+        if self.followed.is_some() {
+            state.insert(Properties::FOLLOW.to_owned(), Value::from("url"));
         }
     }
 
@@ -379,12 +471,12 @@ impl FileContent for Remote<'_> {
     }
 
     fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
-        self.download(replacement)?;
+        let validators = self.download(replacement)?;
         let at = Path::new("the downloaded file");
         self.check(replacement.file(), at)?;
-        if self.pin.is_some() {
+        if self.pin.is_some() || self.followed.is_some() {
             let digest = content::sha256(replacement.file()).map_err(|error| cannot("read", at, error))?;
-            self.received.replace(digest);
+            self.received.replace(digest.map(|digest| (digest, validators)));
         }
         Ok(())
     }
