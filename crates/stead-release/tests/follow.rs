@@ -307,6 +307,20 @@ fn what_was_checked_is_remembered_where_a_look_ends_early() {
     assert_eq!(seen(&machine.look(&source, 10)), (Some(5), None));
 }
 
+#[test]
+fn a_machine_comes_at_least_as_far_as_the_roster() {
+    let mut source = shop();
+    let mut machine = Machine::of(&source);
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(1), None));
+    source.release("web", "role=web");
+    source.release("web", "role=web");
+    source.enrol("web1");
+    let held_back = source.files.remove("web/3.release").unwrap();
+    assert_eq!(seen(&machine.look(&source, 10)), refused("E1411 web/3.release"));
+    source.files.insert("web/3.release".to_owned(), held_back);
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(3), None));
+}
+
 /// A source that shows anything that was ever in it, or that one signer signed alone, in any mixture: what the machine knows only
 /// grows, and it takes nothing but releases that the signers of their time signed, each not older than the one before.
 #[test]
