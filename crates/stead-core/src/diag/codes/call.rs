@@ -56,7 +56,7 @@ A service must be started by the service manager, not by the program of a resour
 What the program did besides stays, such as the file that `creates` names. So an instance that was left like this by a set has
 failed in later runs as well where its test finds it in its desired state: until a set of it runs through, or `stead apply
 --only NAME` says that it is all right. Of a document that the agent keeps, the instance is left alone until the document is
-delivered again.";
+delivered again, with what the test finds removed, or `stead agent apply --use-existing` says that it is all right.";
     CANCELLED = "E0810", "the run was cancelled",
 "The run was asked to end while the resource was at work. Its program was asked to end, then forced.
 
