@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::bundle::MOST_BYTES;
-use stead_release::{LONGEST, LONGEST_ENVELOPE, SourceFile};
+use stead_release::{LONGEST, LONGEST_ENVELOPE, LONGEST_STATEMENT, SourceFile};
 use stead_system::Cancel;
 use url::Url;
 
@@ -146,6 +146,7 @@ fn longest(file: &SourceFile) -> u64 {
     match file {
         SourceFile::Blob(_) => LARGEST_BUNDLE,
         SourceFile::Envelope(..) => LONGEST_ENVELOPE as u64,
-        _ => LONGEST as u64,
+        SourceFile::Roster => LONGEST as u64,
+        SourceFile::Root | SourceFile::Signers(_) | SourceFile::Release(..) => LONGEST_STATEMENT as u64,
     }
 }

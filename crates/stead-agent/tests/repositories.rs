@@ -144,6 +144,35 @@ fn a_file_is_not_larger_than_one_of_its_kind_may_be() {
     assert_eq!(files.file(&SourceFile::Root).unwrap_err().reason, "'root' is too large");
 }
 
+/// Power that fails and servers that end early leave files of git behind, of which each would stay, or keep a machine away for ever.
+#[test]
+fn what_git_leaves_behind_keeps_no_look_away_and_does_not_stay() {
+    let repository = Repository::new();
+    repository.put("root", "the root");
+    repository.commit();
+    let mut files = repository.reader("main");
+    assert_eq!(files.begin(), Ok(()));
+    let kept = repository.path("kept/git");
+    let pack = fs::read_dir(kept.join("objects/pack")).unwrap().count();
+    assert!(pack > 0, "a fetch of a few objects is a pack, too, of which tidying keeps count");
+    let left = [
+        "shallow.lock",
+        "config.lock",
+        "refs/stead/followed.lock",
+        "objects/pack/tmp_pack_a",
+        "objects/pack/tmp_idx_a",
+    ];
+    for name in left {
+        fs::write(kept.join(name), "").unwrap();
+    }
+    repository.put("root", "another root");
+    repository.commit();
+    assert_eq!(files.begin(), Ok(()));
+    assert_eq!(text(files.file(&SourceFile::Root)).as_deref(), Some("another root"));
+    let stay: Vec<_> = left.into_iter().filter(|name| kept.join(name).exists()).collect();
+    assert!(stay.is_empty(), "{stay:?}");
+}
+
 #[test]
 fn an_address_says_what_is_followed_and_has_no_password() {
     let read = |text: &str| SourceAddress::try_from(text.to_owned());

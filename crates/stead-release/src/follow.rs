@@ -169,14 +169,14 @@ impl<Fact: Fn(&str) -> Option<String>> FleetFollower<'_, Fact> {
             if let Some(known) = memory.signers.as_ref().filter(|known| known.number == number && **known != found) {
                 return Err(Obstacle::Refused(SourceFile::Signers(number), ReleaseRefusal::Forked(known.number)));
             }
-            let Some(bytes) = fetch(&file).map_err(Obstacle::Unreachable)? else {
-                let floor = memory.signers.as_ref().map_or(0, |known| known.number);
-                if number < floor {
-                    return Err(Obstacle::Refused(file, ReleaseRefusal::Older { found: number, floor }));
-                }
+            let floor = memory.signers.as_ref().map_or(0, |known| known.number);
+            if number >= floor {
                 memory.signers = Some(found);
                 memory.time = memory.time.max(fleet.time());
-                return Ok(fleet);
+            }
+            let Some(bytes) = fetch(&file).map_err(Obstacle::Unreachable)? else {
+                let older = || Obstacle::Refused(file, ReleaseRefusal::Older { found: number, floor });
+                return if number < floor { Err(older()) } else { Ok(fleet) };
             };
             fleet.follow(&bytes).map_err(|refusal| Obstacle::Refused(file, refusal))?;
         }

@@ -42,7 +42,7 @@ pub use report::MachineReport;
 pub use request::MachineRequest;
 pub use secrets::{BadSecrets, ReleaseSecrets, SealedParameters};
 pub use signature::Signature;
-pub use signed::{BadForm, LONGEST, Lines, MOST_SIGNATURES, Signable, Signed, StatementLines};
+pub use signed::{BadForm, LONGEST, LONGEST_STATEMENT, Lines, MOST_SIGNATURES, Signable, Signed, StatementLines};
 pub use statements::{
     BadSigners, ChainLink, LONGEST_PARAMETERS, Numbered, Release, Root, Roster, RosterMachine, Selector, Signers,
     Succession, are_labels,

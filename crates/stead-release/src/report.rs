@@ -6,7 +6,7 @@ use stead_hosts::MachineName;
 
 use crate::name::{Digest, Name};
 use crate::refusal::ReleaseRefusal;
-use crate::signed::{Lines, Signable, Signed, StatementLines};
+use crate::signed::{LONGEST_STATEMENT, Lines, Signable, Signed, StatementLines};
 use crate::statements::{Numbered, Roster};
 
 /// The longest text of a report, in bytes.
@@ -56,6 +56,7 @@ impl MachineReport {
 impl Signable for MachineReport {
     const PURPOSE: &'static str = "stead-report";
     const WORD: &'static str = "report";
+    const LONGEST: usize = LONGEST + LONGEST_STATEMENT;
 
     fn write(&self, lines: &mut Lines) {
         lines.put("fleet", &self.fleet);
@@ -76,7 +77,7 @@ impl Signable for MachineReport {
             Some((channel.parse().ok()?, release.parse().ok()?))
         });
         let parse = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
-        let report = lines.parsed("report", |text| parse(text).filter(|_| text.len() <= LONGEST))?;
+        let report = lines.parsed("report", |text| Some(text).filter(|text| text.len() <= LONGEST).and_then(parse))?;
         Some(Self { fleet, machine, number, ended, release, report })
     }
 }

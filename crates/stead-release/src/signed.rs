@@ -11,6 +11,8 @@ use crate::signature::{BEGIN, Signature};
 
 /// The longest file that is read, in bytes: the roster of a large fleet.
 pub const LONGEST: usize = 32 << 20;
+/// The longest file of any other kind, in bytes. Whoever signed nothing can have a machine read as much.
+pub const LONGEST_STATEMENT: usize = 1 << 20;
 /// How many signatures a statement may have: no more signers are in a list.
 pub const MOST_SIGNATURES: usize = 32;
 
@@ -58,6 +60,8 @@ pub trait Signable: Sized {
     const PURPOSE: &'static str;
     /// The word for it in messages.
     const WORD: &'static str;
+    /// How long a file of it may be, in bytes.
+    const LONGEST: usize = LONGEST_STATEMENT;
 
     /// Writes its lines behind the first.
     fn write(&self, lines: &mut Lines);
@@ -127,7 +131,7 @@ impl<S: Signable> Signed<S> {
 
     /// Reads a statement with its signatures, none of which is checked.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadForm> {
-        if bytes.len() > LONGEST {
+        if bytes.len() > S::LONGEST {
             return Err(BadForm::TooLarge);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| BadForm::Unknown(S::WORD))?;

@@ -13,7 +13,7 @@ use crate::key::PublicKey;
 use crate::machine::SealingKey;
 use crate::name::{BadFleetName, Digest, Name};
 use crate::secrets::SealedParameters;
-use crate::signed::{Lines, MOST_SIGNATURES, Signable, StatementLines};
+use crate::signed::{LONGEST, Lines, MOST_SIGNATURES, Signable, StatementLines};
 
 /// The longest text of the parameters of a release, in bytes.
 pub const LONGEST_PARAMETERS: usize = 256 << 10;
@@ -70,7 +70,9 @@ impl Signers {
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         let threshold = lines.value("threshold")?;
         let mut keys = BTreeSet::new();
-        while let Some(key) = lines.parsed("signer", |key| PublicKey::parse(key).ok()) {
+        while keys.len() <= MOST_SIGNATURES
+            && let Some(key) = lines.parsed("signer", |key| PublicKey::parse(key).ok())
+        {
             keys.insert(key);
         }
         Self::new(keys, threshold).ok()
@@ -222,6 +224,7 @@ pub struct Roster {
 impl Signable for Roster {
     const PURPOSE: &'static str = "stead-roster";
     const WORD: &'static str = "roster";
+    const LONGEST: usize = LONGEST;
 
     fn write(&self, lines: &mut Lines) {
         self.link.write(lines);
@@ -245,7 +248,9 @@ impl Signable for Roster {
             let sealing: Option<SealingKey> = lines.value("sealing");
             let is_own = sealing.as_ref().is_none_or(|key| sealing_keys.insert(key.clone()));
             let mut labels = BTreeMap::new();
-            while let Some((label, value)) = lines.parsed("label", |line| line.split_once(' ')) {
+            while labels.len() <= MOST_LABELS
+                && let Some((label, value)) = lines.parsed("label", |line| line.split_once(' '))
+            {
                 labels.insert(label.to_owned(), value.to_owned());
             }
             let labels = Some(labels).filter(|labels| is_own && are_labels(labels))?;
@@ -344,7 +349,9 @@ impl Signable for Release {
         let channel = lines.value("channel")?;
         let expires = lines.parsed("expires", |text| text.parse().ok().filter(|expires| *expires > link.made))?;
         let (selector, bundle) = (lines.value("where")?, lines.value("bundle")?);
-        let parse = |text: &str| serde_json::from_str(text).ok().filter(|_| text.len() <= LONGEST_PARAMETERS);
+        // The values of a long text would take many times its length, and nothing is signed yet.
+        let is_short = |text: &&str| text.len() <= LONGEST_PARAMETERS;
+        let parse = |text| Some(text).filter(is_short).and_then(|text| serde_json::from_str(text).ok());
         let parameters = lines.parsed("parameters", parse)?;
         let sealed = lines.value("sealed");
         Some(Self { link, channel, expires, selector, bundle, parameters, sealed })

@@ -321,6 +321,20 @@ fn a_machine_comes_at_least_as_far_as_the_roster() {
     assert_eq!(seen(&machine.look(&source, 10)), (Some(3), None));
 }
 
+/// Also a list that was checked, whatever the source shows behind it: signers who retired cannot have another one believed.
+#[test]
+fn a_list_of_signers_is_remembered_where_the_one_behind_it_is_refused() {
+    let mut retired = shop();
+    retired.succeed([2, 4]);
+    let mut source = shop();
+    source.succeed([1, 3]);
+    source.files.insert("signers/2".to_owned(), b"garbage".to_vec());
+    let mut machine = Machine::of(&source);
+    assert_eq!(seen(&machine.look(&source, 10)), refused("E1401 signers/2"));
+    assert_eq!(machine.memory.signers.as_ref().map(|list| list.number), Some(1));
+    assert_eq!(seen(&machine.look(&retired, 10)), refused("E1412 signers/1"));
+}
+
 /// A source that shows anything that was ever in it, or that one signer signed alone, in any mixture: what the machine knows only
 /// grows, and it takes nothing but releases that the signers of their time signed, each not older than the one before.
 #[test]

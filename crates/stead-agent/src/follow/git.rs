@@ -10,6 +10,7 @@ use stead_release::SourceFile;
 use stead_resources::isolation;
 use stead_system::Cancel;
 use stead_system::folder::Folder;
+use stead_system::fs::reason;
 use stead_system::process::{Environment, Executable, Exit, Limits, Program, run};
 
 use super::{Fetch, FetchError, longest};
@@ -26,6 +27,9 @@ const MOST_KEPT: usize = 8 << 20;
 
 /// Where the commit is that was fetched last.
 const FETCHED: &str = "refs/stead/followed";
+
+/// Settings of a fetch: what came of it is one pack, which can be counted, and of a large file no more is in memory than a part.
+const FETCHING: [&str; 4] = ["-c", "fetch.unpackLimit=1", "-c", "core.bigFileThreshold=1m"];
 
 /// After so many packs, objects that nothing leads to are removed.
 const MOST_PACKS: usize = 64;
@@ -78,7 +82,7 @@ impl GitFiles {
             variables: &variables,
             input,
         };
-        // What is left of a call that was ended is a lock or a pack that nothing names: the next call goes on.
+        // What is left of a call that was ended, the next look removes.
         let limits = Limits { deadline, output, changes: false, ..Limits::default() };
         let mut said = Vec::new();
         let mut hear = |bytes: &[u8]| {
@@ -98,7 +102,7 @@ impl GitFiles {
             return Ok(printed);
         }
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing").trim().to_owned();
-        let command = arguments.first().unwrap_or(&"");
+        let command = arguments.iter().find(|argument| **argument != "-c" && !argument.contains('=')).unwrap_or(&"");
         Err(FetchError::new(format!("git {command} of '{}' ended with {exit}: {last}", self.address)))
     }
 
@@ -114,6 +118,29 @@ impl GitFiles {
             return Ok(());
         }
         self.must(&["gc", "--quiet", "--prune=now"], NETWORK, SHORT).map(drop)
+    }
+
+    /// Removes what calls left behind that were killed, or whose server ended early: locks, which would keep all others away, and
+    /// parts of packs. The repository is that of one agent, which waits for each call.
+    fn clear(&self) -> Result<(), FetchError> {
+        let is_left = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            path.extension().is_some_and(|extension| extension == "lock")
+                || name.as_encoded_bytes().starts_with(b"tmp_")
+        };
+        let mut folders = vec![self.place.clone()];
+        while let Some(folder) = folders.pop() {
+            let failed = |error| FetchError::new(format!("cannot clear '{}': {}", folder.display(), reason(&error)));
+            for entry in std::fs::read_dir(&folder).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                if entry.file_type().map_err(failed)?.is_dir() {
+                    folders.push(entry.path());
+                } else if is_left(&entry.path()) {
+                    std::fs::remove_file(entry.path()).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn read(&self, file: &SourceFile) -> Result<Option<Vec<u8>>, FetchError> {
@@ -136,10 +163,11 @@ impl GitFiles {
 impl Fetch for GitFiles {
     fn begin(&mut self) -> Result<(), FetchError> {
         Folder::create(&self.place).map_err(|error| FetchError::new(error_chain(&error)))?;
+        self.clear()?;
         self.must(&["init", "--quiet", "--bare", "--template="], LOCAL, SHORT)?;
         let to = format!("+{}:{FETCHED}", self.reference);
         let options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--depth=1"];
-        self.must(&[&["fetch"], &options[..], &["--", &self.address, &to]].concat(), NETWORK, SHORT)?;
+        self.must(&[&FETCHING[..], &["fetch"], &options[..], &["--", &self.address, &to]].concat(), NETWORK, SHORT)?;
         let commit = self.text(&["rev-parse", "--verify", &format!("{FETCHED}^{{commit}}")])?;
         if commit != self.commit {
             (self.commit, self.known) = (commit, BTreeMap::new());

@@ -77,7 +77,12 @@ impl Agent {
         let mut changed = inner.state.clone();
         let value = change(&mut changed).map_err(|refusal| Refused::new(refusal.to_string()))?;
         inner.store.save(&changed).map_err(|error| unsaved(&error))?;
+        let followed = |state: &AgentState| state.following.as_ref().map(|following| following.followed.clone());
+        let is_left = followed(&inner.state) != followed(&changed);
         inner.state = changed;
+        if is_left {
+            inner.following.leave();
+        }
         self.changed.notify_all();
         Ok(value)
     }

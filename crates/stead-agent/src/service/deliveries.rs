@@ -10,6 +10,7 @@ use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
 use stead_engine::{Prepared, Session, SessionOptions, error_chain};
 use stead_release::Name;
+use stead_system::Cancel;
 
 use super::{Agent, Inner};
 use crate::control::{Offline, Refused, ReleaseStatus, SourceStatus, Staged, Submit};
@@ -90,6 +91,16 @@ pub(super) struct LastLook {
     pub(super) look: bool,
     /// What is shown of a source of releases.
     pub(super) view: ReleaseView,
+    /// Ends a look that is under way.
+    pub(super) reading: Cancel,
+}
+
+impl LastLook {
+    /// Something else is followed from here on: nobody waits for the source before it, and nothing of it is shown.
+    pub(super) fn leave(&mut self) {
+        self.reading.cancel();
+        *self = Self::default();
+    }
 }
 
 /// What is shown of the source besides what the record says.

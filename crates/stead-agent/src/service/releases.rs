@@ -15,6 +15,7 @@ use stead_release::{
     Digest, FleetFollower, MachineKeys, MachineReport, Name, Numbered, Obstacle, Release, ReleaseRefusal,
     ReleaseSecrets, Signed, SourceFile,
 };
+use stead_system::Cancel;
 use stead_system::fs::User;
 
 use super::deliveries::{Origin, SHORTEST_PAUSE, SourceFailure, Terms, Valid};
@@ -43,7 +44,7 @@ const PLACE: &str = "following";
 /// What reads the source that is followed, and how it went.
 #[derive(Default)]
 pub(super) struct Reader {
-    of: Option<(SourceAddress, Box<dyn Fetch>)>,
+    of: Option<(SourceAddress, Cancel, Box<dyn Fetch>)>,
     /// How often in a row it could not be asked.
     failures: u32,
 }
@@ -85,12 +86,25 @@ fn refused(file: &SourceFile, refusal: &ReleaseRefusal) -> Trouble {
 }
 
 impl Reader {
-    fn of(&mut self, source: &SourceAddress, agent: &Agent) -> &mut dyn Fetch {
-        let known = self.of.take().filter(|(known, _)| known == source);
-        let (_, fetch) = self.of.insert(
-            known.unwrap_or_else(|| (source.clone(), source.reader(&agent.directory.join(PLACE), &agent.inspections))),
-        );
-        &mut **fetch
+    /// True if something else was followed meanwhile.
+    fn is_left(&self) -> bool {
+        self.of.as_ref().is_some_and(|(_, reading, _)| reading.is_cancelled())
+    }
+
+    /// What reads the source of what is followed, as long as that is so; `None` if it is not so any more.
+    fn of(&mut self, followed: &Followed, agent: &Agent) -> Option<&mut dyn Fetch> {
+        let source = &followed.source;
+        let known = self.of.take().filter(|(known, reading, _)| known == source && !reading.is_cancelled());
+        let known = known.unwrap_or_else(|| {
+            self.failures = 0;
+            let reading = Cancel::default();
+            let fetch = source.reader(&agent.directory.join(PLACE), &reading.or(&agent.inspections));
+            (source.clone(), reading, fetch)
+        });
+        let mut inner = agent.lock();
+        let (_, reading, fetch) = self.of.insert(known);
+        inner.following.reading = reading.clone();
+        inner.state.follows(followed).then_some(&mut **fetch)
     }
 }
 
@@ -137,9 +151,10 @@ impl Agent {
     /// Looks at a source of releases, and notes how that went. Returns how long it is not asked again.
     pub(super) fn look_at_releases(&self, following: &Following, reader: &mut Reader, every: Duration) -> Duration {
         let mut fleet = None;
-        let looked = self.look(following, reader.of(&following.followed.source, self), &mut fleet);
+        let Some(fetch) = reader.of(&following.followed, self) else { return Duration::ZERO };
+        let looked = self.look(following, fetch, &mut fleet);
         let mut inner = self.lock();
-        if !inner.state.follows(&following.followed) {
+        if !inner.state.follows(&following.followed) || reader.is_left() {
             return Duration::ZERO;
         }
         let now = Timestamp::now();

@@ -236,3 +236,29 @@ fn a_push_to_a_repository_is_a_deployment() {
     assert_eq!(shop.machine.read("kept").as_deref(), Some("three\n"));
     shop.machine.stop();
 }
+
+/// A server that never answers holds a machine for as long as a fetch may take, unless operators have it follow something else.
+#[test]
+fn who_follows_something_else_waits_for_no_source_that_hangs() {
+    let shop = Shop::new();
+    shop.publish("one", FOR_WEB);
+    shop.enrol(BOTH);
+    for folder in ["hangs", "hangs/objects", "hangs/refs"] {
+        fs::create_dir(shop.machine.path(folder)).unwrap();
+    }
+    let made = Command::new("mkfifo").arg(shop.machine.path("hangs/HEAD")).status();
+    assert!(made.unwrap().success());
+    let hangs = format!("git+file://{}#main", shop.machine.path("hangs").display());
+    for leave in [false, true] {
+        shop.follow(&hangs);
+        until(|| shop.machine.path("state/following/git/config").exists().then_some(()));
+        if leave {
+            shop.machine.ok(&["unfollow"]);
+        }
+        shop.follow(&shop.folder());
+        let source = shop.until_source(|source| source["Releases"]["Fleet"] == "shop");
+        assert!(source["Releases"]["Offline"].is_null(), "{source}");
+        shop.until_kept("one");
+    }
+    assert!(!shop.log().contains("sourceOffline"), "{}", shop.log());
+}
