@@ -162,8 +162,8 @@ impl Reader {
         if ["export ", "cd "].iter().any(|keeps| command.starts_with(keeps)) {
             self.kept.borrow_mut().extend([&command, "; "]);
         }
-        if command.contains("stead agent run") {
-            // A reader takes longer to type the next command than the agent to start.
+        if command.contains("stead agent run") && !command.contains("--state") {
+            // A reader takes longer to type the next command than the agent to start. One with a state of its own the page waits for.
             while !self.shell("stead agent history").output().unwrap().status.success() {}
         }
         self.shown(&String::from_utf8_lossy(&output.stdout))
