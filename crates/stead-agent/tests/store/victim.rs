@@ -47,12 +47,17 @@ fn process_that_is_disturbed() {
     let mut number = || words.next().unwrap().parse::<usize>().unwrap();
     let (seed, retries, reports, umask) = (number(), number() == 1, number() == 1, number());
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(u32::try_from(umask).unwrap()));
-    // What the main thread does is counted apart. With these, each count of this thread is beyond all of that one.
+    warm_up();
+    Script { directory: Path::new(words.next().unwrap()), seed, retries, reports }.run();
+}
+
+/// Calls what is counted. What the main thread does is counted apart: with these, each count of this thread is beyond all of that
+/// one.
+pub(crate) fn warm_up() {
     for _ in 0..WARM_UP {
         let mut file = File::options().read(true).write(true).open("/dev/null").unwrap();
         let _ = (file.write(b"w"), file.read(&mut [0]), file.read_at(&mut [0], 0), file.metadata(), file.try_clone());
     }
-    Script { directory: Path::new(words.next().unwrap()), seed, retries, reports }.run();
 }
 
 /// A process that goes through a script.
