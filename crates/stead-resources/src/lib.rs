@@ -61,6 +61,7 @@ mod text;
 mod thing;
 mod timer;
 mod timezone;
+pub mod transfer;
 mod user;
 
 pub use accounts::account_at;

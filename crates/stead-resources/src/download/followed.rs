@@ -18,36 +18,10 @@ use super::beside::Beside;
 use crate::credentials;
 use crate::file::content;
 use crate::input::{blocked, cannot};
+use crate::transfer::Validators;
 
 /// What comes behind the name of the file.
 pub(super) const SUFFIX: &str = ".etag";
-
-/// By what a server tells one content of a URL from another: RFC 9110, section 8.8.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Validators {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) etag: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) last_modified: Option<String>,
-}
-
-impl Validators {
-    /// Whether a server states none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.etag.is_none() && self.last_modified.is_none()
-    }
-
-    /// Whether they are of the same content. An `ETag` decides alone, and a weak one is as good: what was downloaded is used whole.
-    pub(super) fn are_of_same(&self, other: &Self) -> bool {
-        let tag = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
-        match (&self.etag, &other.etag) {
-            (Some(own), Some(other)) => tag(own) == tag(other),
-            (None, None) => self.last_modified.is_some() && self.last_modified == other.last_modified,
-            _ => false,
-        }
-    }
-}
 
 /// What is kept of a download.
 #[derive(Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::value::{Object, Value};
@@ -18,27 +18,28 @@ use stead_declare::resource;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use stead_system::fs::{Replacement, Status, SystemPath};
 use stead_system::user::NamesByRoot;
-use url::{Host, Url};
+use url::Url;
 
 use crate::checksum::Checksum;
 use crate::declared::Declared as _;
 use crate::file::content::{self, Shown, open_source};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
-    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, blocked, cannot, invalid, read, read_each,
-    required, transient,
+    Backup, ChecksumText, DownloadUrl, FilePath, Mode, ProxyUrl, ReadOnly, blocked, cannot, failure, invalid, read,
+    read_each, required, transient,
 };
 use crate::permissions::Permissions;
 use crate::text::AccountName;
-use crate::{BuiltIn, reply};
+use crate::transfer::{
+    self, TransferProblem, TransferProblemKind, TransferRequest, TransferStart, Validators, Vouched,
+};
+use crate::{BuiltIn, credentials, reply};
 
 mod beside;
-mod fetch;
 mod followed;
 mod pin;
 
-use fetch::Request;
-use followed::{Followed, Validators};
+use followed::Followed;
 use pin::Pin;
 
 /// A file that is downloaded over HTTPS or HTTP, or copied from a file URL. It is in the desired state when it exists and
@@ -139,23 +140,12 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.timeout.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
             return Err(invalid(Properties::TIMEOUT, format!("'timeout' must be between 1 and {LONGEST}")));
         }
-        let is_open = |url: &Url| url.scheme() == "http" && !is_local(url);
-        if self.follow.is_some() && self.url.as_ref().is_some_and(|url| is_open(&url.0)) {
+        if self.follow.is_some() && self.url.as_ref().is_some_and(|url| transfer::is_open(&url.0)) {
             let message =
                 "'follow' needs a URL of https: what comes over HTTP could be from anybody. State a 'checksum' instead";
             return Err(invalid(Properties::FOLLOW, message));
         }
         Ok(())
-    }
-}
-
-/// Whether the host of a URL is this machine.
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }
 
@@ -340,10 +330,11 @@ impl Remote<'_> {
         self.followed.as_ref().filter(|_| !matches!(self.source, Some(Source::File(_))))
     }
 
-    fn request<'r>(&'r self, url: &'r Url) -> Request<'r> {
+    fn request<'r>(&'r self, url: &'r Url) -> TransferRequest<'r> {
         let Self { headers, proxy, timeout, max_size, .. } = self;
-        let (proxy, timeout, max_size, is_followed) = (*proxy, *timeout, *max_size, self.followed.is_some());
-        Request { url, headers, proxy, timeout, max_size, is_followed }
+        let (proxy, timeout, max_size, cancel) = (*proxy, *timeout, *max_size, &self.cx.cancel);
+        let vouched = if self.followed.is_some() { Vouched::ByServer } else { Vouched::ByDigest };
+        TransferRequest { url, headers, proxy, timeout, max_size, vouched, leaves_alone: false, cancel }
     }
 
     /// Whether a file is what its URL has.
@@ -356,7 +347,8 @@ impl Remote<'_> {
                 Ok(digest(&source)? == digest(file)?)
             }
             Some(Source::Http(url)) => {
-                followed.is_in((file, at), |known| fetch::has_changed(self.cx, &self.request(url), known))
+                let changed = |known: &_| transfer::has_changed(&self.request(url), known);
+                followed.is_in((file, at), |known| changed(known).map_err(|problem| failed(url, problem)))
             }
         }
     }
@@ -374,7 +366,9 @@ impl Remote<'_> {
                 }
                 content::copy(&file, to).map(|()| Validators::default())
             }
-            Some(Source::Http(url)) => fetch::fetch(self.cx, &self.request(url), to.file()),
+            Some(Source::Http(url)) => transfer::fetch(&self.request(url), TransferStart::Anew, to.file())
+                .map(Option::unwrap_or_default)
+                .map_err(|problem| failed(url, problem)),
         }
     }
 
@@ -392,6 +386,24 @@ impl Remote<'_> {
             None => transient(Properties::CHECKSUM, "what was downloaded has another digest"),
         })
     }
+}
+
+/// The failure of a download that came to no end.
+fn failed(url: &Url, TransferProblem { kind, reason, .. }: TransferProblem) -> Failure {
+    let (kind, more) = match kind {
+        TransferProblemKind::Cancelled => return Failure::new(FailureKind::Cancelled, "the download was cancelled"),
+        TransferProblemKind::Proxy => return invalid(Properties::PROXY, "'proxy' must be the URL of an HTTP proxy"),
+        TransferProblemKind::Headers => {
+            return invalid(Properties::HEADERS, "'headers' must be names and values of HTTP headers");
+        }
+        TransferProblemKind::Size => (FailureKind::Refused, ", see 'maxSize'"),
+        TransferProblemKind::Validators => (FailureKind::Refused, ". Without 'follow', state a 'checksum'"),
+        TransferProblemKind::Denied => (FailureKind::Refused, ""),
+        TransferProblemKind::Deadline => (FailureKind::Deadline, ""),
+        TransferProblemKind::System => (FailureKind::System, ""),
+    };
+    let message = format!("cannot download '{}': {reason}{more}", credentials::without(url.as_str()));
+    failure(kind, Properties::URL, message)
 }
 
 /// Opens the file that a URL names.

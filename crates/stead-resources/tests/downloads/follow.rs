@@ -134,3 +134,32 @@ fn what_is_kept_goes_with_the_file_and_names_no_secret() {
     provider("Stead/Download").delete(&world.context(), &Plain::new(absent), Execution::Actual).ok().unwrap();
     assert_eq!(world.tree(), "");
 }
+
+#[test]
+fn a_server_of_this_machine_leads_nowhere_where_it_could_be_from_anybody() {
+    let redirect = "location: http://downloads.example/x?token=canary\r\ncontent-length: 0\r\n";
+    let (world, server) = (World::build(""), Server::new(vec![answer("302 Found", redirect, "")]));
+    let failure = message(set(&world, &desired(&server.url("x")), Execution::Actual));
+    let reason = "redirects to 'http://downloads.example/x', where it could be from anybody";
+    assert!(failure.ends_with(reason), "{failure}");
+}
+
+#[test]
+fn a_part_is_not_taken_for_all() {
+    let part = |range: &str, body: &str| {
+        let length = body.len();
+        let headers = format!("etag: \"one\"\r\ncontent-range: bytes {range}/10\r\ncontent-length: {length}\r\n");
+        answer("206 Partial Content", &headers, body)
+    };
+    let broken = answer("200 OK", "etag: \"one\"\r\ncontent-length: 10\r\n", "abcd");
+    for answers in [
+        // Nobody asked for a part.
+        vec![part("0-2", "abc"), with("etag: \"one\"\r\n", "abcdefghij")],
+        // Less than the rest that was asked for.
+        vec![broken, part("4-5", "ef"), part("6-9", "ghij")],
+    ] {
+        let (world, server) = (World::build(""), Server::new(answers));
+        assert!(apply(&world, &desired(&server.url("x"))));
+        assert_eq!(content(&world), "abcdefghij", "{:?}", server.requests());
+    }
+}
