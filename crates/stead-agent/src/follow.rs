@@ -3,6 +3,7 @@
 
 mod folder;
 mod git;
+mod web;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::bundle::MOST_BYTES;
 use stead_release::{LONGEST, LONGEST_ENVELOPE, LONGEST_STATEMENT, SourceFile};
+use stead_resources::transfer;
 use stead_system::Cancel;
 use url::Url;
 
 use folder::FolderFiles;
 use git::GitFiles;
+use web::WebFiles;
 
 /// Where the releases are that a machine follows.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -23,6 +26,8 @@ use git::GitFiles;
 pub enum SourceAddress {
     /// A folder, by an absolute path.
     Folder(PathBuf),
+    /// A folder of a web server, by its address: `https://HOST/PATH/`, or of HTTP if the server is this machine.
+    Web(Url),
     /// A Git repository, by its address, and a branch or a tag of it: `git+https://HOST/PATH#REFERENCE`, and the same with `ssh`
     /// and `file`.
     Git {
@@ -38,11 +43,11 @@ pub enum SourceAddress {
 pub enum BadAddress {
     /// It is neither of the known forms.
     #[error(
-        "a source is the absolute path of a folder, or 'git+https://', 'git+ssh://' or 'git+file://' with '#' and a branch or a tag"
+        "a source is the absolute path of a folder, or 'https://', or 'git+https://', 'git+ssh://' or 'git+file://' with '#' and a branch or a tag"
     )]
     Form,
     /// It has a password, which would be shown with it.
-    #[error("a source must not have a password; use a key of SSH")]
+    #[error("a source must not have a password; what is signed needs none, and a repository takes a key of SSH")]
     Password,
 }
 
@@ -53,8 +58,27 @@ impl TryFrom<String> for SourceAddress {
         if let Some(git) = text.strip_prefix("git+") {
             return repository(git);
         }
+        if text.starts_with("http") {
+            return website(&text);
+        }
         if Path::new(&text).is_absolute() { Ok(Self::Folder(text.into())) } else { Err(BadAddress::Form) }
     }
+}
+
+/// A folder of a web server by its address.
+fn website(text: &str) -> Result<SourceAddress, BadAddress> {
+    let mut url = Url::parse(text).map_err(|_| BadAddress::Form)?;
+    if url.password().is_some() || !url.username().is_empty() {
+        return Err(BadAddress::Password);
+    }
+    let is_known = matches!(url.scheme(), "https" | "http") && !transfer::is_open(&url);
+    if !is_known || url.query().is_some() || url.fragment().is_some() {
+        return Err(BadAddress::Form);
+    }
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(SourceAddress::Web(url))
 }
 
 /// A repository by its address and a reference.
@@ -84,6 +108,7 @@ impl fmt::Display for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => path.display().fmt(f),
+            Self::Web(url) => url.fmt(f),
             Self::Git { address, reference } => write!(f, "git+{address}#{reference}"),
         }
     }
@@ -94,6 +119,7 @@ impl SourceAddress {
     pub fn reader(&self, place: &Path, cancel: &Cancel) -> Box<dyn Fetch> {
         match self {
             Self::Folder(path) => Box::new(FolderFiles::new(path.clone())),
+            Self::Web(base) => Box::new(WebFiles::new(base.clone(), place.join("web"), cancel.clone())),
             Self::Git { address, reference } => {
                 let (address, reference) = (address.clone(), reference.clone());
                 Box::new(GitFiles::new(address, reference, place.join("git"), cancel.clone()))

@@ -178,11 +178,20 @@ fn an_address_says_what_is_followed_and_has_no_password() {
     let read = |text: &str| SourceAddress::try_from(text.to_owned());
     for text in [
         "/srv/fleet",
+        "https://example.org/",
+        "https://example.org:8443/fleet/",
+        "http://127.0.0.1:8000/fleet/",
+        "http://[::1]/",
+        "http://localhost/fleet/",
         "git+https://example.org/fleet.git#main",
         "git+ssh://git@example.org/fleet#releases/web",
         "git+file:///srv/fleet#v1.0",
     ] {
         assert_eq!(read(text).map(String::from), Ok(text.to_owned()));
+    }
+    assert_eq!(read("https://example.org/fleet").map(String::from), Ok("https://example.org/fleet/".to_owned()));
+    for text in ["https://ann:word@example.org/", "https://token@example.org/", "https://:word@example.org/"] {
+        assert_eq!(read(text), Err(BadAddress::Password), "{text}");
     }
     for text in
         ["git+https://ann:word@example.org/x#main", "git+https://token@example.org/x#main", "git+ssh://a:b@h/x#m"]
@@ -201,6 +210,11 @@ fn an_address_says_what_is_followed_and_has_no_password() {
         "git+ext::sh -c true#main",
         "git+file:///srv/a b\n#main",
         "http://example.org/x",
+        "http://127.0.0.1.example.org/",
+        "https://",
+        "https://example.org/x?y",
+        "https://example.org/x#main",
+        "httpx://example.org/",
     ] {
         assert_eq!(read(text), Err(BadAddress::Form), "{text}");
     }

@@ -11,6 +11,8 @@
 //! the sections that it computes; they must equal those in the file. `STEAD_BLESS=1` rewrites the file instead.
 //! A section that the harness neither reads nor computes is an error: it would only look like a part of the test.
 
+mod web;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,6 +26,8 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
+
+pub use web::{WebServer, web_answer};
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {

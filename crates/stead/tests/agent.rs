@@ -26,6 +26,8 @@ mod status;
 mod waiting;
 #[path = "agent/watching.rs"]
 mod watching;
+#[path = "agent/web.rs"]
+mod web;
 
 use machine::Machine;
 use serde_json::json;

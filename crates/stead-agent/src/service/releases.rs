@@ -333,3 +333,24 @@ fn wait_for_source(failures: u32, until: Option<Timestamp>, now: Timestamp, part
     let asked = until.and_then(|until| Duration::try_from(until.duration_since(now)).ok()).unwrap_or_default();
     (asked + BACKOFF.after(failures).mul_f64(part)).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_left_alone_behind_the_time_that_it_names_and_a_day_at_most() {
+        let now = Timestamp::UNIX_EPOCH;
+        let wait = |until: Option<i64>, part| {
+            let until = until.map(|seconds| Timestamp::from_second(seconds).unwrap());
+            wait_for_source(1, until, now, part)
+        };
+        let backoff = BACKOFF.after(1);
+        assert_eq!(wait(None, 0.0), SHORTEST_PAUSE);
+        assert_eq!(wait(None, 1.0), backoff);
+        assert_eq!(wait(Some(120), 0.0), Duration::from_mins(2));
+        assert_eq!(wait(Some(120), 0.5), Duration::from_mins(2) + backoff / 2, "not all at that moment");
+        assert_eq!(wait(Some(-120), 1.0), backoff, "it is over");
+        assert_eq!(wait(Some(Timestamp::MAX.as_second()), 1.0), LONGEST_PAUSE);
+    }
+}
