@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use stead_core::bundle::path::{folder_of, normal, within};
 use stead_core::bundle::{Bundle, BundleError, Reach};
 use stead_core::claims::{Claim, Extent};
 use stead_core::diag::Diagnostic;
-use stead_core::document::{self, Document, Instance};
-use stead_core::expr::expressions;
+use stead_core::document::{self, Document, Instance, SecretsFrom};
+use stead_core::expr::{FunctionCall, expressions};
 use stead_core::graph::MAX_NESTING;
 use stead_core::graph::codes::NOT_IN_BUNDLE;
 use stead_core::identity::DocumentIdentity;
@@ -50,6 +51,16 @@ pub enum NotOpened {
     Unpack(#[from] UnpackError),
 }
 
+/// A secret as a document names it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VaultEntry {
+    /// Its name.
+    pub name: String,
+    /// The vault that it is looked for in, where that is stated.
+    pub vault: Option<String>,
+}
+
 impl Session {
     /// The bundle of a document: it, and every file that it names by a relative path under any condition, and those that its
     /// `directives.files` are about. With [`Reach::Machine`] also the files that it names by absolute paths, as far as they
@@ -83,9 +94,7 @@ impl Session {
     /// Guarantees: what is unpacked is removed when this session is dropped, whoever else still holds it.
     /// Assumptions: nothing was prepared yet; sessions beside this one end before it.
     pub fn open_bundle(&mut self, bundle: &Arc<Bundle>) -> Result<(), NotOpened> {
-        let text_of = |path: &str| bundle.file(path).and_then(|content| String::from_utf8(content.to_vec()).ok());
-        let (name, text) = bundle.document();
-        let named = Named::by(self, (name, text), &mut Sources::default(), &mut |path| text_of(path));
+        let named = self.named_in(bundle);
         if named.identity.as_ref() != bundle.identity() {
             return Err(BundleError::Identity.into());
         }
@@ -94,6 +103,19 @@ impl Session {
         self.opened = Some(OpenedFiles(Arc::clone(&files)));
         self.files = Some(files);
         Ok(())
+    }
+
+    /// The secrets that the document of a bundle, and those that it includes, name by literal texts under any condition; `None`
+    /// where they are found on the machine that it is for.
+    pub fn secrets_of_caller(&self, bundle: &Bundle) -> Option<BTreeSet<VaultEntry>> {
+        let Named { secrets_from, secrets, .. } = self.named_in(bundle);
+        (secrets_from == SecretsFrom::Caller).then_some(secrets)
+    }
+
+    fn named_in(&self, bundle: &Bundle) -> Named {
+        let text_of = |path: &str| bundle.file(path).and_then(|content| String::from_utf8(content.to_vec()).ok());
+        let (name, text) = bundle.document();
+        Named::by(self, (name, text), &mut Sources::default(), &mut |path| text_of(path))
     }
 
     /// The bundle that its documents read their files of.
@@ -174,10 +196,12 @@ struct Want {
     span: Span,
 }
 
-/// The paths that a document and the documents it includes name, under any condition.
+/// The paths and secrets that a document and the documents it includes name, under any condition.
 #[derive(Default)]
 struct Named {
     identity: Option<DocumentIdentity>,
+    secrets_from: SecretsFrom,
+    secrets: BTreeSet<VaultEntry>,
     /// The paths that are read.
     wants: Vec<Want>,
     /// The paths, relative and absolute, that its instances create.
@@ -216,6 +240,8 @@ impl Walk<'_> {
         let (document, _) = document::parse(source, text, &Limits::default());
         if self.depth == MAX_NESTING {
             self.named.identity = document.identity();
+            self.named.secrets_from =
+                document.directives.secrets_from.as_ref().map(|from| from.value).unwrap_or_default();
         }
         self.document(&document, folder);
     }
@@ -232,6 +258,7 @@ impl Walk<'_> {
                     self.want(folder, path, span);
                 }
             }
+            self.named.secrets.extend(placed.expression.calls("secret").filter_map(|call| vault_entry(&call)));
         }
         for pattern in &document.directives.files {
             let (path, span) = (pattern.value.clone(), pattern.span);
@@ -297,6 +324,13 @@ impl Walk<'_> {
             self.text("<configurationContent>", &text, folder);
         }
     }
+}
+
+/// The secret that a call names; `None` where any part of that is computed.
+fn vault_entry(call: &FunctionCall<'_>) -> Option<VaultEntry> {
+    let literals: Option<Vec<String>> = call.arguments().map(|argument| argument.text().map(str::to_owned)).collect();
+    let mut literals = literals?.into_iter();
+    Some(VaultEntry { name: literals.next()?, vault: literals.next() })
 }
 
 /// Returns whether an instance that manages this extent of a path determines what is read there or below it.

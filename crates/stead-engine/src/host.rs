@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use stead_core::manifest::{Catalog, Manifest};
+use stead_core::value::Sensitive;
 use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::command::{ResidentPool, Residents};
 use stead_host::provider::Provider;
@@ -13,6 +14,7 @@ use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
 use stead_powershell::adapter::{PowerShell, PowerShellOptions};
 use stead_resources::builtins;
+use stead_system::Cancel;
 use stead_system::fs::User;
 
 use crate::embedded::EmbeddedResource;
@@ -39,12 +41,18 @@ pub struct HostOptions {
     pub deadline: Option<Duration>,
     /// Finds PowerShell; called once, when something is asked for that may be a resource of it. `None` for no such resources.
     pub powershell: Option<Arc<PowerShellSearch>>,
+    /// Opens secrets in place of the extensions of this machine.
+    pub secrets: Option<Arc<SecretSource>>,
     /// Resources of the program that embeds this library. Of two of the same type and version the first counts.
     pub resources: Vec<EmbeddedResource>,
 }
 
 /// Where PowerShell and its modules are; `None` where there is none.
 pub type PowerShellSearch = dyn Fn() -> Option<PowerShellOptions> + Send + Sync;
+
+/// Opens the secret of a name, in one vault where that is stated, until it is cancelled. An error is the reason why not, and
+/// holds no secret.
+pub type SecretSource = dyn Fn(&str, Option<&str>, &Cancel) -> Result<Sensitive<String>, String> + Send + Sync;
 
 impl Default for HostOptions {
     /// Built-in resources alone, by an ordinary user.
@@ -58,6 +66,7 @@ impl Default for HostOptions {
             environment: Vec::new(),
             deadline: None,
             powershell: None,
+            secrets: None,
             resources: Vec::new(),
         }
     }
@@ -103,6 +112,13 @@ impl Host {
     pub fn with_powershell(&self, search: Arc<PowerShellSearch>) -> Self {
         let options = HostOptions { powershell: Some(search), ..(*self.options).clone() };
         Self { options: Arc::new(options), powershell: Arc::default(), ..self.clone() }
+    }
+
+    /// Another host with the same options and threads, whose secrets are opened by `source`.
+    #[must_use]
+    pub fn with_secrets(&self, source: Arc<SecretSource>) -> Self {
+        let options = HostOptions { secrets: Some(source), ..(*self.options).clone() };
+        Self { options: Arc::new(options), ..self.clone() }
     }
 
     /// Another host with the same options and threads that has one more resource.

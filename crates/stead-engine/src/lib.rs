@@ -59,11 +59,11 @@ mod undo;
 mod watch;
 
 pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
-pub use bundle::{Bundled, NotBundled, NotOpened};
+pub use bundle::{Bundled, NotBundled, NotOpened, VaultEntry};
 pub use difference::{Difference, printed, schema, words};
 pub use document_keys::DocumentKey;
 pub use execution::{Consumer, ResumeError, RunError, RunOptions, RunWatch, Waits};
-pub use host::{DSC_VERSION, ENGINE_VERSION, Host, HostOptions, PowerShellSearch};
+pub use host::{DSC_VERSION, ENGINE_VERSION, Host, HostOptions, PowerShellSearch, SecretSource};
 pub use invoke::{InvokeError, Invoked, Limits, Method, ResourceSpecification};
 pub use known::NotFound;
 pub use memory::Memory;

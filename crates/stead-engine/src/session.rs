@@ -69,7 +69,7 @@ impl Session {
         let writes = if options.private_root { writes } else { writes.with_locks(Locks::of_this_user()) };
         Self {
             sources: Sources::default(),
-            machine: shared.with_secrets(machine, &vault),
+            machine: shared.with_secrets(machine, &vault, &options.cancel),
             vault,
             late: Arc::new(LateSearch::new(Arc::clone(&shared.discovery))),
             shared,
@@ -119,7 +119,7 @@ impl Session {
         let mut machine = self.machine.beside();
         change(&mut machine);
         self.system_root = managed(&mut machine, &self.options);
-        self.machine = self.shared.with_secrets(machine, &self.vault);
+        self.machine = self.shared.with_secrets(machine, &self.vault, &self.options.cancel);
     }
 
     /// Has what was changed by [`Session::beside_unflushed`] until now written to the disk.

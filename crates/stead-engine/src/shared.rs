@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use stead_core::value::{Seal as _, Value};
 use stead_host::catalog::Discovery;
 use stead_host::command::CommandSettings;
 use stead_host::extensions::Extensions;
@@ -89,10 +90,18 @@ impl Shared {
         }
     }
 
-    /// A machine with extensions as its source of secrets.
-    pub(crate) fn with_secrets(&self, mut machine: Machine, vault: &Arc<MemoryVault>) -> Arc<Machine> {
-        let (extensions, vault) = (Arc::clone(&self.extensions), Arc::clone(vault));
-        machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &*vault));
+    /// A machine whose secrets are those of the host, or else those that extensions open. They are put into `vault`, and go
+    /// nowhere else.
+    pub(crate) fn with_secrets(&self, mut machine: Machine, vault: &Arc<MemoryVault>, cancel: &Cancel) -> Arc<Machine> {
+        let (extensions, vault, cancel) = (Arc::clone(&self.extensions), Arc::clone(vault), cancel.clone());
+        let source = self.host.options.secrets.clone();
+        machine.find_secret = Arc::new(move |name, from| {
+            let plaintext = match &source {
+                Some(source) => source(name, from, &cancel),
+                None => extensions.open_secret(name, from),
+            }?;
+            Ok(vault.seal(Value::from(plaintext.expose().as_str())).0.to_string())
+        });
         Arc::new(machine)
     }
 }

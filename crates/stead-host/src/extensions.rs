@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{Answer, Environment, Stop};
 use stead_core::manifest::{Extension, ImportMethod};
-use stead_core::value::{Seal, Sensitive, Value};
+use stead_core::value::{Sensitive, Value};
 
 use crate::catalog::Discovery;
 use crate::command::{CommandSettings, extension};
@@ -29,12 +29,11 @@ impl Extensions {
         Self { discovery, settings, cx }
     }
 
-    /// Asks every extension that opens secrets for one, and puts the plaintext into `vault`. Returns the handle under
-    /// which it is there.
+    /// Asks every extension that opens secrets for one.
     ///
-    /// Guarantees: the plaintext goes nowhere else, and is in no error. Two extensions may know the same secret if they
+    /// Guarantees: the plaintext is in no error. Two extensions may know the same secret if they
     /// agree on it. One that fails is traced as a warning; it is the error if no other knows the secret.
-    pub fn open_secret(&self, name: &str, from: Option<&str>, vault: &dyn Seal) -> Result<String, String> {
+    pub fn open_secret(&self, name: &str, from: Option<&str>) -> Result<Sensitive<String>, String> {
         let mut able = self.discovery.extensions().values().filter(|extension| extension.secret.is_some()).peekable();
         if able.peek().is_none() {
             return Err(self.without_vaults());
@@ -54,11 +53,10 @@ impl Extensions {
                 }
             }
         }
-        let Some(plaintext) = opened else {
+        opened.ok_or_else(|| {
             let why = std::iter::once(not_found(name, from)).chain(failed);
-            return Err(why.collect::<Vec<_>>().join("; "));
-        };
-        Ok(vault.seal(Value::from(plaintext.expose().as_str())).0.to_string())
+            why.collect::<Vec<_>>().join("; ")
+        })
     }
 
     /// That nothing opens secrets, with what was left out of the search and may do so.

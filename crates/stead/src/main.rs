@@ -194,7 +194,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lsp => lsp(&env),
         Command::Server => mcp::serve(env),
         Command::Completer { shell } => completion::script(shell, program),
-        Command::Remote(_) => hosts::remote(&env),
+        Command::Remote(_) => hosts::remote(env),
         Command::Manual { command } => manual::manual(&command),
     }
 }

@@ -63,6 +63,7 @@ impl ProcessEnv {
             environment: inherited.to_vec(),
             deadline: asked.deadline,
             powershell: Some(powershell(isolated, &inherited, None)),
+            secrets: None,
             resources: Vec::new(),
         };
         let environment = Arc::clone(&inherited);

@@ -18,6 +18,8 @@ mod root;
 mod server;
 #[path = "support/terminal.rs"]
 mod terminal;
+#[path = "fleet/vaults.rs"]
+mod vaults;
 #[path = "fleet/words.rs"]
 mod words;
 
@@ -102,6 +104,17 @@ impl World {
             "there/stead",
             &format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo 'stead VERSION'; exit; }}\n{answers}"),
         );
+    }
+
+    /// Gives the caller a vault: a program to which the name of a secret is `$2`.
+    fn vault(&self, program: &str) {
+        self.vault_in("bin", program);
+    }
+
+    fn vault_in(&self, folder: &str, program: &str) {
+        let manifest = "{type: Test/Vault, version: 1.0.0, secret: {executable: ./vault.sh, args: [{nameArg: --name}, {vaultArg: --vault}]}}";
+        self.write(&format!("{folder}/vault.dsc.extension.yaml"), manifest);
+        self.program(&format!("{folder}/vault.sh"), &format!("#!/bin/sh\n{program}\n"));
     }
 
     fn read(&self, name: &str) -> String {
@@ -456,7 +469,7 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     assert_eq!(world.stead("bundle site.yaml -o site.bundle").code, 0);
     let bundle = fs::read(world.path("site.bundle")).unwrap();
     let order = serde_json::json!({
-        "protocol": 2, "bundle": bundle.len(), "work": {"document": {
+        "protocol": 3, "bundle": bundle.len(), "work": {"document": {
             "operation": "apply", "identity": "name:test", "parameters": {"parameters": {}},
             "only": [], "skip": [], "width": null, "systemRoot": null, "reconcile": {}, "record": null,
         }},
@@ -471,7 +484,7 @@ fn the_end_of_its_input_ends_a_run_at_the_next_safe_point() {
     assert_eq!(child.wait().unwrap().code(), Some(6));
     assert!(!world.path("two").exists());
     // What is not an order, or of another version, is refused, and nothing of it is shown.
-    for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":2", "\"protocol\":9")]
+    for wrong in ["{\"token\": \"hunter2\"}".to_owned(), order.to_string().replace("\"protocol\":3", "\"protocol\":9")]
     {
         let mut child = there.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(wrong.as_bytes()).unwrap();

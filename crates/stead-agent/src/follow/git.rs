@@ -28,7 +28,7 @@ const MOST_KEPT: usize = 8 << 20;
 /// Where the commit is that was fetched last.
 const FETCHED: &str = "refs/stead/followed";
 
-/// Settings of a fetch: what came of it is one pack, which can be counted, and of a large file no more is in memory than a part.
+/// Settings of a fetch: its result is one pack, which can be counted, and of a large file no more is in memory than a part.
 const FETCHING: [&str; 4] = ["-c", "fetch.unpackLimit=1", "-c", "core.bigFileThreshold=1m"];
 
 /// After so many packs, objects that nothing leads to are removed.

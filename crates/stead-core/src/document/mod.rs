@@ -212,6 +212,18 @@ pub struct Directives {
     pub implicit_order: Option<Spanned<bool>>,
     /// `removed`: what becomes of what former runs created and the document does not have any more. DSC v3 does not have it
     pub removed: Option<Spanned<Removed>>,
+    /// `secretsFrom`: who finds secrets where a document is carried out on another machine. DSC v3 does not have it
+    pub secrets_from: Option<Spanned<SecretsFrom>>,
+}
+
+/// Where the secrets of a document are found that is carried out on another machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SecretsFrom {
+    /// Where the command was called.
+    #[default]
+    Caller,
+    /// On that machine.
+    Machine,
 }
 
 /// The fate of the things that former runs of a document created, and it does not have any more.

@@ -111,6 +111,7 @@ impl Document {
             ("files", directives.files.first().map(|each| each.span)),
             ("implicitOrder", directives.implicit_order.as_ref().map(|each| each.span)),
             ("removed", directives.removed.as_ref().map(|each| each.span)),
+            ("secretsFrom", directives.secrets_from.as_ref().map(|each| each.span)),
             ("environment", directives.environment.first().map(|each| each.span)),
         ];
         stated.into_iter().filter_map(|(name, span)| Some(directive(span?, name))).collect()

@@ -5,7 +5,7 @@ use super::fields::{Expected, Owner, Reader};
 use super::foreign::Site;
 use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Meaning,
-    Relation, Removed, SecurityContext, Template, codes, foreign, winget,
+    Relation, Removed, SecretsFrom, SecurityContext, Template, codes, foreign, winget,
 };
 use crate::bundle;
 use crate::diag::{Diagnostic, Meant};
@@ -129,6 +129,8 @@ const DISCOVERIES: &[(&str, Discovery)] =
 const REMOVED: &[(&str, Removed)] =
     &[("report", Removed::Report), ("remove", Removed::Remove), ("keep", Removed::Keep)];
 
+const SECRETS_FROM: &[(&str, SecretsFrom)] = &[("caller", SecretsFrom::Caller), ("machine", SecretsFrom::Machine)];
+
 /// The directives of a document.
 pub(super) const DIRECTIVES: &[&str] = &[
     "resourceDiscovery",
@@ -140,6 +142,7 @@ pub(super) const DIRECTIVES: &[&str] = &[
     "implicitOrder",
     "environment",
     "removed",
+    "secretsFrom",
 ];
 
 /// The directives of an instance.
@@ -258,6 +261,7 @@ impl Reader<'_> {
                 "files" => directives.files = self.patterns(value),
                 "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
                 "removed" => directives.removed = self.word(value, "'removed'", REMOVED),
+                "secretsFrom" => directives.secrets_from = self.word(value, "'secretsFrom'", SECRETS_FROM),
                 "environment" => directives.environment = self.variable_names(value),
                 _ => self.unknown_directive(&key, key_span, (Owner::Document, DIRECTIVES), &value),
             }

@@ -394,39 +394,40 @@ directives: {configurationMode: ApplyAndMonitor}",
         DocumentDirective,
         "implicitOrder",
         "`false` turns off the order that stead derives from paths, accounts and packages.",
-        "\
-directives: {implicitOrder: false}",
+        "directives: {implicitOrder: false}",
     ),
     key(
         DocumentDirective,
         "removed",
         "The treatment of things that earlier runs of the document created and that it no longer has: `report` names \
 them, `remove` removes them, `keep` leaves them alone and says nothing.",
-        "\
-directives: {removed: remove}",
+        "directives: {removed: remove}",
+    ),
+    key(
+        DocumentDirective,
+        "secretsFrom",
+        "Where `secret()` is resolved with `--host` and `--hosts`: where the command is called, or on each machine.",
+        "directives: {secretsFrom: machine}",
     ),
     key(
         DocumentDirective,
         "resourceDiscovery",
         "When resources are looked for: `preDeployment`, before anything runs, or \
 `duringDeployment`, so that a document can install a resource and use it.",
-        "\
-directives: {resourceDiscovery: duringDeployment}",
+        "directives: {resourceDiscovery: duringDeployment}",
     ),
     key(
         DocumentDirective,
         "environment",
         "The variables of the environment that programs of resources are given as well; `*` at the end is \
 for several.",
-        "\
-directives: {environment: [JAVA_HOME]}",
+        "directives: {environment: [JAVA_HOME]}",
     ),
     key(
         DocumentDirective,
         "files",
         "The files that go into the bundle of the document although no property names them, as patterns.",
-        "\
-directives: {files: ['templates/*']}",
+        "directives: {files: ['templates/*']}",
     ),
     key(
         DocumentDirective,

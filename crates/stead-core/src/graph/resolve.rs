@@ -151,7 +151,8 @@ impl Builder<'_> {
         let reconcile = directives.reconcile.place.map(|span| (span, "reconcile"));
         let order = directives.implicit_order.as_ref().map(|order| (order.span, "implicitOrder"));
         let removed = directives.removed.as_ref().map(|removed| (removed.span, "removed"));
-        for (span, name) in reconcile.into_iter().chain(order).chain(removed) {
+        let secrets = directives.secrets_from.as_ref().map(|from| (from.span, "secretsFrom"));
+        for (span, name) in reconcile.into_iter().chain(order).chain(removed).chain(secrets) {
             self.no_effect(span, name, "state it in the document that includes this one");
         }
     }

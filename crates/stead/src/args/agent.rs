@@ -160,7 +160,7 @@ enum AgentCommand {
     },
     /// Follow releases: what operators sign for this machine is delivered, and nothing else
     Follow {
-        /// A folder as 'stead release' makes it, its address 'https://HOST/PATH/', or a repository that has one, as 'git+ADDRESS#BRANCH'
+        /// A folder as 'stead release' makes it, its address on a web server, as `https://HOST/PATH/`, or a repository that has one, as 'git+ADDRESS#BRANCH'
         source: PathBuf,
         /// The digest of the root statement of the fleet, as 'stead release root' prints it
         #[arg(long, value_name = "DIGEST")]

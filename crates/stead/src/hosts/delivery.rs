@@ -1,13 +1,14 @@
 //! What is sent to each machine: its order, and the bundle that is the same for all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use stead_core::bundle::Bundle;
 use stead_core::identity::DocumentIdentity;
 use stead_core::text::{self, Limits, Node, SourceId};
 use stead_core::value::{Object, Value};
+use stead_engine::VaultEntry;
 use stead_host::redactor::Redactor;
 use stead_hosts::Machine;
 
@@ -23,7 +24,7 @@ use crate::terminal::{complain, show_findings};
 
 /// The delivery to the machines.
 pub(super) enum Parcel<'a> {
-    Document(&'a DocumentErrand, Delivery),
+    Document(&'a DocumentErrand, Box<Delivery>),
     Plans(&'a PlansErrand),
     Words(&'a Work),
 }
@@ -45,6 +46,15 @@ impl Parcel<'_> {
     pub(super) fn declared(&self) -> BTreeSet<String> {
         let Self::Document(_, delivery) = self else { return BTreeSet::new() };
         delivery.declared.keys().cloned().collect()
+    }
+
+    /// The secrets that its document names, and where that lies; `None` where machines find secrets themselves.
+    pub(super) fn secrets(&self) -> Option<(PathBuf, &BTreeSet<VaultEntry>)> {
+        match self {
+            Self::Document(_, delivery) => Some((delivery.root.clone(), delivery.secrets.as_ref()?)),
+            Self::Plans(errand) => Some((std::path::absolute(".").unwrap_or_default(), errand.plans.secrets.as_ref()?)),
+            Self::Words(_) => None,
+        }
     }
 
     pub(super) fn bundle(&self) -> Vec<u8> {
@@ -89,6 +99,10 @@ pub(super) struct Delivery {
     declared: BTreeMap<String, bool>,
     /// Those of the command line.
     stated: Object,
+    /// The folder that its relative paths start from here.
+    root: PathBuf,
+    /// The secrets that it names, where they are found here.
+    secrets: Option<BTreeSet<VaultEntry>>,
 }
 
 impl Delivery {
@@ -121,7 +135,8 @@ impl Delivery {
             }
         })?;
         let identity = bundle.identity().cloned().unwrap_or_else(|| identity_of(path, &root));
-        Ok(Self { declared: declared(&document.text), stated: stated.values, identity, bundle })
+        let (declared, secrets) = (declared(&document.text), session.secrets_of_caller(&bundle));
+        Ok(Self { declared, stated: stated.values, identity, bundle, root, secrets })
     }
 
     fn work(&self, errand: &DocumentErrand, machine: &Machine, task: &Task) -> DocumentWork {
@@ -138,6 +153,7 @@ impl Delivery {
             system_root: document.system_root.clone(),
             reconcile: Reconcile::from(reconcile),
             record: recording.as_ref().map(Record::from),
+            asks: self.secrets.is_some(),
         }
     }
 

@@ -12,6 +12,7 @@ mod ready;
 mod remote;
 mod run;
 mod screen;
+mod secrets;
 mod ssh;
 mod task;
 

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use stead_core::event::Mode;
 use stead_core::identity::DocumentIdentity;
-use stead_engine::ReconcileOptions;
+use stead_engine::{ReconcileOptions, VaultEntry};
 
 use crate::request::RecordingRequest;
 
 /// The version of the conversation.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// The longest line of an order: parameters are in it.
 pub(super) const LONGEST: usize = 64 << 20;
@@ -26,6 +26,22 @@ pub(super) struct Order {
     /// How many bytes of a bundle follow.
     pub(super) bundle: usize,
     pub(super) work: Work,
+}
+
+/// A secret that a run asks its caller for: a line of its standard error.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    pub(super) secret: VaultEntry,
+}
+
+/// The answer to a question: a line of its standard input.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Reply {
+    Secret(String),
+    /// The reason why not.
+    Refused(String),
 }
 
 /// One command, as its command line would have it.
@@ -75,6 +91,9 @@ pub(super) struct DocumentWork {
     /// True if the plan is sent behind the report, to be done later.
     #[serde(default)]
     pub(super) saves: bool,
+    /// True if secrets are asked for here, and not found there.
+    #[serde(default)]
+    pub(super) asks: bool,
 }
 
 /// `apply` of a saved plan.
@@ -87,6 +106,9 @@ pub(super) struct PlanWork {
     pub(super) width: Option<NonZeroUsize>,
     pub(super) reconcile: Reconcile,
     pub(super) record: Option<Record>,
+    /// As of a document.
+    #[serde(default)]
+    pub(super) asks: bool,
 }
 
 /// Where and how often a run is recorded.

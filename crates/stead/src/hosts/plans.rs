@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use stead_core::digest::sha256;
 use stead_core::value::Value;
-use stead_engine::ReconcileOptions;
+use stead_engine::{ReconcileOptions, VaultEntry};
 use stead_hosts::{Address, Destination, Machine, MachineName, UserName};
 use stead_system::Cancel;
 
@@ -38,6 +38,9 @@ pub(super) struct PlanOfAll {
     pub(super) elevation: Elevation,
     /// The parameters that the document declares. A machine gets no other parameter, whatever its plan says that it needs.
     parameters: BTreeSet<String>,
+    /// The secrets that the document names, where they are found by whoever applies the plan.
+    #[serde(default)]
+    pub(super) secrets: Option<BTreeSet<VaultEntry>>,
     machines: Vec<Planned>,
     /// Where the machine of a name is among them.
     #[serde(skip)]
@@ -88,7 +91,7 @@ pub(super) struct PlansErrand {
 impl PlanOfAll {
     pub(super) fn new<'a>(
         elevation: Elevation,
-        parameters: BTreeSet<String>,
+        (parameters, secrets): (BTreeSet<String>, Option<BTreeSet<VaultEntry>>),
         planned: impl Iterator<Item = (&'a Machine, Saved)>,
     ) -> Self {
         let machine = |(machine, Saved { report, plan }): (&Machine, Saved)| {
@@ -104,7 +107,8 @@ impl PlanOfAll {
             }
         };
         let engine = env!("CARGO_PKG_VERSION").to_owned();
-        Self { engine, elevation, parameters, machines: planned.map(machine).collect(), places: BTreeMap::new() }
+        let (machines, places) = (planned.map(machine).collect(), BTreeMap::new());
+        Self { engine, elevation, parameters, secrets, machines, places }
     }
 
     /// Writes it into a file that only this user can read.
@@ -201,6 +205,7 @@ impl PlanOfAll {
             width: errand.width,
             reconcile: Reconcile::from(&errand.reconcile),
             record: errand.recording.as_ref().map(Record::from),
+            asks: self.secrets.is_some(),
         })
     }
 

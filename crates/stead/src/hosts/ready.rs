@@ -8,7 +8,8 @@ use stead_system::Cancel;
 
 use super::delivery::Parcel;
 use super::programs::Programs;
-use super::ssh::{Ssh, Sudo, Way};
+use super::secrets::Secrets;
+use super::ssh::{Ssh, Sudo, Until, Way};
 use super::task::{Errand, Task};
 use crate::exit::Exit;
 use crate::input::{self, Unreadable};
@@ -28,6 +29,8 @@ pub(super) fn way(
         complain(&format!("error: {why}"));
         Exit::Failed
     };
+    let secrets =
+        parcel.secrets().map(|named| Secrets::of(named, parcel.until() == Until::Begun, env, &cancel)).transpose()?;
     let mut redactor = parcel.redactor(machines);
     let ssh = Ssh::find(env).map_err(failed)?;
     let sudo = sudo(task, &cancel)?;
@@ -36,7 +39,8 @@ pub(super) fn way(
     }
     let programs = Programs::of(task.fleet.artifacts.as_deref())?;
     let options = task.fleet.deadline.map(|limit| format!(" --deadline {}", limit.as_secs())).unwrap_or_default();
-    Ok(Way { ssh, sudo, programs, options, bundle: parcel.bundle(), until: parcel.until(), redactor, cancel })
+    let (bundle, until) = (parcel.bundle(), parcel.until());
+    Ok(Way { ssh, sudo, programs, options, bundle, until, secrets, redactor, cancel })
 }
 
 /// Whoever reads standard input first gets all of it.

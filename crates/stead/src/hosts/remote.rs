@@ -3,15 +3,18 @@
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde_json::Value as Json;
 use stead_core::bundle::{Bundle, Reach};
 use stead_core::call::Execution;
+use stead_core::value::Sensitive;
 use stead_engine::{Parts, SavedPlan, error_chain};
 use stead_system::interrupt;
 use stead_system::process::Environment;
 
-use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, PlanWork, Record, Work};
+use super::order::{DocumentWork, LONGEST, Operation, Order, PROTOCOL, PlanWork, Record, Reply, Work};
+use super::secrets::Asking;
 use crate::commands;
 use crate::exit::Exit;
 use crate::process_env::ProcessEnv;
@@ -22,22 +25,22 @@ use crate::request::{
 use crate::terminal::{Output, complain};
 
 /// Carries out the order on standard input. Its end asks to end: whoever gave the order is gone.
-pub(crate) fn remote(env: &ProcessEnv) -> Exit {
+pub(crate) fn remote(mut env: ProcessEnv) -> Exit {
     // Where somebody who logs in would be: the program was started where it lies.
     let home = Environment::of_this_process(&[]).get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let _ = std::env::set_current_dir(&home);
     match read() {
         Ok((Work::Document(work), Some(bundle))) => {
-            watch_input(work.record.as_ref());
-            of_document(*work, Arc::new(bundle), home, env)
+            watch_input(work.record.as_ref(), work.asks, &mut env);
+            of_document(*work, Arc::new(bundle), home, &env)
         }
         Ok((Work::Plan(work), _)) => {
-            watch_input(work.record.as_ref());
-            of_plan(*work, &home, env)
+            watch_input(work.record.as_ref(), work.asks, &mut env);
+            of_plan(*work, &home, &env)
         }
         Ok((work, _)) => {
-            watch_input(None);
-            of_words(work, env)
+            watch_input(None, false, &mut env);
+            of_words(work, &env)
         }
         Err(why) => {
             complain(&format!("error: cannot read what is to be done: {why}"));
@@ -69,18 +72,29 @@ fn read() -> Result<(Work, Option<Bundle>), String> {
     Ok((order.work, Some(bundle)))
 }
 
-/// Has the end of standard input end this process, unless the run goes on without its caller.
-fn watch_input(record: Option<&Record>) {
-    if !record.is_some_and(|record| record.detaches) {
+/// Has the end of standard input end this process, unless the run goes on without its caller, and its lines answer what a run asks.
+fn watch_input(record: Option<&Record>, asks: bool, env: &mut ProcessEnv) {
+    let detaches = record.is_some_and(|record| record.detaches);
+    let (sender, answers) = sync_channel(1);
+    if asks {
+        env.host = env.host.with_secrets(Asking::source((!detaches).then_some(answers)));
+    }
+    if !detaches {
         // The thread ends with the process.
-        std::thread::spawn(end_with_input);
+        std::thread::spawn(move || end_with_input(&sender));
     }
 }
 
-/// Asks this process to end once standard input does.
-fn end_with_input() {
-    let mut rest = [0; 64];
-    while io::stdin().lock().read(&mut rest).is_ok_and(|bytes| bytes > 0) {}
+/// Hands on the answers in standard input, and asks this process to end once that ends. Other lines are passed over.
+fn end_with_input(answers: &SyncSender<Reply>) {
+    let mut line = Vec::new();
+    while io::stdin().lock().take(LONGEST as u64).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        let read = Sensitive::new(std::mem::take(&mut line));
+        if let Ok(reply) = serde_json::from_slice(read.expose()) {
+            // Nobody may be waiting: a second answer to one question has no place.
+            let _ = answers.try_send(reply);
+        }
+    }
     let _ = interrupt::raise();
 }
 
@@ -88,8 +102,9 @@ const VIEW: View =
     View { output: Output::Json, volume: Volume::Usual, detail: Detail::Full, events: true, timings: false };
 
 fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &ProcessEnv) -> Exit {
-    let DocumentWork { operation, identity, parameters, only, skip, width, system_root, reconcile, record, saves } =
-        work;
+    let DocumentWork {
+        operation, identity, parameters, only, skip, width, system_root, reconcile, record, saves, ..
+    } = work;
     let (name, text) = bundle.document();
     let (name, text) = (name.to_owned(), text.to_string());
     let made = MadeDocument { path: home.join(&name), name, text, bundle: Some(bundle), identity: Some(identity) };
@@ -116,7 +131,7 @@ fn of_document(work: DocumentWork, bundle: Arc<Bundle>, home: PathBuf, env: &Pro
 }
 
 fn of_plan(work: PlanWork, home: &Path, env: &ProcessEnv) -> Exit {
-    let PlanWork { plan, secrets, width, reconcile, record } = work;
+    let PlanWork { plan, secrets, width, reconcile, record, .. } = work;
     let plan = match SavedPlan::read(&plan) {
         Ok(plan) => Some(Box::new(plan)),
         Err(error) => {

@@ -1,6 +1,6 @@
 //! A command on many machines: when each begins, and the outcome of all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -31,7 +31,7 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     check_standard_input(task)?;
     let machines = machines(task, env, &cancel)?;
     let parcel = match &task.errand {
-        Errand::Document(errand) => Parcel::Document(errand, Delivery::of(errand, env)?),
+        Errand::Document(errand) => Parcel::Document(errand, Box::new(Delivery::of(errand, env)?)),
         Errand::Plans(errand) => {
             if errand.asks {
                 errand.plans.consent(&machines, task.view, &cancel)?;
@@ -42,8 +42,7 @@ pub(super) fn on_many(task: &Task, env: &ProcessEnv) -> Result<Exit, Exit> {
     };
     let way = way(&parcel, env, &machines, task, cancel)?;
     let mut outcomes = rolled_out(task, &machines, &parcel, &way);
-    let declared = parcel.declared();
-    let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, (task, declared), &machines, &mut outcomes));
+    let saved = task.out.as_ref().map_or(Ok(()), |path| save(path, (task, &parcel), &machines, &mut outcomes));
     let exit = finish(outcomes, task.operation, task.view, Some(env.began.elapsed()));
     saved?;
     Ok(interrupt::exit(&way.cancel, exit))
@@ -62,7 +61,7 @@ fn machines(task: &Task, env: &ProcessEnv, cancel: &Cancel) -> Result<Vec<Machin
 /// Saves the plans of those machines that made one.
 fn save(
     path: &Path,
-    (task, declared): (&Task, BTreeSet<String>),
+    (task, parcel): (&Task, &Parcel<'_>),
     machines: &[Machine],
     outcomes: &mut [(String, Outcome)],
 ) -> Result<(), Exit> {
@@ -77,7 +76,8 @@ fn save(
         complain("error: the plan was not saved: no machine made one");
         return Err(Exit::Failed);
     }
-    PlanOfAll::new(task.fleet.elevation, declared, planned.into_iter()).save(path)?;
+    let needs = (parcel.declared(), parcel.secrets().map(|(_, named)| named.clone()));
+    PlanOfAll::new(task.fleet.elevation, needs, planned.into_iter()).save(path)?;
     if !missing.is_empty() {
         let (count, names) = (counted(missing.len(), "machine"), listed(&missing, task.view));
         complain(&format!("warning: the saved plan is without {count}, which made none: {names}"));

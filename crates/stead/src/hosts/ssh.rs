@@ -1,17 +1,23 @@
 //! The way to one machine: the `ssh` of this user, at its end a stead, and the conversation with that.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Deserialize as _;
 use serde_json::Value as Json;
-use stead_core::value::Sensitive;
+use stead_core::value::{Sensitive, Value};
+use stead_engine::VaultEntry;
 use stead_host::redactor::Redactor;
 use stead_hosts::Destination;
 use stead_system::Cancel;
 use stead_system::process::{Environment, Executable, Exit, ProcessError, Program, Stream, Talk, TimeLimits};
 
+use super::order::{Question, Reply};
 use super::programs::{Programs, Sent};
+use super::secrets::Secrets;
 use crate::detached::{DETACHED, MARK};
 use crate::process_env::ProcessEnv;
 
@@ -123,6 +129,8 @@ pub(super) struct Way {
     pub(super) options: String,
     pub(super) bundle: Vec<u8>,
     pub(super) until: Until,
+    /// What runs there may ask for, where secrets are found here.
+    pub(super) secrets: Option<Secrets>,
     pub(super) redactor: Redactor,
     pub(super) cancel: Cancel,
 }
@@ -158,6 +166,7 @@ impl Way {
     ) -> Result<Answer, ProcessError> {
         let mut talk = self.ssh.talk(destination, self.command())?;
         let mut heard = Heard::new(&self.redactor, see);
+        heard.secrets = self.secrets.as_ref();
         let mut found = heard.mark_of(&mut talk, &[], BEGINNING, &self.cancel)?;
         if let (Ok(true), Some(Sudo::With(password))) = (found.as_ref().map(|found| found == ASKED), &self.sudo) {
             found = heard.mark_of(&mut talk, &[password.expose().as_bytes(), b"\n"], BEGINNING, &self.cancel)?;
@@ -179,11 +188,10 @@ impl Way {
         if self.until == Until::Begun {
             return heard.begun(&mut talk, &[order, b"\n", &self.bundle], &self.cancel);
         }
-        let patience = TimeLimits { deadline: None, grace: GRACE };
-        let ended = talk.exchange(&[order, b"\n", &self.bundle], patience, &self.cancel, &mut |stream, bytes| {
-            heard.take(stream, bytes);
-            heard.is_bearable()
-        })?;
+        let mut ended = heard.listen(&mut talk, &[order, b"\n", &self.bundle], &self.cancel)?;
+        while let Some(reply) = heard.reply() {
+            ended = heard.listen(&mut talk, &[reply.expose()], &self.cancel)?;
+        }
         Ok(heard.answer(ended))
     }
 
@@ -298,7 +306,12 @@ fn arguments(destination: &Destination, command: String) -> Vec<OsString> {
 
 /// What a machine said. None of it is trusted: it is bounded, and secrets are covered in it once more.
 struct Heard<'a> {
-    redactor: &'a Redactor,
+    /// With the secrets that it was given besides.
+    redactor: Cow<'a, Redactor>,
+    secrets: Option<&'a Secrets>,
+    given: BTreeSet<VaultEntry>,
+    /// The secret that it asked for and was not answered yet.
+    asked: Option<VaultEntry>,
     see: &'a mut dyn FnMut(Sign),
     /// How many bytes it said in all.
     bytes: usize,
@@ -311,7 +324,38 @@ struct Heard<'a> {
 
 impl<'a> Heard<'a> {
     fn new(redactor: &'a Redactor, see: &'a mut dyn FnMut(Sign)) -> Self {
-        Self { redactor, see, bytes: 0, output: Vec::new(), rest: Vec::new(), lines: Vec::new() }
+        let (redactor, given) = (Cow::Borrowed(redactor), BTreeSet::new());
+        let (output, rest, lines) = (Vec::new(), Vec::new(), Vec::new());
+        Self { redactor, secrets: None, given, asked: None, see, bytes: 0, output, rest, lines }
+    }
+
+    /// Sends bytes, and listens until a run asks for a secret (`None`) or has ended, or until no more of it is borne.
+    fn listen(&mut self, talk: &mut Talk, messages: &[&[u8]], cancel: &Cancel) -> Result<Option<Exit>, ProcessError> {
+        let patience = TimeLimits { deadline: None, grace: GRACE };
+        talk.exchange(messages, patience, cancel, &mut |stream, bytes| {
+            self.take(stream, bytes);
+            self.is_bearable() && self.asked.is_none()
+        })
+    }
+
+    /// The line that answers what it asked for.
+    fn reply(&mut self) -> Option<Sensitive<Vec<u8>>> {
+        let asked = self.asked.take().filter(|_| self.is_bearable())?;
+        let reply = match self.secrets?.reply(&asked) {
+            Ok(secret) => {
+                if self.given.insert(asked) {
+                    self.redactor.to_mut().add(&Value::from(secret.expose().as_str()));
+                }
+                Reply::Secret(secret.expose().clone())
+            }
+            Err(why) => Reply::Refused(why),
+        };
+        let mut line = serde_json::to_vec(&reply).unwrap_or_default();
+        line.push(b'\n');
+        if let Reply::Secret(plaintext) = reply {
+            drop(Sensitive::new(plaintext));
+        }
+        Some(Sensitive::new(line))
     }
 
     /// Waits for what a script says next, or for the answer where it says nothing. Nothing runs there yet that would need an end.
@@ -384,6 +428,13 @@ impl<'a> Heard<'a> {
         let text = text.trim_end();
         // What JSON writes in another way is a secret only once it is read.
         let json = text.starts_with(['{', '[', '"']).then(|| serde_json::from_str::<Json>(text).ok()).flatten();
+        if let (Some(_), Some(json)) = (self.secrets, &json)
+            && let Ok(Question { secret }) = Question::deserialize(json)
+        {
+            // A run asks for one after the other.
+            self.asked.get_or_insert(secret);
+            return;
+        }
         let line = match json.map(|json| self.redactor.covered(json)) {
             Some(event) if event["event"].is_string() => return (self.see)(Sign::Event(event)),
             Some(other) => other.to_string(),

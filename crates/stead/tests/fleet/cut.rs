@@ -172,24 +172,37 @@ fn a_caller_that_is_killed_ends_the_run_at_its_next_safe_point() {
     assert_eq!((next.code, world.read("real/two").as_str()), (0, "x"), "{}{}", next.out, next.errors);
 }
 
+const SECRET: &str = "hunter2 & 'sons'+<\"Zoë\">/100%\\";
+
 #[test]
 fn a_secret_is_in_no_form_anywhere_but_in_the_pipe() {
-    const SECRET: &str = "hunter2 & 'sons'+<\"Zoë\">/100%\\";
+    is_in_the_pipe_alone("parameters('token')");
+}
+
+#[test]
+fn a_secret_of_the_vault_of_the_caller_is_in_no_form_anywhere_but_in_the_pipe() {
+    is_in_the_pipe_alone("secret('token')");
+}
+
+fn is_in_the_pipe_alone(token: &str) {
     let world = site(false);
     let Some((_server, port)) = server(&world) else { return };
     world.write(
         "site.yaml",
-        "parameters: {token: {type: secureString}}
+        &"parameters: {token: {type: secureString}}
 resources:
 - name: look
   type: Stead/Command
   properties:
     set: 'sh look; touch looked'
     test: test -e looked
-- {name: secret, type: Stead/File, properties: {path: secret, content: \"[parameters('token')]\"}}
-- {name: fails, type: Stead/File, properties: {path: \"[concat(parameters('token'), '/', parameters('token'))]\", content: x}}
-",
+- {name: secret, type: Stead/File, properties: {path: secret, content: \"[TOKEN]\"}}
+- {name: fails, type: Stead/File, properties: {path: \"[concat(TOKEN, '/', TOKEN)]\", content: x}}
+"
+        .replace("TOKEN", token),
     );
+    world.vault("cat \"${0%/*}/token\"");
+    world.write("bin/token", SECRET);
     // Of every process, and of those of the machine also the files that they have open.
     world.write(
         "real/look",
@@ -205,7 +218,8 @@ for process in /proc/[0-9]*; do
 done
 ",
     );
-    let token = serde_json::to_string(SECRET).unwrap();
+    let stated = if token == "secret('token')" { "of-nobody" } else { SECRET };
+    let token = serde_json::to_string(stated).unwrap();
     let machine = format!("{{address: 127.0.0.1, port: {port}, parameters: {{token: {token}}}}}");
     world.write("hosts.yaml", &format!("machines: {{real: {machine}}}"));
     let mut texts = Vec::new();

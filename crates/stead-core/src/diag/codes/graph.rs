@@ -56,7 +56,7 @@ crate::codes! {
     NO_EFFECT = "W0530", "a directive that has no effect here",
         "The directive is read, and nothing follows from it at this place. `reconcileWait` and `reconcilePending` are about an\n\
          instance that is called itself: what holds others, a group or an include, is not. State them at those. `reconcile`,\n\
-         `removed` and `implicitOrder` are those of the outermost document, and hold for what that includes as well.";
+         `removed`, `implicitOrder` and `secretsFrom` are those of the outermost document, and hold for what that includes as well.";
     RIGHTS = "E0517", "the document requires other rights",
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
