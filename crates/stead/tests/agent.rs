@@ -6,6 +6,8 @@
 mod bundles;
 #[path = "agent/defects.rs"]
 mod defects;
+#[path = "agent/kills.rs"]
+mod kills;
 #[path = "agent/machine.rs"]
 mod machine;
 #[path = "agent/place.rs"]
@@ -28,6 +30,8 @@ mod waiting;
 mod watching;
 #[path = "agent/web.rs"]
 mod web;
+#[path = "agent/wrong_hands.rs"]
+mod wrong_hands;
 
 use machine::Machine;
 use serde_json::json;

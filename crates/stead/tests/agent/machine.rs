@@ -124,6 +124,16 @@ impl Machine {
         self.start_command(command);
     }
 
+    /// Like [`Self::start`], where the id of the machine is that of a file in its folder.
+    pub(crate) fn start_with_id(&mut self, name: &str) {
+        let agent = self.command(&["run"]);
+        let mut command = Command::new("unshare");
+        let script = r#"mount --bind "$0" /etc/machine-id && exec "$@""#;
+        command.args(["--mount", "sh", "-c", script]).arg(self.path(name)).arg(agent.get_program());
+        command.args(agent.get_args()).env("HOME", self.folder.path()).env_remove("NOTIFY_SOCKET");
+        self.start_command(command);
+    }
+
     /// Like [`Self::start`], as a service that reports to a socket as that of systemd.
     pub(crate) fn start_reporting_to(&mut self, socket: &Path) {
         let mut command = self.command(&["run"]);
@@ -224,6 +234,17 @@ impl Machine {
         let limit = rustix::process::Rlimit { current: bytes, maximum: None };
         let agent = Pid::from_child(self.agent.as_ref().unwrap());
         rustix::process::prlimit(Some(agent), rustix::process::Resource::Fsize, limit).unwrap();
+    }
+
+    /// The id of the agent.
+    pub(crate) fn process(&self) -> u32 {
+        self.agent.as_ref().unwrap().id()
+    }
+
+    /// Returns whether the agent has ended, also where one of its threads is still held by who traces it.
+    pub(crate) fn has_ended(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process())).unwrap_or_default();
+        !status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
     }
 
     /// How the agent ended, once it has.

@@ -192,7 +192,15 @@ impl Shop {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn push(&self) {
+    /// Makes the folder a repository, with `shared.git` that it is pushed to.
+    pub(crate) fn repository(&self) {
+        let shared = self.machine.path("shared.git").display().to_string();
+        self.git(&["init", "--quiet", "--bare", &shared]);
+        self.git(&["init", "--quiet"]);
+        self.push();
+    }
+
+    pub(crate) fn push(&self) {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--message", "next"]);
         self.git(&["push", "--quiet", "../shared.git", "HEAD:main"]);
@@ -203,11 +211,9 @@ impl Shop {
 fn a_push_to_a_repository_is_a_deployment() {
     let mut shop = Shop::new();
     let shared = shop.machine.path("shared.git").display().to_string();
-    shop.git(&["init", "--quiet", "--bare", &shared]);
-    shop.git(&["init", "--quiet"]);
     shop.publish("one", FOR_WEB);
     shop.enrol(BOTH);
-    shop.push();
+    shop.repository();
     shop.follow(&format!("git+file://{shared}#main"));
     shop.until_kept("one");
     // Half a release is nothing; drift is repaired meanwhile.
