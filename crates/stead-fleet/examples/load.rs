@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::json;
+use stead_core::bundle::Bundle;
 use stead_fleet::protocol::{self, Proof, SessionSecret};
 use stead_fleet::store::{Enrolment, StorePlace, StoreWrite, Token};
 use stead_hosts::MachineName;
@@ -214,7 +215,7 @@ impl Machine {
             }
             after = desired["number"].as_u64().unwrap();
             let bundle = self.ask("GET", &blob, "", b"").await;
-            assert_eq!(Digest::of(&bundle.body), digest);
+            assert_eq!(Bundle::stated_name(&bundle.body).unwrap(), digest.as_str());
             if got.send((self.number, Instant::now())).is_err() {
                 return;
             }
@@ -227,13 +228,14 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
     let began = Instant::now();
     let mut connected = connected(controller, machines).await;
     println!("connected and asked once, one after the other: {:.1} s", began.elapsed().as_secs_f64());
-    let bundle = vec![b'x'; BUNDLE];
+    let bundle = Bundle::new(None, ("main.yaml".to_owned(), "x".repeat(BUNDLE).into()), BTreeMap::new()).unwrap();
+    let name: Digest = bundle.name().parse().unwrap();
     let (got, mut gets) = mpsc::unbounded_channel();
     let reporting = connected.split_off(machines.saturating_sub(1000).max(1));
     let followers = connected.len();
     let mut operators = Operators::begin(controller, roster, &bundle).await;
     for machine in connected {
-        tokio::spawn(machine.follow(Digest::of(&bundle), got.clone()));
+        tokio::spawn(machine.follow(name.clone(), got.clone()));
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = controller.memory();
@@ -286,14 +288,14 @@ struct Operators {
 }
 
 impl Operators {
-    async fn begin(controller: &Controller, machines: Machines, bundle: &[u8]) -> Self {
+    async fn begin(controller: &Controller, machines: Machines, bundle: &Bundle) -> Self {
         let signer = keys(usize::MAX);
         let signers = Signers::new([signer.key().clone()].into(), 1).unwrap();
         let root = Signed::new(Root { name: "load".parse().unwrap(), signers });
         let connection = controller.connect().await;
-        let (digest, last) = (Digest::of(bundle), BTreeMap::new());
+        let (digest, last) = (bundle.name().parse().unwrap(), BTreeMap::new());
         let mut this = Self { connection, signer, root: root.digest(), bundle: digest, last };
-        this.ask("PUT", &format!("/v1/blobs/{}", this.bundle), bundle).await;
+        this.ask("PUT", &format!("/v1/blobs/{}", this.bundle), &bundle.encode()).await;
         this.ask("POST", "/v1/statements/root", root.to_text().as_bytes()).await;
         let roster = this.signer.sign(Roster { link: this.link("roster"), machines, floors: BTreeMap::new() });
         // A roster of ten thousand machines is larger than what machines may send.

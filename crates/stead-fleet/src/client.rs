@@ -122,7 +122,12 @@ impl Client {
     /// Publishes what is new in a source: root statement, lists of signers, roster, and the releases with their bundles. Returns the
     /// files that were not known. What was published before is left, so that it can be repeated.
     pub fn publish(&self, source: &Path) -> Answered<Vec<String>> {
-        let mut files = vec![("root", source.join("root"))];
+        let root = source.join("root");
+        if source.is_dir() && !root.exists() {
+            let why = "it has no file 'root', as each source that 'stead release' makes".to_owned();
+            return Err(ClientError::Source { path: source.to_owned(), why });
+        }
+        let mut files = vec![("root", root)];
         files.extend(numbered(&source.join("signers"), "")?.into_iter().map(|path| ("signers", path)));
         files.push(("roster", source.join("roster")));
         let entries =

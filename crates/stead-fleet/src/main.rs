@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use stead_fleet::server::{Bound, Controller, TlsFiles};
@@ -25,6 +26,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The threads that answer: one suffices for five thousand machines.
 const THREADS: usize = 2;
+/// The file of the store, and the one that is locked while a controller has it.
+const STORE: &str = "fleet.db";
+const LOCK: &str = "fleet.lock";
+/// How long is waited for a controller that ends.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// The controller of a fleet: says to machines what is newer, and keeps what they report
 #[derive(Parser)]
@@ -119,13 +125,24 @@ fn main() -> ExitCode {
 impl Kept {
     fn open(&self) -> Result<(Folder, StorePlace), Box<dyn Error>> {
         let folder = Folder::create(&self.folder)?;
-        let place = self.store.clone().unwrap_or_else(|| StorePlace::File(folder.path().join("fleet.db")));
+        if let Some(place) = &self.store {
+            return Ok((folder, place.clone()));
+        }
+        // What it holds is only for this user, as are the files that the database puts beside it.
+        folder.open(STORE)?;
+        let place = StorePlace::File(folder.path().join(STORE));
         Ok((folder, place))
     }
 }
 
 fn serve(run: Run) -> Result<(), Box<dyn Error>> {
     let (folder, place) = run.kept.open()?;
+    let is_alone = matches!(place, StorePlace::File(_));
+    let lock = if is_alone { folder.lock(LOCK, ENDING)? } else { None };
+    if is_alone && lock.is_none() {
+        return Err(format!("another controller has '{place}': several share a PostgreSQL, with '--store'").into());
+    }
+    stead_system::process::allow_most_descriptors()?;
     let files = match (run.certificate, run.key) {
         (Some(certificate), Some(key)) => TlsFiles { certificate, key },
         _ => tls::own(&folder, &run.names)?,

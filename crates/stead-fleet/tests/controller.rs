@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
-use site::{Operators, Simulated, Site, operator, try_ask};
+use site::{Operators, Simulated, Site, bundle, operator, try_ask};
+use stead_core::bundle::{Bundle, Reach};
 use stead_fleet::protocol::{HoldRequest, StandingRequest, TokenRequest};
 use stead_fleet::store::{FleetStore, MachineId, StorePlace};
 use stead_release::{Digest, Fleet, Floor, Walk};
@@ -58,9 +59,9 @@ fn a_machine_joins_gets_what_is_newer_at_once_and_reports() {
 
         let root = operators.root.to_text();
         assert_eq!(Operators::publish(&site, &ann, "root", &root).status, 200);
-        let release = operators.release("web", "role=web", b"the bundle");
+        let release = operators.release("web", "role=web", &bundle("the bundle"));
         assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 424, "its bundle is not there");
-        assert_eq!(Operators::store(&site, &ann, b"the bundle").status, 200);
+        assert_eq!(Operators::store(&site, &ann, &bundle("the bundle")).status, 200);
         assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 200);
         let roster = operators.roster(&[(&web.name, &web.key.public, "web"), (&db.name, &db.key.public, "db")]);
         assert_eq!(Operators::publish(&site, &ann, "roster", &roster).status, 200);
@@ -77,11 +78,12 @@ fn a_machine_joins_gets_what_is_newer_at_once_and_reports() {
         let label = |label: &str| (label == "role").then_some("web");
         let newest = walk.newest(&label, Timestamp::now()).unwrap().unwrap().statement().bundle.clone();
         let path = format!("/v1/source/blobs/{newest}");
-        assert_eq!(Digest::of(&web.ask(&site, "GET", &path, "", b"").body), newest);
+        let served = web.ask(&site, "GET", &path, "", b"").body;
+        assert!(Bundle::decode(&served, Reach::Machine, Some(newest.as_str())).is_ok());
         assert!(web.session.is_some());
 
         // It waits, and is answered when there is more.
-        let second = operators.release("web", "role=web", b"the bundle");
+        let second = operators.release("web", "role=web", &bundle("the bundle"));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| newer(&site, &mut web, 1, Some(&tag)));
             assert_eq!(Operators::publish(&site, &ann, "release", &second).status, 200);
@@ -114,24 +116,24 @@ fn a_machine_that_is_held_stays_and_goes_on_when_it_is_let_go() {
     let (mut operators, mut one, mut other) = (Operators::new(), Simulated::new("m1", 1), Simulated::new("m2", 2));
     let secret = token(&site, &ann, 2);
     assert_eq!((one.enrol(&site, Some(&secret)).status, other.enrol(&site, Some(&secret)).status), (200, 200));
-    Operators::store(&site, &ann, b"b");
+    Operators::store(&site, &ann, &bundle("b"));
     Operators::publish(&site, &ann, "root", &operators.root.to_text());
     let roster = operators.roster(&[(&one.name, &one.key.public, "x"), (&other.name, &other.key.public, "x")]);
     Operators::publish(&site, &ann, "roster", &roster);
     let hold = |seconds| site.tell(&ann, "/v1/machines/m1/hold", &HoldRequest { seconds, why: "by hand".to_owned() });
     assert_eq!(hold(600).status, 200);
-    let first = operators.release("all", "all", b"b");
+    let first = operators.release("all", "all", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &first).status, 200);
     newer(&site, &mut other, 0, None);
     assert_eq!(one.desired(&site, 0, None, 0).status, 304);
     assert_eq!(hold(0).status, 200);
     newer(&site, &mut one, 0, None);
     // Two channels for one machine: it stays as it is.
-    let second = operators.release("web", "role=x", b"b");
+    let second = operators.release("web", "role=x", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &second).status, 200);
-    let third = operators.release("all", "all", b"b");
+    let third = operators.release("all", "all", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &third).status, 200);
-    let fourth = operators.release("web", "role=none", b"b");
+    let fourth = operators.release("web", "role=none", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &fourth).status, 200);
     let seen = until(|| Some(other.desired(&site, 1, Some("\"\""), 5)).filter(|answer| answer.json()["number"] == 2));
     assert_eq!(seen.json()["channel"], "all");
@@ -145,15 +147,15 @@ fn what_no_machine_would_take_is_not_published() {
     let site = Site::start(folder.path(), &place);
     let (mut operators, mut strangers) = (Operators::new(), Operators::new());
     strangers.signer = keys::Key::new(201);
-    let release = operators.release("web", "all", b"b");
+    let release = operators.release("web", "all", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &release).status, 409, "there is not a root statement");
     Operators::publish(&site, &ann, "root", &operators.root.to_text());
-    Operators::store(&site, &ann, b"b");
+    Operators::store(&site, &ann, &bundle("b"));
     let says = |kind: &str, text: &str| {
         let answer = site.operator(&ann, "POST", &format!("/v1/statements/{kind}"), text.as_bytes());
         (answer.status, String::from_utf8(answer.body).unwrap().chars().take(12).collect::<String>())
     };
-    let stranger = strangers.release("web", "all", b"b");
+    let stranger = strangers.release("web", "all", &bundle("b"));
     assert_eq!(says("release", &stranger), (409, "error[E1406]".to_owned()));
     let unsigned = release.split("-----").next().unwrap().to_owned();
     assert_eq!(says("release", &unsigned), (409, "error[E1404]".to_owned()));
@@ -162,11 +164,11 @@ fn what_no_machine_would_take_is_not_published() {
     assert_eq!(says("nothing", &release).0, 404);
     assert_eq!(says("release", &release).0, 200);
     assert_eq!(says("release", &release).0, 200);
-    let _ = operators.release("web", "all", b"b");
-    let third = operators.release("web", "all", b"b");
+    let _ = operators.release("web", "all", &bundle("b"));
+    let third = operators.release("web", "all", &bundle("b"));
     assert_eq!(says("release", &third), (409, "error[E1413]".to_owned()));
     let acts = site.operator(&ann, "GET", "/v1/acts", b"").json();
-    assert!(acts.as_array().unwrap().len() >= 3, "{acts}");
+    assert_eq!(acts.as_array().unwrap().len(), 2, "the root statement and a release: {acts}");
 }
 
 #[test]
@@ -218,6 +220,7 @@ fn a_request_holds_once_and_for_nothing_else() {
     // The session of one machine is nothing for another.
     other.session = web.session.take();
     assert_eq!(other.report(&site, 1..2).status, 401);
+    assert_eq!(site.ask("POST", "/v1/enrol", &[], &vec![b' '; (16 << 10) + 1]).status, 413, "anybody may send it");
     let large = vec![b' '; (1 << 20) + 1];
     other.session = None;
     assert_eq!(other.ask(&site, "POST", "/v1/reports", "", &large).status, 413);
@@ -235,10 +238,16 @@ fn content_comes_in_parts() {
     let mut web = Simulated::new("web1", 1);
     let secret = token(&site, &ann, 1);
     web.enrol(&site, Some(&secret));
-    let large: Vec<u8> = (0..9_000_000_u32).flat_map(u32::to_le_bytes).take(9 << 20).collect();
+    let large = bundle(&(0..1_200_000).map(|line| line.to_string()).collect::<Vec<_>>().join("\n"));
     assert_eq!(Operators::store(&site, &ann, &large).status, 200);
-    assert_eq!(site.operator(&ann, "PUT", &format!("/v1/blobs/{}", Digest::of(b"other")), &large).status, 400);
-    let path = format!("/v1/source/blobs/{}", Digest::of(&large));
+    let (path, large) = (format!("/v1/source/blobs/{}", large.name()), large.encode());
+    // Under another name, altered, and what is not a bundle.
+    let put = |name: &str, body: &[u8]| site.operator(&ann, "PUT", &format!("/v1/blobs/{name}"), body).status;
+    let (small, other) = (bundle("small"), Digest::of(b"other"));
+    let mut altered = small.encode();
+    *altered.last_mut().unwrap() ^= 1;
+    assert_eq!([put(other.as_str(), &large), put(small.name(), &altered), put(other.as_str(), b"other")], [400; 3]);
+    assert_eq!([put("other", b"other"), put(small.name(), &small.encode())], [400, 200]);
     let mut got = Vec::new();
     while got.len() < large.len() {
         let mut headers = web.headers("GET", &path, "", b"");
@@ -288,7 +297,9 @@ struct Program {
 
 impl Program {
     fn start(folder: &std::path::Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+        // With few descriptors, as systemd starts a service.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", r#"ulimit -S -n 64; exec "$0" "$@""#, env!("CARGO_BIN_EXE_stead-fleet")]);
         command.args(["run", "--listen", "127.0.0.1:0", "--folder"]).arg(folder).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -297,6 +308,77 @@ impl Program {
         let url = format!("https://localhost:{}", port.unwrap_or_else(|| panic!("{line}")));
         Self { child, url }
     }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that was killed before is not there any more.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Runs the program until it ends, and returns whether it succeeded and what it printed.
+fn ended(words: &[&str], folder: &std::path::Path) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
+    let output = command.args(words).arg("--folder").arg(folder).output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[test]
+fn a_file_has_one_controller_and_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let first = Program::start(&state);
+    for entry in std::fs::read_dir(&state).unwrap().flatten() {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+    }
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", first.child.id())).unwrap();
+    let descriptors = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let descriptors: Vec<&str> = descriptors.split_whitespace().collect();
+    assert_eq!(descriptors[0], descriptors[1], "as many as it may have: each machine needs one");
+    let another = ["run", "--listen", "127.0.0.1:0"];
+    let (is_good, said) = ended(&another, &state);
+    assert!(!is_good && said.starts_with("error: another controller has "), "{said}");
+    assert!(ended(&["operator", "ann", "--role", "viewer"], &state).0, "accounts are made meanwhile");
+    drop(first);
+    drop(Program::start(&state));
+}
+
+#[test]
+fn a_place_that_is_not_a_server_makes_no_file_and_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    for place in [file.to_str().unwrap(), "postgres://ann:hunter2@localhost:port/db", "passwort=hunter2"] {
+        let words = ["operator", "ann", "--role", "viewer", "--store", place];
+        let (is_good, said) = ended(&words, &folder.path().join("state"));
+        assert!(!is_good && said.starts_with("error: the database: it is not an address of PostgreSQL"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    assert!(!file.exists());
+}
+
+/// Somebody else keeps the lock that all writes need, as a session that was forgotten does.
+#[test]
+fn a_database_that_does_not_answer_keeps_nobody_waiting_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(place) = cluster::database("a_database_that_does_not_answer_keeps_nobody_waiting_for_ever") else {
+        return;
+    };
+    let ann = operator(&place, "ann", "operator");
+    let site = Site::start(folder.path(), &place);
+    let StorePlace::Server(words) = &place else { panic!("a server") };
+    let mut other = postgres::Client::connect(words, postgres::NoTls).unwrap();
+    other.batch_execute("SELECT pg_advisory_lock(7311)").unwrap();
+    let ask = || site.tell(&ann, "/v1/tokens", &TokenRequest { uses: 1, seconds: 60, labels: [].into() });
+    let began = Instant::now();
+    let answer = ask();
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")));
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    assert_eq!(site.operator(&ann, "GET", "/v1/machines", b"").status, 200, "what is read waits for nothing");
+    drop(other);
+    until(|| (ask().status == 200).then_some(()));
 }
 
 /// The numbers of all reports of a machine.
@@ -410,6 +492,7 @@ fn operators_do_by_commands_what_they_may() {
     assert_eq!(run(&["admit", "nobody"]), (false, "error: refused: there is no such machine\n".to_owned()));
 
     let mut operators = Operators::new();
+    assert!(run(&["publish", folder.path().to_str().unwrap()]).1.contains("it has no file 'root'"));
     let source = folder.path().join("fleet");
     let write = |name: &str, content: &[u8]| {
         let path = source.join(name);
@@ -418,14 +501,16 @@ fn operators_do_by_commands_what_they_may() {
     };
     write("root", operators.root.to_text().as_bytes());
     write("roster", operators.roster(&[(&web.name, &web.key.public, "web")]).as_bytes());
-    write("web/1.release", operators.release("web", "role=web", b"bundle").as_bytes());
+    write("web/1.release", operators.release("web", "role=web", &bundle("bundle")).as_bytes());
     let publish = ["publish", source.to_str().unwrap()];
     let (is_good, said) = run(&publish);
     assert!(!is_good && said.contains("cannot read") && said.contains("blobs"), "{said}");
-    write(&format!("blobs/{}", Digest::of(b"bundle")), b"bundle");
+    write(&format!("blobs/{}", bundle("bundle").name()), &bundle("bundle").encode());
     assert_eq!(good(&publish), "web/1.release\n");
-    write("web/2.release", operators.release("web", "role=web", b"bundle").as_bytes());
-    assert_eq!((good(&publish), good(&publish)), ("web/2.release\n".to_owned(), String::new()));
+    write("web/2.release", operators.release("web", "role=web", &bundle("bundle")).as_bytes());
+    assert_eq!(good(&publish), "web/2.release\n");
+    let acts = good(&["audit"]);
+    assert_eq!((good(&publish), good(&["audit"])), (String::new(), acts), "what is there is not an act");
     newer(&site, &mut web, 0, None);
     assert!(good(&["machines", "channel=web"]).starts_with("web1 admitted web/"));
     assert!(good(&["hold", "web1", "--for", "60", "--why", "by hand"]).starts_with("hold web1 for 60 s"));

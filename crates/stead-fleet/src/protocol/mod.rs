@@ -24,6 +24,8 @@ pub const EPOCH: &str = "stead-epoch";
 
 /// The longest a machine waits for something newer, in seconds: proxies and firewalls end what is silent for a minute.
 pub const LONGEST_WAIT: u64 = 50;
+/// The longest request to join, in bytes: anybody may send one.
+pub const LONGEST_ENROLMENT: usize = 16 << 10;
 /// The longest body of a machine, in bytes.
 pub const LONGEST_BODY: usize = 1 << 20;
 /// The longest content that operators store, in bytes.

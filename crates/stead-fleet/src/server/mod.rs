@@ -30,6 +30,8 @@ pub use http::{Bound, TlsFiles};
 const FLUSH: Duration = Duration::from_secs(10);
 /// How long whoever wrote something waits at most until it is seen.
 const SEEN: Duration = Duration::from_secs(3);
+/// How long the store may take for what is asked of it. Longer than a file may be locked, which is known better then.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How many threads read from the store.
 const READERS: usize = 2;
 

@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
 use serde_json::json as value;
+use stead_core::bundle::{Bundle, Reach};
 use stead_hosts::MachineName;
 use stead_release::{
     Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Signable, Signed, Succession, Walk, are_labels,
@@ -136,11 +137,13 @@ impl Controller {
         Ok(json(&TokenAnswer { token }))
     }
 
+    /// Keeps a bundle by its name, which is that of its manifest and stands for all that is in it.
     async fn store_blob(&self, asked: &Asked) -> Answered {
-        let digest = Digest::of(&asked.body);
-        if digest.as_str() != asked.part(0) {
-            return Err(Box::new(bad(format!("its name would be {digest}"))));
-        }
+        let digest: Digest = asked.part(0).parse().map_err(|_| Box::new(bad("that is not a name of a bundle")))?;
+        let (body, wanted) = (asked.body.clone(), digest.clone());
+        // It may be large: a thread that answers would keep others waiting meanwhile.
+        let decoded = self.readers.read(move |_| Ok(Bundle::decode(&body, Reach::Machine, Some(wanted.as_str()))));
+        decoded.await?.map_err(|why| Box::new(bad(why.to_string())))?;
         let written = self.write(vec![StoreWrite::Blob(digest.clone(), asked.body.clone())]).await?;
         Ok(json(&PublishAnswer { digest: digest.to_string(), is_new: written == [Written::New] }))
     }
@@ -148,7 +151,15 @@ impl Controller {
     /// Takes in what operators signed. It is checked as a machine checks it: what no machine would take is not kept either.
     async fn publish(&self, by: &MachineName, asked: &Asked) -> Answered {
         let (kind, body) = (asked.part(0).to_owned(), asked.body.clone());
-        let statement = self.readers.read(move |store| checked(store, &kind, &body)).await??;
+        let read = move |store: &mut FleetStore| match checked(store, &kind, &body)? {
+            Ok(statement) => Ok(Ok((is_known(store, &statement)?, statement))),
+            Err(refused) => Ok(Err(refused)),
+        };
+        let (is_known, statement) = self.readers.read(read).await??;
+        if is_known {
+            // Nothing is done: a source that is published again and again would fill the chain of acts.
+            return Ok(json(&PublishAnswer { digest: statement.digest.to_string(), is_new: false }));
+        }
         let did = format!("publish {} {} {}", statement.chain, statement.number, statement.digest);
         let digest = statement.digest.to_string();
         let written = self.act(by, &did, vec![StoreWrite::Statement(statement)]).await?;
@@ -188,6 +199,12 @@ fn shown(machine: &Machine) -> MachineShown {
         heard: last.as_ref().map(|(at, _)| *at),
         said: last.and_then(|(_, said)| serde_json::from_str(&said).ok()),
     }
+}
+
+fn is_known(store: &mut FleetStore, statement: &SignedStatement) -> Result<bool, FleetStoreError> {
+    let SignedStatement { chain, number, digest, .. } = statement;
+    let there = store.statements(chain, number - 1, 1)?;
+    Ok(there.iter().any(|there| (there.number, &there.digest) == (*number, digest)))
 }
 
 /// A statement as it is kept, or why it is refused.

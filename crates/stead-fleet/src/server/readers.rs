@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
+use super::PATIENCE;
 use crate::store::{FleetStore, FleetStoreError, StorePlace};
 
 /// How many bytes of content are kept in memory: a release that many machines fetch at once.
@@ -39,7 +41,8 @@ impl Readers {
         let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(work);
         let ended = || FleetStoreError::Database("the controller ends".to_owned());
         sent.map_err(|_| ended())?;
-        answer.await.map_err(|_| ended())?
+        let late = |_| FleetStoreError::Database("it does not answer".to_owned());
+        timeout(PATIENCE, answer).await.map_err(late)?.map_err(|_| ended())?
     }
 }
 

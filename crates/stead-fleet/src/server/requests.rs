@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::machines::Machine;
 use super::reply::{Reply, bad, bytes_of, json, later, said, with};
-use super::{Controller, now};
+use super::{Controller, PATIENCE, now};
 use crate::protocol::{
-    self, Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_HEARTBEAT,
-    LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
+    self, Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
+    LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
 };
 use crate::store::{Chain, Enrolment, Standing, StoreWrite, Unit, Written, labels_text};
 
@@ -93,7 +93,11 @@ async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Ans
     let mut asked = Asked { headers: head.headers, method: head.method.to_string(), path, parts, body: Bytes::new() };
     // Whoever is not known at all is refused before anything of a body is read.
     let machine = Box::pin(controller.known(route, &asked)).await?;
-    let limit = if matches!(route.action, Action::StoreBlob | Action::Publish) { LONGEST_BLOB } else { LONGEST_BODY };
+    let limit = match route.action {
+        Action::Enrol => LONGEST_ENROLMENT,
+        Action::StoreBlob | Action::Publish => LONGEST_BLOB,
+        _ => LONGEST_BODY,
+    };
     asked.body = match Box::pin(timeout(BODY, Limited::new(body, limit).collect())).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broken off")),
@@ -166,7 +170,10 @@ impl Controller {
     pub(super) async fn write(&self, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
         let (done, outcome) = oneshot::channel();
         self.writer.write(unit, Box::new(move |outcome| drop(done.send(outcome))));
-        Ok(outcome.await.map_err(|_| Box::new(later("the controller ends")))???)
+        let outcome = timeout(PATIENCE, outcome)
+            .await
+            .map_err(|_| Box::new(later("not known yet whether it is stored: the database does not answer")))?;
+        Ok(outcome.map_err(|_| Box::new(later("the controller ends")))???)
     }
 
     async fn enrol(&self, asked: &Asked) -> Answered {

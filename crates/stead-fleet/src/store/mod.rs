@@ -77,13 +77,12 @@ impl FleetStore {
     }
 }
 
+/// The place of a server. It is looked at when it is opened, since a parser's error would show it with its password.
 impl FromStr for StorePlace {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let is_server =
-            text.starts_with("postgres://") || text.starts_with("postgresql://") || text.starts_with("host=");
-        Ok(if is_server { Self::Server(text.to_owned()) } else { Self::File(text.into()) })
+        Ok(Self::Server(text.to_owned()))
     }
 }
 

@@ -26,7 +26,12 @@ pub(crate) struct Postgres {
 pub(crate) struct Listener(Client);
 
 fn connected(place: &str) -> Answer<Client> {
-    let mut config = Config::from_str(place).map_err(failed)?;
+    let mut config = Config::from_str(place).map_err(|_| {
+        let form = "it is not an address of PostgreSQL, as 'host=… dbname=…' or 'postgresql://…'";
+        FleetStoreError::Database(form.to_owned())
+    })?;
+    // A server that is cut off is noticed, whatever is waited for.
+    config.keepalives_idle(PATIENCE).tcp_user_timeout(PATIENCE);
     if config.get_ssl_mode() == SslMode::Require {
         return Err(FleetStoreError::Database(
             "TLS to PostgreSQL is not supported: use a socket, or a tunnel".to_owned(),

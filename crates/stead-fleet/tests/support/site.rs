@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use stead_core::bundle::Bundle;
 use stead_fleet::protocol::{self, EnrolRequest, Proof, SessionSecret};
 use stead_fleet::server::{Bound, Controller};
 use stead_fleet::store::{StorePlace, StoreWrite};
@@ -138,6 +139,11 @@ pub(crate) fn operator(place: &StorePlace, name: &str, role: &str) -> String {
     token
 }
 
+/// A bundle of nothing but a document of this text.
+pub(crate) fn bundle(text: &str) -> Bundle {
+    Bundle::new(None, ("main.yaml".to_owned(), text.into()), BTreeMap::new()).unwrap()
+}
+
 /// A machine: its key, and what it knows of its session.
 pub(crate) struct Simulated {
     pub(crate) name: MachineName,
@@ -238,10 +244,10 @@ impl Operators {
         }
     }
 
-    pub(crate) fn release(&mut self, channel: &str, selector: &str, bundle: &[u8]) -> String {
+    pub(crate) fn release(&mut self, channel: &str, selector: &str, bundle: &Bundle) -> String {
         let link = self.link(self.releases.get(channel));
         let (expires, number) = (Timestamp::from_second(4_000_000_000).unwrap(), link.number);
-        let (selector, bundle) = (selector.parse().unwrap(), Digest::of(bundle));
+        let (selector, bundle) = (selector.parse().unwrap(), bundle.name().parse().unwrap());
         let parameters = serde_json::Map::new();
         let release =
             Release { link, channel: channel.parse().unwrap(), expires, selector, bundle, parameters, sealed: None };
@@ -268,7 +274,7 @@ impl Operators {
         site.operator(approver, "POST", &format!("/v1/statements/{kind}"), text.as_bytes())
     }
 
-    pub(crate) fn store(site: &Site, approver: &str, bundle: &[u8]) -> Answer {
-        site.operator(approver, "PUT", &format!("/v1/blobs/{}", Digest::of(bundle)), bundle)
+    pub(crate) fn store(site: &Site, approver: &str, bundle: &Bundle) -> Answer {
+        site.operator(approver, "PUT", &format!("/v1/blobs/{}", bundle.name()), &bundle.encode())
     }
 }

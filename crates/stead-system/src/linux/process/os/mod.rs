@@ -71,6 +71,13 @@ pub fn forbid_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit })?)
 }
 
+/// Lets this process have as many descriptors at once as it may have at all. Programs that it starts may, too.
+pub fn allow_most_descriptors() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?)
+}
+
 /// A descriptor that becomes readable when the process ends.
 pub(super) fn watch(child: &Child) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
