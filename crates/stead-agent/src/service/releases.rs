@@ -127,6 +127,9 @@ impl Agent {
             state.follow(followed.clone());
             Ok(())
         })?;
+        // Also what was followed before is looked at now: that is why it was said again.
+        inner.following.look = true;
+        self.changed.notify_all();
         self.log.write("following", json!(followed));
         Ok(followed)
     }

@@ -99,6 +99,21 @@ pub(crate) const BOTH: &str = "--sign ann --sign ben";
 pub(crate) const FOR_WEB: &str = "--where role=web --expires 90d --sign ann --sign ben";
 
 #[test]
+fn a_source_that_is_followed_again_is_looked_at_now() {
+    let shop = Shop::new();
+    shop.machine.set("RefreshFrequencyMins=1000", "SplaySecs=0");
+    shop.publish("one", FOR_WEB);
+    shop.enrol(BOTH);
+    for content in ["one", "two", "three"] {
+        if content != "one" {
+            shop.publish(content, FOR_WEB);
+        }
+        shop.follow(&shop.folder());
+        shop.until_kept(content);
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "one story, in the order in which it happens")]
 fn a_machine_has_what_operators_signed_and_nothing_else() {
     let mut shop = Shop::new();

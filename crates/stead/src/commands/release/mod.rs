@@ -88,6 +88,9 @@ impl Failed {
             Self::Source(Unusable::Refused { path, refusal }) => {
                 let message = plain(&format!("{}: {refusal}", path.display())).into_owned();
                 complain(&format!("error[{}]: {message}", refusal.code().id));
+                if let ReleaseRefusal::Unsigned { wanted: 2.., .. } = refusal {
+                    complain(&plain(&format!("help: 'stead release sign {} --sign KEY' adds one", path.display())));
+                }
                 complain(&format!("More about it: stead explain {}", refusal.code().id));
                 Exit::Unusable
             }
