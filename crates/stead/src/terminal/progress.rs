@@ -37,8 +37,9 @@ impl Progress {
 
     /// Shows that one of so many begins, under a number of its own.
     pub(crate) fn starts(&self, total: usize, number: usize, name: String) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // The bar is asked before the list is locked: who draws the bar holds it while they read the list.
         let ticks = self.bar.length().is_some();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if !running.iter().any(|(other, ..)| *other == number) {
             running.push((number, name, Instant::now()));
         }
@@ -147,7 +148,27 @@ impl Drop for Lines {
 
 #[cfg(test)]
 mod tests {
+    use stead_testkit::until;
+
     use super::*;
+
+    #[test]
+    fn who_waits_for_the_bar_does_not_hold_the_list() {
+        let progress = Progress::begin();
+        let (says, hears) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            // Nobody else has the bar while this runs, as when it is drawn.
+            progress.beside(|| {
+                scope.spawn(|| {
+                    says.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+                    progress.starts(1, 0, "a".to_owned());
+                });
+                let stat = std::path::Path::new("/proc").join(hears.recv().unwrap()).join("stat");
+                until(|| std::fs::read_to_string(&stat).unwrap().contains(") S ").then_some(()));
+                assert!(progress.running.try_lock().is_ok());
+            });
+        });
+    }
 
     #[test]
     fn those_that_began_first_have_a_line_each() {
