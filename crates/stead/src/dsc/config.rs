@@ -251,6 +251,7 @@ fn supplied(request: &ConfigRequest, session: &mut Session) -> Result<Supplied, 
     let from = ParameterSources {
         files: request.parameters_file.as_slice(),
         inline: request.parameters.as_deref(),
+        needs_key: true,
         ..ParameterSources::default()
     };
     input::parameters(session, &from).map_err(|bad| {

@@ -44,6 +44,8 @@ pub(crate) struct ParameterSources<'a> {
     pub(crate) document: Option<&'a Text>,
     /// True if the document was read from standard input.
     pub(crate) takes_input: bool,
+    /// True if an object without the key `parameters` is refused, as by dsc.
+    pub(crate) needs_key: bool,
 }
 
 impl<'a> ParameterSources<'a> {
@@ -57,11 +59,12 @@ impl<'a> ParameterSources<'a> {
             single: &supplied.single,
             document: Some(document),
             takes_input: document.name == STANDARD_INPUT,
+            needs_key: false,
         }
     }
 }
 
-/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name, except for a program.
+/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name, unless that key is needed.
 pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Supplied, BadParameters> {
     let mut all = Supplied::default();
     for contribution in contributions(session, from)? {
@@ -112,7 +115,7 @@ pub(crate) fn contributions(
     if let Some(text) = from.inline {
         let text = inline_parameters(text).map_err(BadParameters::Unreadable)?;
         let node = tree(session, &text).map_err(BadParameters::Findings)?;
-        all.push(of_tree(&node, from.recipient)?.into());
+        all.push(of_tree(&node, from.needs_key)?.into());
     }
     for (name, value) in from.single {
         let is_text = declared.get(name).copied().unwrap_or_default();
@@ -191,7 +194,7 @@ fn of_file(session: &mut Session, path: &Path, from: &ParameterSources<'_>) -> R
     let text = read(path).map_err(BadParameters::Unreadable)?;
     let node = tree(session, &text).map_err(BadParameters::Findings)?;
     if from.recipient == Recipient::Program || !Layers::are_in(&node) {
-        return Ok(of_tree(&node, from.recipient)?.into());
+        return Ok(of_tree(&node, from.needs_key)?.into());
     }
     if from.recipient == Recipient::OtherMachines {
         let message = "layers of a file are for the machine that the command runs on";
@@ -239,11 +242,8 @@ fn flat(facts: &Value) -> BTreeMap<String, String> {
     found
 }
 
-/// The parameters of a file or an argument: for users a bare object is one of them, for programs that expect dsc it is refused.
-fn of_tree(node: &Node, recipient: Recipient) -> Result<Supplied, BadParameters> {
-    let supplied = match recipient {
-        Recipient::Program => Supplied::of_tree(node),
-        Recipient::ThisMachine | Recipient::OtherMachines => Supplied::of_tree_or_members(node),
-    };
+/// The parameters of a file or an argument.
+fn of_tree(node: &Node, needs_key: bool) -> Result<Supplied, BadParameters> {
+    let supplied = if needs_key { Supplied::of_tree(node) } else { Supplied::of_tree_or_members(node) };
     supplied.map_err(|finding| BadParameters::Findings(vec![finding.placed(Some(node.span), &Supplied::default())]))
 }
