@@ -35,7 +35,7 @@ fn statement(key: &PublicKey) -> Signed<Root> {
     Signed::new(Root { name: "fleet".parse().unwrap(), signers })
 }
 
-/// Whether `ssh-keygen -Y verify` agrees.
+/// Returns whether `ssh-keygen -Y verify` agrees.
 fn verifies(folder: &Path, key: &PublicKey, namespace: &str, bytes: &[u8], signature: &str) -> bool {
     let (allowed, file) = (folder.join("allowed"), folder.join("signature"));
     std::fs::write(&allowed, format!("ann {key}\n")).unwrap();

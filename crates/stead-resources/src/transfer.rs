@@ -123,7 +123,7 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Whether a server states none.
+    /// Returns whether a server states none.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
@@ -145,7 +145,7 @@ impl Validators {
     }
 }
 
-/// Whether what a URL leads to could be from anybody: it is one of HTTP, and not of this machine.
+/// Returns whether what a URL leads to could be from anybody: it is one of HTTP, and not of this machine.
 pub fn is_open(url: &Url) -> bool {
     let is_local = match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -445,7 +445,7 @@ impl Transfer<'_> {
         Ok(Some(self.validators.clone()))
     }
 
-    /// Whether a server that has no more says that so many bytes are all.
+    /// Returns whether a server that has no more says that so many bytes are all.
     fn is_all(&self, response: &Response<Body>) -> bool {
         let length = header(response, "content-range").and_then(|range| range.strip_prefix("bytes */")?.parse().ok());
         self.received > 0 && length == Some(self.received)

@@ -221,7 +221,7 @@ fn modules_do_what_ansible_playbook_has_them_do() {
     assert_eq!(compare(&["apply", "main.json", "--yes", "-o", "json"], &["play.yaml"]), 0);
 }
 
-/// Whether a module without check mode changes anything is not guessed.
+/// Returns whether a module without check mode changes anything is not guessed.
 #[test]
 fn a_module_without_check_mode_is_unknown() {
     let Some(site) = Site::new("a_module_without_check_mode_is_unknown") else { return };

@@ -83,7 +83,7 @@ impl Followed {
         self.file.item(256)
     }
 
-    /// Whether something is kept already.
+    /// Returns whether something is kept already.
     pub(super) fn is_kept(&self) -> bool {
         self.known.is_some()
     }

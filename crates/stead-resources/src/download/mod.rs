@@ -337,7 +337,7 @@ impl Remote<'_> {
         TransferRequest { url, headers, proxy, timeout, max_size, vouched, leaves_alone: false, cancel }
     }
 
-    /// Whether a file is what its URL has.
+    /// Returns whether a file is what its URL has.
     fn is_followed(&self, followed: &Followed, (file, at): (&File, &Path)) -> Result<bool, Failure> {
         match &self.source {
             None => Err(required(&[Properties::URL])),
