@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "stead-sls",
     "stead-hosts",
     "stead-release",
+    "stead-protocol",
     "stead-report",
     "stead-system",
     "stead-host",

@@ -17,9 +17,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::json;
 use stead_core::bundle::Bundle;
-use stead_fleet::protocol::{self, Proof, SessionSecret};
 use stead_fleet::store::{Enrolment, StorePlace, StoreWrite, Token};
 use stead_hosts::MachineName;
+use stead_protocol::{Proof, SessionSecret};
 use stead_release::{
     ChainLink, Digest, MachineKeys, MachineRequest, MachineSecret, Numbered, Release, Root, Roster, RosterMachine,
     Signed, Signers,
@@ -189,10 +189,14 @@ impl Machine {
             Some(session) => session.prove(request),
             None => Proof::of(&keys(self.number).sign(request)),
         };
-        let headers =
-            format!("{}: m{} {number}\r\n{}: {proof}\r\n{more}", protocol::REQUEST, self.number, protocol::SIGNATURE);
+        let headers = format!(
+            "{}: m{} {number}\r\n{}: {proof}\r\n{more}",
+            stead_protocol::REQUEST,
+            self.number,
+            stead_protocol::SIGNATURE
+        );
         let answer = self.connection.ask(method, path, &headers, body).await;
-        if let Some(session) = answer.header(protocol::SESSION) {
+        if let Some(session) = answer.header(stead_protocol::SESSION) {
             self.session = SessionSecret::parse(session);
         }
         answer

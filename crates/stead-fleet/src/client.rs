@@ -13,8 +13,8 @@ use ureq::Agent;
 use ureq::http::{Request, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::protocol::{ActShown, LONGEST_BLOB, PublishAnswer};
 use crate::store::OperatorAct;
+use stead_protocol::{ActShown, LONGEST_BLOB, PublishAnswer};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_mins(2);

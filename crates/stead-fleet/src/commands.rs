@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use stead_fleet::client::Client;
-use stead_fleet::protocol::{HoldRequest, MachineShown, StandingRequest, TokenAnswer, TokenRequest};
 use stead_hosts::{Filter, MachineName};
+use stead_protocol::{HoldRequest, MachineShown, StandingRequest, TokenAnswer, TokenRequest};
 use stead_release::Digest;
 
 /// Where the controller is, and who asks.

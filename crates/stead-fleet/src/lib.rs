@@ -5,7 +5,6 @@
 #![expect(clippy::doc_markdown, reason = "databases have such names")]
 
 pub mod client;
-pub mod protocol;
 pub mod server;
 pub mod store;
 pub mod tls;

@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use serde_json::json;
 use site::{Operators, Simulated, Site, bundle, operator, try_ask};
 use stead_core::bundle::{Bundle, Reach};
-use stead_fleet::protocol::{HoldRequest, StandingRequest, TokenRequest};
 use stead_fleet::store::{FleetStore, MachineId, StorePlace};
+use stead_protocol::{HoldRequest, StandingRequest, TokenRequest};
 use stead_release::{Digest, Fleet, Floor, Walk};
 use stead_testkit::until;
 

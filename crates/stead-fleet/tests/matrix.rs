@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use site::{Operators, Simulated, Site, operator};
-use stead_fleet::protocol::{ROUTES, StandingRequest, TokenRequest};
 use stead_fleet::store::StorePlace;
+use stead_protocol::{ROUTES, StandingRequest, TokenRequest};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {

@@ -18,11 +18,11 @@ use stead_hosts::MachineName;
 use tokio::sync::{Notify, watch};
 
 use crate::new_token;
-use crate::protocol::Sessions;
 use crate::store::{FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
 use machines::Machine;
 use planner::Planner;
 use readers::{Cache, Readers};
+use stead_protocol::Sessions;
 
 pub use http::{Bound, TlsFiles};
 

@@ -14,31 +14,19 @@ use super::reply::{OtherActs, Reply, bad, json, later, said};
 use super::requests::{Answered, Asked, refused};
 use super::{Controller, now};
 use crate::new_token;
-use crate::protocol::{
-    ActShown, Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer,
-    TokenRequest,
-};
 use crate::store::{
     Chain, FleetStore, FleetStoreError, OperatorAct, SignedStatement, StoreWrite, StoredStatement, Token, Unit,
     Written, labels_text,
+};
+use stead_protocol::{
+    ActShown, Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer,
+    TokenRequest,
 };
 
 /// How often an act is tried again behind those of others.
 const TRIES: usize = 20;
 /// How many lines an answer has at most.
 const MOST_LINES: u64 = 1000;
-
-impl Asker {
-    /// The role of an account, by its word.
-    pub(crate) fn of_role(role: &str) -> Option<Self> {
-        match role {
-            "viewer" => Some(Self::Viewer),
-            "operator" => Some(Self::Operator),
-            "approver" => Some(Self::Approver),
-            _ => None,
-        }
-    }
-}
 
 impl Controller {
     /// The operator who asks, if the role is enough.

@@ -18,11 +18,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::machines::Machine;
 use super::reply::{Reply, bad, bytes_of, json, later, said, with};
 use super::{Controller, PATIENCE, now};
-use crate::protocol::{
-    self, Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
+use crate::store::{Chain, Enrolment, Standing, StoreWrite, Unit, Written, labels_text};
+use stead_protocol::{
+    Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
     LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
 };
-use crate::store::{Chain, Enrolment, Standing, StoreWrite, Unit, Written, labels_text};
 
 /// How long a body may take.
 const BODY: Duration = Duration::from_secs(30);
@@ -80,12 +80,12 @@ pub(super) async fn answer(controller: Arc<Controller>, request: Request<Incomin
         Ok(reply) => reply,
         Err(reply) => *reply,
     };
-    with(reply, HeaderName::from_static(protocol::EPOCH), &controller.epoch().to_string())
+    with(reply, HeaderName::from_static(stead_protocol::EPOCH), &controller.epoch().to_string())
 }
 
 async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Answered {
     let (head, body) = request.into_parts();
-    let Some((route, parts)) = protocol::found(head.method.as_str(), head.uri.path()) else {
+    let Some((route, parts)) = stead_protocol::found(head.method.as_str(), head.uri.path()) else {
         return Err(refused(StatusCode::NOT_FOUND, "not found"));
     };
     let parts = parts.into_iter().map(str::to_owned).collect();
@@ -130,7 +130,7 @@ impl Controller {
         match route.asker {
             Asker::Anybody => Ok(None),
             Asker::Machine => {
-                let name = asked.header(protocol::REQUEST).and_then(|stated| stated.split(' ').next());
+                let name = asked.header(stead_protocol::REQUEST).and_then(|stated| stated.split(' ').next());
                 let name = name.and_then(|name| MachineName::parse(name).ok());
                 let machine = name.and_then(|name| self.machine(&name));
                 machine.map(Some).ok_or_else(|| refused(StatusCode::UNAUTHORIZED, "the machine is not known"))
@@ -144,7 +144,7 @@ impl Controller {
         let unproved = |why| refused(StatusCode::UNAUTHORIZED, why);
         let key = machine.row().key.clone();
         let request = stated(asked).ok_or_else(|| unproved("the request is not signed"))?;
-        let proof = asked.header(protocol::SIGNATURE).and_then(Proof::parse);
+        let proof = asked.header(stead_protocol::SIGNATURE).and_then(Proof::parse);
         let (is_by_it, is_by_key) = match proof.ok_or_else(|| unproved("the request is not signed"))? {
             Proof::Key(text) => (Proof::is_by(&text, &request, &key), true),
             Proof::Session(tag) => (self.sessions.is_by(&tag, &request, &key, now()), false),
@@ -152,7 +152,7 @@ impl Controller {
         if !is_by_it {
             return Err(unproved("the signature is not one of this request, or the session is over"));
         }
-        if !machine.hear(request.number, asked.header(protocol::HEARTBEAT), now()) {
+        if !machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), now()) {
             return Err(refused(StatusCode::CONFLICT, "the number of the request was used before"));
         }
         Ok(is_by_key)
@@ -163,7 +163,7 @@ impl Controller {
             return reply;
         }
         let session = self.sessions.header(&machine.row().key, now());
-        with(reply, HeaderName::from_static(protocol::SESSION), &session)
+        with(reply, HeaderName::from_static(stead_protocol::SESSION), &session)
     }
 
     /// Has a unit written, and waits until it is on the disk.
@@ -180,7 +180,7 @@ impl Controller {
         let enrol: EnrolRequest = asked.json()?;
         let key = PublicKey::parse(&enrol.key).map_err(|why| Box::new(bad(why.to_string())))?;
         let request = stated(asked).ok_or_else(|| refused(StatusCode::UNAUTHORIZED, "the request is not signed"))?;
-        match asked.header(protocol::SIGNATURE).and_then(Proof::parse) {
+        match asked.header(stead_protocol::SIGNATURE).and_then(Proof::parse) {
             Some(Proof::Key(text)) if Proof::is_by(&text, &request, &key) => {}
             _ => return Err(refused(StatusCode::UNAUTHORIZED, "the request is not signed by the key that it names")),
         }
@@ -335,9 +335,9 @@ impl Asked {
 
 /// The request as its machine must have signed it.
 fn stated(asked: &Asked) -> Option<MachineRequest> {
-    let (name, number) = asked.header(protocol::REQUEST)?.split_once(' ')?;
+    let (name, number) = asked.header(stead_protocol::REQUEST)?.split_once(' ')?;
     let machine = MachineName::parse(name).ok()?;
-    let said = asked.header(protocol::HEARTBEAT).unwrap_or_default();
+    let said = asked.header(stead_protocol::HEARTBEAT).unwrap_or_default();
     // What was said is signed with the body: both are the content.
     let content = Digest::of(&[said.as_bytes(), &asked.body].concat());
     let (method, path) = (asked.method.clone(), asked.path.clone());

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use stead_core::bundle::Bundle;
-use stead_fleet::protocol::{self, EnrolRequest, Proof, SessionSecret};
 use stead_fleet::server::{Bound, Controller};
 use stead_fleet::store::{StorePlace, StoreWrite};
 use stead_fleet::tls;
 use stead_hosts::MachineName;
+use stead_protocol::{EnrolRequest, Proof, SessionSecret};
 use stead_release::{
     ChainLink, Digest, MachineRequest, Numbered, PublicKey, Release, Root, Roster, RosterMachine, Signable, Signed,
     Signers,
@@ -167,9 +167,10 @@ impl Simulated {
             Some(session) => session.prove(request),
             None => Proof::of(&self.key.signed(request)),
         };
-        let mut headers = vec![(protocol::REQUEST, format!("{} {number}", self.name)), (protocol::SIGNATURE, proof)];
+        let mut headers =
+            vec![(stead_protocol::REQUEST, format!("{} {number}", self.name)), (stead_protocol::SIGNATURE, proof)];
         if !said.is_empty() {
-            headers.push((protocol::HEARTBEAT, said.to_owned()));
+            headers.push((stead_protocol::HEARTBEAT, said.to_owned()));
         }
         headers
     }
@@ -177,7 +178,7 @@ impl Simulated {
     pub(crate) fn ask(&mut self, site: &Site, method: &str, path: &str, said: &str, body: &[u8]) -> Answer {
         let headers = self.headers(method, path, said, body);
         let answer = site.ask(method, path, &headers, body);
-        if let Some(session) = answer.header(protocol::SESSION) {
+        if let Some(session) = answer.header(stead_protocol::SESSION) {
             self.session = SessionSecret::parse(session);
         }
         answer

@@ -15,6 +15,18 @@ pub enum Asker {
     Approver,
 }
 
+impl Asker {
+    /// The role of an account, by its word.
+    pub fn of_role(role: &str) -> Option<Self> {
+        match role {
+            "viewer" => Some(Self::Viewer),
+            "operator" => Some(Self::Operator),
+            "approver" => Some(Self::Approver),
+            _ => None,
+        }
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the table below says what each is")]
