@@ -270,6 +270,26 @@ fn what_the_database_cannot_have_harms_nothing_beside_it() {
 }
 
 #[test]
+fn of_reports_with_one_number_the_first_is_kept_and_each_other_one_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in places("of_reports_with_one_number_the_first_is_kept_and_each_other_one_is_said", &folder) {
+        let mut store = place.open().unwrap();
+        let machine = machine(&joined(&mut store, "m", None));
+        // Two machines with one key, in one commit: so many that a sort could exchange what is alike.
+        let report = |turn: u64| vec![(9 - turn % 3, Bytes::from(turn.to_string()))];
+        let units: Vec<_> = (0..60).map(|turn| vec![StoreWrite::Reports { machine, reports: report(turn) }]).collect();
+        let (outcomes, _) = store.commit(&units).unwrap();
+        for (turn, outcome) in (0..).zip(outcomes) {
+            let forked = if turn < 3 { vec![] } else { vec![9 - turn % 3] };
+            assert_eq!(outcome, Ok(vec![Written::Reports { new: u64::from(turn < 3), forked }]), "{turn}, {place:?}");
+        }
+        let kept = store.reports(machine, u64::MAX, 10).unwrap();
+        let kept: Vec<_> = kept.iter().map(|report| (report.number, &report.body[..])).collect();
+        assert_eq!(kept, [(9, &b"0"[..]), (8, b"1"), (7, b"2")], "{place:?}");
+    }
+}
+
+#[test]
 fn a_controller_hears_what_another_one_writes() {
     let Some(place) = cluster::database("a_controller_hears_what_another_one_writes") else { return };
     let (sender, heard) = channel();

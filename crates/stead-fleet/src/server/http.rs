@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Controller, ControllerError, Stop, requests};
+use super::{Controller, ControllerError, Stop};
 
 /// How long a connection may take until TLS is agreed on, and then until the head of a request is there.
 const HELLO: Duration = Duration::from_secs(10);
@@ -116,7 +116,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Co
     let Ok(Ok(stream)) = tokio::time::timeout(HELLO, acceptor.accept(stream)).await else { return };
     let mut stop = controller.stop.clone();
     let service = service_fn(move |request| {
-        let answered = requests::answer(Arc::clone(&controller), request);
+        let answered = Arc::clone(&controller).answer(request);
         async move { Ok::<_, std::convert::Infallible>(answered.await) }
     });
     let mut builder = http1::Builder::new();

@@ -1,5 +1,6 @@
 //! A controller at work: what it knows in memory, and how it answers.
 
+mod access;
 mod http;
 mod machines;
 mod operators;
@@ -8,7 +9,7 @@ mod readers;
 mod reply;
 mod requests;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,13 +19,15 @@ use stead_hosts::MachineName;
 use tokio::sync::{Notify, watch};
 
 use crate::new_token;
-use crate::store::{FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
+use crate::store::{FleetStore, FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
+use access::Threads;
 use machines::Machine;
-use planner::Planner;
 use readers::{Cache, Readers};
 use stead_protocol::Sessions;
 
+pub use access::{StoreAccess, StoreRead};
 pub use http::{Bound, TlsFiles};
+pub use planner::{Look, Planner};
 
 /// How often what machines said is written: so much of it a power cut can take.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -55,17 +58,20 @@ pub enum ControllerError {
     Tls(String),
 }
 
+/// The time in milliseconds since 1970.
+pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// A controller: everything that its connections share.
 pub struct Controller {
-    machines: RwLock<HashMap<MachineName, Arc<Machine>>>,
+    machines: RwLock<BTreeMap<MachineName, Arc<Machine>>>,
     /// The numbers of the newest list of signers and of the newest roster.
     signers: AtomicU64,
     roster: AtomicU64,
     epoch: AtomicU64,
     sessions: Sessions,
-    readers: Readers,
+    access: Box<dyn StoreAccess>,
+    clock: Clock,
     cache: Cache,
-    writer: Writer,
     most_waiting: u64,
     /// Wakes whoever waits for the planner to have seen something.
     looked: Notify,
@@ -85,12 +91,25 @@ impl Stop {
 impl Controller {
     /// Begins with the store at a place. Not more than `most_waiting` machines wait for an operator.
     pub fn start(place: &StorePlace, most_waiting: u64) -> Result<(Arc<Self>, Stop), ControllerError> {
-        let mut store = place.open()?;
-        let secret = Sensitive::new(store.shared("session", || new_token().expose().clone())?);
         let (hints, woken) = std::sync::mpsc::channel();
-        let hint = hints.clone();
         // Nobody is woken when the planner has ended.
-        let writer = Writer::start(place.clone(), move || hint.send(()).unwrap_or(()))?;
+        let writer = Writer::start(place.clone(), move || hints.send(()).unwrap_or(()))?;
+        let access = Box::new(Threads { writer, readers: Readers::start(place, READERS)? });
+        let (controller, stop, planner) = Self::over(place.open()?, access, Box::new(now), most_waiting)?;
+        let watched = Arc::downgrade(&controller);
+        std::thread::spawn(move || planner.run(&watched, &woken));
+        Ok((controller, stop))
+    }
+
+    /// Begins over another way to the store and another clock, and starts no thread: whoever calls has the planner look, at once whenever
+    /// something changed and every two seconds.
+    pub fn over(
+        mut store: FleetStore,
+        access: Box<dyn StoreAccess>,
+        clock: Clock,
+        most_waiting: u64,
+    ) -> Result<(Arc<Self>, Stop, Planner), ControllerError> {
+        let secret = Sensitive::new(store.shared("session", || new_token().expose().clone())?);
         let (stop, stopped) = watch::channel(false);
         let heard = store.heard()?;
         let controller = Arc::new(Self {
@@ -99,34 +118,33 @@ impl Controller {
             roster: AtomicU64::default(),
             epoch: AtomicU64::default(),
             sessions: Sessions::new(&secret),
-            readers: Readers::start(place, READERS)?,
+            access,
+            clock,
             cache: Cache::default(),
-            writer,
             most_waiting,
             looked: Notify::new(),
             stop: stopped,
         });
         let mut planner = Planner::new(store, heard);
-        planner.look(&controller)?;
-        let watched = Arc::downgrade(&controller);
-        std::thread::spawn(move || planner.run(&watched, &woken));
-        Ok((controller, Stop(stop)))
+        planner.look(&controller, Look::AtAll)?;
+        Ok((controller, Stop(stop), planner))
     }
 
     /// Returns whether other controllers on the same store are heard at once.
     pub fn hears_others(&self) -> bool {
-        self.writer.hears_others()
+        self.access.hears_others()
     }
 
     /// Writes what machines said since the last time, every ten seconds, until the controller ends.
-    pub(crate) async fn keep_heard(self: Arc<Self>) {
+    pub async fn keep_heard(self: Arc<Self>) {
         let mut stop = self.stop.clone();
         loop {
             let is_last = tokio::select! {
+                biased;
                 () = tokio::time::sleep(FLUSH) => false,
                 _ = stop.wait_for(|stop| *stop) => true,
             };
-            let heard: Vec<Heartbeat> = self.each_machine(Machine::unsaid);
+            let heard: Vec<Heartbeat> = self.each_machine(|machine| machine.unsaid());
             if !heard.is_empty() {
                 // Lost, it is said again by the machines.
                 let _ = self.write(vec![StoreWrite::Heard(heard)]).await;
@@ -155,10 +173,15 @@ impl Controller {
         }
     }
 
-    /// What is made of each machine, in no order.
-    fn each_machine<T>(&self, of: impl Fn(&Machine) -> Option<T>) -> Vec<T> {
+    /// What is made of each machine, in the order of their names.
+    fn each_machine<T>(&self, of: impl Fn(&Arc<Machine>) -> Option<T>) -> Vec<T> {
         let machines = self.machines.read().unwrap_or_else(PoisonError::into_inner);
-        machines.values().filter_map(|machine| of(machine)).collect()
+        machines.values().filter_map(of).collect()
+    }
+
+    /// The time by the clock of this controller, in milliseconds.
+    fn now(&self) -> u64 {
+        (self.clock)()
     }
 
     fn epoch(&self) -> u64 {

@@ -9,10 +9,10 @@ use stead_release::{
     Digest, Fleet, Floor, Name, Numbered, Release, ReleaseRefusal, Root, Signable, Signed, Succession, Walk, are_labels,
 };
 
+use super::Controller;
 use super::machines::Machine;
 use super::reply::{OtherActs, Reply, bad, json, later, said};
 use super::requests::{Answered, Asked, refused};
-use super::{Controller, now};
 use crate::new_token;
 use crate::store::{
     Chain, FleetStore, FleetStoreError, OperatorAct, SignedStatement, StoreWrite, StoredStatement, Token, Unit,
@@ -34,7 +34,7 @@ impl Controller {
         let stated = asked.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let unknown = || refused(StatusCode::UNAUTHORIZED, "an operator proves who it is with a token");
         let token = Digest::of(stated.ok_or_else(unknown)?.as_bytes());
-        let found = self.readers.read(move |store| store.operator(&token)).await?;
+        let found = self.read(move |store| store.operator(&token)).await?;
         let (name, role) = found.ok_or_else(unknown)?;
         let is_enough = Asker::of_role(&role).is_some_and(|role| role >= route.asker);
         if is_enough { Ok(name) } else { Err(refused(StatusCode::FORBIDDEN, "the role of the account is not enough")) }
@@ -57,15 +57,13 @@ impl Controller {
 
     /// The machines by their names.
     fn shown(&self) -> Vec<MachineShown> {
-        let mut machines = self.each_machine(|machine| Some(shown(machine)));
-        machines.sort_by(|one, other| one.name.cmp(&other.name));
-        machines
+        self.each_machine(|machine| Some(shown(machine)))
     }
 
     async fn reports_of(&self, asked: &Asked) -> Answered {
         let id = self.named(asked)?.id();
         let below = asked.query("below").and_then(|number| number.parse().ok()).unwrap_or(u64::MAX);
-        let reports = self.readers.read(move |store| store.reports(id, below, MOST_LINES)).await?;
+        let reports = self.read(move |store| store.reports(id, below, MOST_LINES)).await?;
         let line = |report: &crate::store::StoredReport| {
             let said: serde_json::Value = serde_json::from_slice(&report.body).unwrap_or_default();
             value!({ "number": report.number, "received": report.received, "report": said })
@@ -75,7 +73,7 @@ impl Controller {
 
     async fn acts(&self, asked: &Asked) -> Answered {
         let after = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
-        let acts = self.readers.read(move |store| store.acts(after, MOST_LINES)).await?;
+        let acts = self.read(move |store| store.acts(after, MOST_LINES)).await?;
         let line = |act: &crate::store::StoredAct| ActShown {
             number: act.number,
             parent: act.parent.to_string(),
@@ -103,7 +101,8 @@ impl Controller {
         }
         let machine = self.named(asked)?;
         let (id, name) = (machine.id(), machine.row().name.clone());
-        let until = if wanted.seconds == 0 { 0 } else { now().saturating_add(wanted.seconds.saturating_mul(1000)) };
+        let until =
+            if wanted.seconds == 0 { 0 } else { self.now().saturating_add(wanted.seconds.saturating_mul(1000)) };
         let did = format!("hold {name} for {} s: {}", wanted.seconds, wanted.why);
         self.act(by, &did, vec![StoreWrite::Hold { machine: id, until, why: wanted.why }]).await?;
         self.seen(|_| machine.row().held.as_ref().map_or(0, |(until, _)| *until) == until).await;
@@ -130,7 +129,7 @@ impl Controller {
         let digest: Digest = asked.part(0).parse().map_err(|_| Box::new(bad("that is not a name of a bundle")))?;
         let (body, wanted) = (asked.body.clone(), digest.clone());
         // It may be large: a thread that answers would keep others waiting meanwhile.
-        let decoded = self.readers.read(move |_| Ok(Bundle::decode(&body, Reach::Machine, Some(wanted.as_str()))));
+        let decoded = self.read(move |_| Ok(Bundle::decode(&body, Reach::Machine, Some(wanted.as_str()))));
         decoded.await?.map_err(|why| Box::new(bad(why.to_string())))?;
         let written = self.write(vec![StoreWrite::Blob(digest.clone(), asked.body.clone())]).await?;
         Ok(json(&PublishAnswer { digest: digest.to_string(), is_new: written == [Written::New] }))
@@ -143,7 +142,7 @@ impl Controller {
             Ok(statement) => Ok(Ok((is_known(store, &statement)?, statement))),
             Err(refused) => Ok(Err(refused)),
         };
-        let (is_known, statement) = self.readers.read(read).await??;
+        let (is_known, statement) = self.read(read).await??;
         if is_known {
             // Nothing is done: a source that is published again and again would fill the chain of acts.
             return Ok(json(&PublishAnswer { digest: statement.digest.to_string(), is_new: false }));
@@ -156,9 +155,9 @@ impl Controller {
 
     /// Writes something together with the act that it is.
     async fn act(&self, by: &MachineName, did: &str, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
-        let body = value!({ "at": now(), "by": by.as_str(), "did": did }).to_string();
+        let body = value!({ "at": self.now(), "by": by.as_str(), "did": did }).to_string();
         for _ in 0..TRIES {
-            let parent = self.readers.read(FleetStore::head).await?;
+            let parent = self.read(FleetStore::head).await?;
             let mut unit = unit.clone();
             unit.push(StoreWrite::Act(OperatorAct { parent, body: body.clone() }));
             match self.write(unit).await {

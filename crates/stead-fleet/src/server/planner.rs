@@ -1,11 +1,11 @@
 //! What is looked at again whenever something changed, and every two seconds: machines, what operators signed, and which release each
 //! machine should come to. It decides from what is, so a hint that is lost costs two seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_hosts::MachineName;
 use stead_release::{Name, Release, Roster, RosterMachine, Selector, Signed};
@@ -24,8 +24,26 @@ const TURN: Duration = Duration::from_secs(2);
 const LEASE: &str = "planner";
 const LEASE_LENGTH: u64 = 10_000;
 
-/// The thread that looks.
-pub(super) struct Planner {
+/// How much is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// What the last changes are about.
+    AtChanges,
+    /// All machines, also those that were held until now or could not be pointed.
+    AtAll,
+}
+
+/// What must be decided anew.
+#[derive(Default)]
+struct Due {
+    machines: Vec<Arc<Machine>>,
+    channels: BTreeSet<Name>,
+    /// Machines may belong to other channels than before.
+    is_grouped_anew: bool,
+}
+
+/// What looks.
+pub struct Planner {
     store: FleetStore,
     revision: u64,
     heads: BTreeMap<Chain, u64>,
@@ -33,68 +51,112 @@ pub(super) struct Planner {
     roster: BTreeMap<MachineName, RosterMachine>,
     /// The newest release of each channel, and which machines it is for.
     newest: BTreeMap<Name, (u64, Selector)>,
+    /// The machines of each channel: those that no other one matches.
+    members: BTreeMap<Name, BTreeMap<MachineId, Arc<Machine>>>,
+    /// The lease, and when it was taken.
+    lease: Option<(Grant, u64)>,
     /// Its name among controllers.
     owner: String,
 }
 
 impl Planner {
     pub(super) fn new(store: FleetStore, heard: BTreeMap<MachineId, LastHeard>) -> Self {
-        let (heads, roster, newest) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { store, revision: 0, heads, heard, roster, newest, owner: new_token().expose().clone() }
+        Self {
+            store,
+            revision: 0,
+            heads: BTreeMap::new(),
+            heard,
+            roster: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            members: BTreeMap::new(),
+            lease: None,
+            owner: new_token().expose().clone(),
+        }
     }
 
     /// Looks until the controller ends.
     pub(super) fn run(mut self, controller: &Weak<Controller>, woken: &Receiver<()>) {
+        let mut last = Instant::now();
         loop {
-            match woken.recv_timeout(TURN) {
+            match woken.recv_timeout(TURN.saturating_sub(last.elapsed())) {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             // One look is enough for all hints so far.
             while woken.try_recv().is_ok() {}
             let Some(controller) = controller.upgrade() else { return };
+            let look = if last.elapsed() < TURN { Look::AtChanges } else { Look::AtAll };
+            if look == Look::AtAll {
+                last = Instant::now();
+            }
             // A store that is away is asked again; machines are answered by what is known.
-            let _ = self.look(&controller);
+            let _ = self.look(&controller, look);
         }
     }
 
     /// Takes in what changed, and points machines to releases.
-    pub(super) fn look(&mut self, controller: &Controller) -> Result<(), FleetStoreError> {
+    pub fn look(&mut self, controller: &Controller, look: Look) -> Result<(), FleetStoreError> {
         let changes = self.store.changes(self.revision)?;
         controller.epoch.store(changes.epoch, Ordering::Relaxed);
-        self.statements(controller, &changes)?;
-        let revision = changes.revision;
-        self.machines(controller, changes.machines);
-        self.revision = revision;
+        let mut due = self.statements(controller, &changes)?;
+        due.machines = self.machines(controller, changes.machines);
+        self.revision = changes.revision;
         controller.looked.notify_waiters();
-        self.plan(controller);
+        if due.is_grouped_anew {
+            self.members.clear();
+            due.machines = controller.each_machine(|machine| Some(Arc::clone(machine)));
+        }
+        for machine in due.machines {
+            let channel = self.channel_of(&machine.row()).cloned();
+            if let Some(channel) = channel {
+                due.channels.insert(channel.clone());
+                self.members.entry(channel).or_default().insert(machine.id(), machine);
+            }
+        }
+        if look == Look::AtAll {
+            due.channels.extend(self.members.keys().cloned());
+        }
+        for channel in due.channels {
+            self.plan(controller, &channel);
+        }
         Ok(())
     }
 
-    fn machines(&mut self, controller: &Controller, rows: Vec<MachineRow>) {
-        if rows.is_empty() {
-            return;
-        }
-        let mut machines = controller.machines.write().unwrap_or_else(PoisonError::into_inner);
+    /// Takes machines in, and returns those that are new, or held or admitted otherwise than before.
+    fn machines(&mut self, controller: &Controller, rows: Vec<MachineRow>) -> Vec<Arc<Machine>> {
+        let (mut due, mut new) = (Vec::new(), Vec::new());
+        let machines = controller.machines.read().unwrap_or_else(PoisonError::into_inner);
         for row in rows {
-            // A retired machine leaves its name to another one, which may have it already.
-            let known =
-                machines.get(&row.name).filter(|known| known.id() == row.id || row.standing == Standing::Retired);
-            match known {
+            match machines.get(&row.name) {
                 Some(known) if known.id() == row.id => {
-                    *known.row.write().unwrap_or_else(PoisonError::into_inner) = row;
+                    let former =
+                        std::mem::replace(&mut *known.row.write().unwrap_or_else(PoisonError::into_inner), row);
                     known.changed.notify_waiters();
+                    let row = known.row();
+                    if (former.standing, &former.held) != (row.standing, &row.held) {
+                        due.push(Arc::clone(known));
+                    }
                 }
-                Some(_) => {}
-                None => {
+                // A retired machine leaves its name to another one, which may have it already.
+                Some(_) if row.standing == Standing::Retired => {}
+                _ => {
                     let heard = self.heard.remove(&row.id);
-                    machines.insert(row.name.clone(), Arc::new(Machine::new(row, heard)));
+                    new.push(Arc::new(Machine::new(row, heard)));
                 }
             }
         }
+        drop(machines);
+        if !new.is_empty() {
+            let mut machines = controller.machines.write().unwrap_or_else(PoisonError::into_inner);
+            machines.extend(new.iter().map(|machine| (machine.row().name.clone(), Arc::clone(machine))));
+        }
+        due.append(&mut new);
+        due
     }
 
-    fn statements(&mut self, controller: &Controller, changes: &Changes) -> Result<(), FleetStoreError> {
+    /// Takes in what operators signed.
+    fn statements(&mut self, controller: &Controller, changes: &Changes) -> Result<Due, FleetStoreError> {
+        let mut due = Due::default();
         for (chain, (number, _)) in &changes.heads {
             if self.heads.get(chain) == Some(number) {
                 continue;
@@ -107,12 +169,16 @@ impl Planner {
                     controller.roster.store(*number, Ordering::Relaxed);
                     if let Ok(signed) = Signed::<Roster>::parse(&last.body) {
                         self.roster = signed.statement().machines.clone();
+                        due.is_grouped_anew = true;
                     }
                 }
                 Chain::Channel(name) => {
                     // It was checked when it was published, and each machine checks it.
                     if let Ok(signed) = Signed::<Release>::parse(&last.body) {
-                        self.newest.insert(name.clone(), (*number, signed.statement().selector.clone()));
+                        let selector = signed.statement().selector.clone();
+                        due.is_grouped_anew |= self.newest.get(name).is_none_or(|(_, former)| *former != selector);
+                        due.channels.insert(name.clone());
+                        self.newest.insert(name.clone(), (*number, selector));
                     }
                 }
             }
@@ -123,61 +189,65 @@ impl Planner {
                 machines.values().for_each(|machine| machine.changed.notify_waiters());
             }
         }
-        Ok(())
+        Ok(due)
     }
 
-    /// Points each machine to the newest release of the one channel that matches it.
-    fn plan(&mut self, controller: &Controller) {
-        let pointers = controller.each_machine(|machine| {
+    /// Points the machines of a channel to its newest release.
+    fn plan(&mut self, controller: &Controller, channel: &Name) {
+        let Some(number) = self.newest.get(channel).map(|(number, _)| *number) else { return };
+        let now = controller.now();
+        let is_due = |machine: &Machine| {
             let row = machine.row();
-            let (channel, number) = self.release_for(&row)?;
+            let is_held = row.held.as_ref().is_some_and(|(until, _)| *until > now);
             let is_there = row.desired.as_ref().is_some_and(|(at, from)| at == channel && *from >= number);
-            if is_there { None } else { Some((channel.clone(), number, row.id)) }
-        });
-        let mut wanted: BTreeMap<(Name, u64), Vec<MachineId>> = BTreeMap::new();
-        for (channel, number, machine) in pointers {
-            wanted.entry((channel, number)).or_default().push(machine);
-        }
-        if wanted.is_empty() {
+            row.standing == Standing::Admitted && !is_held && !is_there
+        };
+        let members = self.members.get(channel).into_iter().flatten();
+        let machines: Vec<_> = members.filter(|(_, machine)| is_due(machine)).map(|(id, _)| *id).collect();
+        if machines.is_empty() {
             return;
         }
         let Some(lease) = self.lease(controller) else { return };
-        for ((channel, number), mut machines) in wanted {
-            machines.sort_unstable();
-            let pointers = Pointers { lease: lease.clone(), channel, number, machines };
-            // Refused, it is decided anew by what is then.
-            let _ = written(controller, StoreWrite::Point(pointers));
+        let pointers = Pointers { lease, channel: channel.clone(), number, machines };
+        // Refused, it is decided anew by what is then.
+        if !matches!(written(controller, StoreWrite::Point(pointers)), Some(Ok(_))) {
+            self.lease = None;
         }
     }
 
-    fn release_for(&self, row: &MachineRow) -> Option<(&Name, u64)> {
-        let now = super::now();
+    /// The one channel that matches a machine.
+    fn channel_of(&self, row: &MachineRow) -> Option<&Name> {
         let member = self.roster.get(&row.name).filter(|member| member.key == row.key)?;
-        let is_held = row.held.as_ref().is_some_and(|(until, _)| *until > now);
-        if row.standing != Standing::Admitted || is_held {
-            return None;
-        }
         let label = |name: &str| member.labels.get(name).map(String::as_str);
         let mut matching = self.newest.iter().filter(|(_, (_, selector))| match selector {
             Selector::All => true,
             Selector::Where(filter) => filter.matches(&label),
         });
         // Two channels for one machine are a mistake of operators: it stays as it is.
-        matching.next().filter(|_| matching.next().is_none()).map(|(channel, (number, _))| (channel, *number))
+        matching.next().filter(|_| matching.next().is_none()).map(|(channel, _)| channel)
     }
 
-    fn lease(&self, controller: &Controller) -> Option<Grant> {
+    /// The lease of the one that points machines. One that was taken lately is not taken again: whoever lost it is refused.
+    fn lease(&mut self, controller: &Controller) -> Option<Grant> {
+        let now = controller.now();
+        if let Some((lease, taken)) = &self.lease
+            && (*taken..taken + LEASE_LENGTH / 2).contains(&now)
+        {
+            return Some(lease.clone());
+        }
         let lease = StoreWrite::Lease { name: LEASE, owner: self.owner.clone(), length: LEASE_LENGTH };
-        match written(controller, lease)?.ok()?.pop()? {
+        let granted = match written(controller, lease)?.ok()?.pop()? {
             Written::Lease(granted) => granted.ok(),
             _ => None,
-        }
+        };
+        self.lease = granted.clone().map(|lease| (lease, now));
+        granted
     }
 }
 
 /// Writes, and waits for it.
 fn written(controller: &Controller, write: StoreWrite) -> Option<UnitOutcome> {
     let (sender, outcome) = channel();
-    controller.writer.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
+    controller.access.write(vec![write], Box::new(move |outcome| sender.send(outcome).unwrap_or(())));
     outcome.recv().ok()?.ok()
 }

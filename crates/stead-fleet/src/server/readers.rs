@@ -5,19 +5,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::sync::OnceCell;
 
-use super::PATIENCE;
+use super::StoreRead;
 use crate::store::{FleetStore, FleetStoreError, StorePlace};
 
 /// How many bytes of content are kept in memory: a release that many machines fetch at once.
-const KEPT: usize = 32 << 20;
-
-type Work = Box<dyn FnOnce(&mut FleetStore) + Send>;
+const MOST_KEPT: usize = 32 << 20;
 
 /// Threads that read, each with a connection of its own. They end with this.
-pub(super) struct Readers(Mutex<Sender<Work>>);
+pub(super) struct Readers(Mutex<Sender<StoreRead>>);
 
 impl Readers {
     /// Begins with some threads.
@@ -31,22 +28,13 @@ impl Readers {
         Ok(Self(Mutex::new(sender)))
     }
 
-    /// What is read, on one of the threads.
-    pub(super) async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&mut FleetStore) -> Result<T, FleetStoreError> + Send + 'static,
-    ) -> Result<T, FleetStoreError> {
-        let (done, answer) = oneshot::channel();
-        let work: Work = Box::new(move |store| drop(done.send(read(store))));
-        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(work);
-        let ended = || FleetStoreError::Database("the controller ends".to_owned());
-        sent.map_err(|_| ended())?;
-        let late = |_| FleetStoreError::Database("it does not answer".to_owned());
-        timeout(PATIENCE, answer).await.map_err(late)?.map_err(|_| ended())?
+    /// Has something read on one of the threads; nothing if they have ended.
+    pub(super) fn read(&self, read: StoreRead) {
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(read);
     }
 }
 
-fn serve(mut store: FleetStore, place: &StorePlace, work: &Mutex<Receiver<Work>>) {
+fn serve(mut store: FleetStore, place: &StorePlace, work: &Mutex<Receiver<StoreRead>>) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
@@ -62,20 +50,39 @@ fn serve(mut store: FleetStore, place: &StorePlace, work: &Mutex<Receiver<Work>>
 
 /// Content by its name, until there is too much of it.
 #[derive(Default)]
-pub(super) struct Cache(Mutex<(HashMap<String, Bytes>, usize)>);
+pub(super) struct Cache(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    contents: HashMap<String, Arc<OnceCell<Bytes>>>,
+    bytes: usize,
+}
 
 impl Cache {
-    pub(super) fn get(&self, name: &str) -> Option<Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.get(name).cloned()
+    /// A content. It is made once, however many ask for it at once.
+    pub(super) async fn get_or<E>(
+        &self,
+        name: String,
+        make: impl Future<Output = Result<Bytes, E>>,
+    ) -> Result<Bytes, E> {
+        let place = Arc::clone(self.kept().contents.entry(name).or_default());
+        let mut is_new = false;
+        let first = place.get_or_try_init(|| {
+            is_new = true;
+            make
+        });
+        let content = Box::pin(first).await?.clone();
+        if is_new {
+            let mut kept = self.kept();
+            kept.bytes += content.len();
+            if kept.bytes > MOST_KEPT {
+                *kept = Kept::default();
+            }
+        }
+        Ok(content)
     }
 
-    pub(super) fn put(&self, name: String, content: &Bytes) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.1 + content.len() > KEPT {
-            *kept = (HashMap::new(), 0);
-        }
-        if content.len() <= KEPT && kept.0.insert(name, content.clone()).is_none() {
-            kept.1 += content.len();
-        }
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,14 @@
 //! From a request to its answer: the route, who asks, and what a machine may ask.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Body;
 use hyper::header::{CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use stead_hosts::MachineName;
@@ -17,8 +18,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::machines::Machine;
 use super::reply::{Reply, bad, bytes_of, json, later, said, with};
-use super::{Controller, PATIENCE, now};
-use crate::store::{Chain, Enrolment, Standing, StoreWrite, Unit, Written, labels_text};
+use super::{Controller, PATIENCE};
+use crate::store::{Chain, Enrolment, FleetStore, Standing, StoreWrite, Unit, Written, labels_text};
 use stead_protocol::{
     Action, Asker, DesiredAnswer, EnrolAnswer, EnrolRequest, LONGEST_BLOB, LONGEST_BODY, LONGEST_ENROLMENT,
     LONGEST_HEARTBEAT, LONGEST_WAIT, MOST_RELEASES, MOST_REPORTS, Proof, ReportHead, ReportsAnswer, Route,
@@ -74,16 +75,24 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Box<Reply> {
     Box::new(said(status, why))
 }
 
-/// The answer to a request, whatever it is.
-pub(super) async fn answer(controller: Arc<Controller>, request: Request<Incoming>) -> Reply {
-    let reply = match routed(&controller, request).await {
-        Ok(reply) => reply,
-        Err(reply) => *reply,
-    };
-    with(reply, HeaderName::from_static(stead_protocol::EPOCH), &controller.epoch().to_string())
+impl Controller {
+    /// The answer to a request, wherever it came from.
+    pub async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+    {
+        let reply = match routed(&self, request).await {
+            Ok(reply) => reply,
+            Err(reply) => *reply,
+        };
+        with(reply, HeaderName::from_static(stead_protocol::EPOCH), &self.epoch().to_string())
+    }
 }
 
-async fn routed(controller: &Arc<Controller>, request: Request<Incoming>) -> Answered {
+async fn routed<B>(controller: &Arc<Controller>, request: Request<B>) -> Answered
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
+{
     let (head, body) = request.into_parts();
     let Some((route, parts)) = stead_protocol::found(head.method.as_str(), head.uri.path()) else {
         return Err(refused(StatusCode::NOT_FOUND, "not found"));
@@ -147,12 +156,12 @@ impl Controller {
         let proof = asked.header(stead_protocol::SIGNATURE).and_then(Proof::parse);
         let (is_by_it, is_by_key) = match proof.ok_or_else(|| unproved("the request is not signed"))? {
             Proof::Key(text) => (Proof::is_by(&text, &request, &key), true),
-            Proof::Session(tag) => (self.sessions.is_by(&tag, &request, &key, now()), false),
+            Proof::Session(tag) => (self.sessions.is_by(&tag, &request, &key, self.now()), false),
         };
         if !is_by_it {
             return Err(unproved("the signature is not one of this request, or the session is over"));
         }
-        if !machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), now()) {
+        if !machine.hear(request.number, asked.header(stead_protocol::HEARTBEAT), self.now()) {
             return Err(refused(StatusCode::CONFLICT, "the number of the request was used before"));
         }
         Ok(is_by_key)
@@ -162,14 +171,14 @@ impl Controller {
         if !is_by_key {
             return reply;
         }
-        let session = self.sessions.header(&machine.row().key, now());
+        let session = self.sessions.header(&machine.row().key, self.now());
         with(reply, HeaderName::from_static(stead_protocol::SESSION), &session)
     }
 
     /// Has a unit written, and waits until it is on the disk.
     pub(super) async fn write(&self, unit: Unit) -> Result<Vec<Written>, Box<Reply>> {
         let (done, outcome) = oneshot::channel();
-        self.writer.write(unit, Box::new(move |outcome| drop(done.send(outcome))));
+        self.access.write(unit, Box::new(move |outcome| drop(done.send(outcome))));
         let outcome = timeout(PATIENCE, outcome)
             .await
             .map_err(|_| Box::new(later("not known yet whether it is stored: the database does not answer")))?;
@@ -234,12 +243,13 @@ impl Controller {
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
                 let tag = format!("\"{channel}-{number}-{signers}-{roster}-{}\"", self.epoch());
                 if has.as_deref() != Some(&*tag) {
-                    let releases = Box::pin(self.releases(&channel, after, number)).await?;
-                    let channel = channel.to_string();
-                    return Ok(with(json(&DesiredAnswer { channel, number, releases, signers, roster }), ETAG, &tag));
+                    let made = self.desired_answer(&channel, after, (number, signers, roster));
+                    let answer = Box::pin(self.cache.get_or(format!("{tag} {after}"), made)).await?;
+                    return Ok(with(bytes_of("application/json", answer), ETAG, &tag));
                 }
             }
             let is_over = tokio::select! {
+                biased;
                 over = timeout_at(until, changed) => over.is_err(),
                 _ = stop.wait_for(|stop| *stop) => true,
             };
@@ -251,24 +261,23 @@ impl Controller {
         }
     }
 
-    /// The releases of a channel behind the one that a machine has, as many as an answer has.
-    async fn releases(&self, channel: &stead_release::Name, after: u64, last: u64) -> Result<Vec<String>, Box<Reply>> {
-        let count = last.saturating_sub(after).min(MOST_RELEASES);
-        let name = format!("{channel} {after} {count}");
-        if let Some(kept) = self.cache.get(&name) {
-            return serde_json::from_slice(&kept).map_err(|error| Box::new(later(error)));
-        }
-        let chain = Chain::Channel(channel.clone());
-        let found = self.readers.read(move |store| store.statements(&chain, after, count)).await?;
-        let texts = found.iter().map(|release| String::from_utf8_lossy(&release.body).into_owned());
-        let texts: Vec<String> = texts.collect();
-        self.cache.put(name, &Bytes::from(serde_json::to_vec(&texts).unwrap_or_default()));
-        Ok(texts)
+    /// A release of a channel with those behind the one that a machine has, as many as an answer has.
+    async fn desired_answer(
+        &self,
+        channel: &stead_release::Name,
+        after: u64,
+        (number, signers, roster): (u64, u64, u64),
+    ) -> Result<Bytes, Box<Reply>> {
+        let (chain, count) = (Chain::Channel(channel.clone()), number.saturating_sub(after).min(MOST_RELEASES));
+        let found = self.read(move |store| store.statements(&chain, after, count)).await?;
+        let releases = found.iter().map(|release| String::from_utf8_lossy(&release.body).into_owned()).collect();
+        let answer = DesiredAnswer { channel: channel.to_string(), number, releases, signers, roster };
+        serde_json::to_vec(&answer).map(Bytes::from).map_err(|error| Box::new(later(error)))
     }
 
     async fn statement(&self, chain: Chain, number: u64) -> Answered {
         let before = number.checked_sub(1).ok_or_else(|| refused(StatusCode::NOT_FOUND, "not found"))?;
-        let mut found = self.readers.read(move |store| store.statements(&chain, before, 1)).await?;
+        let mut found = self.read(move |store| store.statements(&chain, before, 1)).await?;
         match found.pop().filter(|found| found.number == number) {
             Some(found) => Ok(bytes_of("text/plain; charset=utf-8", found.body)),
             None => Err(refused(StatusCode::NOT_FOUND, "not found")),
@@ -281,12 +290,12 @@ impl Controller {
         let digest: Digest = asked.part(0).parse().map_err(|_| not_found())?;
         let range = asked.header(RANGE.as_str()).map(str::to_owned);
         if range.is_none()
-            && let Some(kept) = self.cache.get(digest.as_str())
+            && let Ok(kept) = self.cache.get_or(digest.to_string(), self.short_blob(&digest)).await
         {
             return Ok(bytes_of("application/octet-stream", kept));
         }
         let named = digest.clone();
-        let length = self.readers.read(move |store| store.blob_length(&named)).await?.ok_or_else(not_found)?;
+        let length = self.read(move |store| store.blob_length(&named)).await?.ok_or_else(not_found)?;
         let part = match range.as_deref() {
             None => 0..length.min(LONGEST_PART),
             Some(range) => part(range, length).ok_or_else(|| {
@@ -294,19 +303,22 @@ impl Controller {
                 Box::new(with(reply, CONTENT_RANGE, &format!("bytes */{length}")))
             })?,
         };
-        let (named, wanted) = (digest.clone(), part.clone());
-        let bytes = self.readers.read(move |store| store.blob(&named, wanted)).await?.ok_or_else(not_found)?;
-        if part == (0..length) {
-            self.cache.put(digest.as_str().to_owned(), &bytes);
-        }
-        let is_whole = range.is_none() && part.end == length;
+        let wanted = part.clone();
+        let bytes = self.read(move |store| store.blob(&digest, wanted)).await?.ok_or_else(not_found)?;
+        // The rest of what is large is asked for: no answer keeps more than this in memory.
         let mut reply = bytes_of("application/octet-stream", bytes);
-        if !is_whole {
-            // The rest of what is large is asked for: no answer keeps more than this in memory.
-            *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
-            reply = with(reply, CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end - 1));
-        }
-        Ok(reply)
+        *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
+        Ok(with(reply, CONTENT_RANGE, &format!("bytes {}-{}/{length}", part.start, part.end - 1)))
+    }
+
+    /// A whole content, unless it is so large that it is answered in parts.
+    async fn short_blob(&self, digest: &Digest) -> Result<Bytes, ()> {
+        let digest = digest.clone();
+        let read = move |store: &mut FleetStore| match store.blob_length(&digest)? {
+            Some(length) if length <= LONGEST_PART => store.blob(&digest, 0..length),
+            _ => Ok(None),
+        };
+        self.read(read).await.ok().flatten().ok_or(())
     }
 
     async fn reports(&self, machine: &Machine, asked: &Asked) -> Answered {

@@ -1,10 +1,9 @@
 //! How units become rows.
 
-use std::collections::BTreeSet;
-
 use stead_hosts::MachineName;
 use stead_release::Digest;
 
+use super::FleetStore;
 use super::engine::{Answer, Column, Engine, FleetStoreError, Insertion, Param, Scope};
 use super::schema;
 use super::write::{
@@ -28,14 +27,14 @@ pub(super) struct Transaction<'e> {
 }
 
 /// Writes units, each whole or not at all, and returns whether other controllers must hear of it. When it returns, they are durable.
-pub(super) fn commit(engine: &mut dyn Engine, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
+pub(super) fn commit(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
     let scope = units.iter().flatten().map(scope).max().unwrap_or(Scope::Appends);
-    engine.begin(scope)?;
-    match written(engine, units) {
-        Ok((outcomes, hints)) => engine.commit().map(|()| (outcomes, hints)),
+    store.engine().begin(scope)?;
+    match written(store, units) {
+        Ok((outcomes, hints)) => store.engine().commit().map(|()| (outcomes, hints)),
         Err(error) => {
             // What failed is said: that the transaction cannot even be given up follows from it.
-            let _ = engine.roll_back();
+            let _ = store.engine().roll_back();
             Err(error)
         }
     }
@@ -50,9 +49,9 @@ fn scope(write: &StoreWrite) -> Scope {
     }
 }
 
-fn written(engine: &mut dyn Engine, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
-    let now = engine.now()?;
-    let mut transaction = Transaction { engine, now, revision: None };
+fn written(store: &mut FleetStore, units: &[Unit]) -> Answer<(Vec<UnitOutcome>, bool)> {
+    let now = int(store.now()?);
+    let mut transaction = Transaction { engine: store.engine(), now, revision: None };
     // Reports are what comes often: those of all units are one statement.
     let mut reports = transaction.reports(units)?.into_iter();
     let mut outcomes = Vec::with_capacity(units.len());
@@ -65,7 +64,7 @@ fn written(engine: &mut dyn Engine, units: &[Unit]) -> Answer<(Vec<UnitOutcome>,
     }
     let hints = transaction.revision.is_some();
     if hints {
-        engine.hint()?;
+        store.engine().hint()?;
     }
     Ok((outcomes, hints))
 }
@@ -289,30 +288,31 @@ impl Transaction<'_> {
             _ => None,
         });
         let batches: Vec<_> = batches.collect();
-        let mut rows: Vec<(i64, i64, &[u8])> = Vec::new();
-        for (machine, reports) in &batches {
-            rows.extend(reports.iter().map(|(number, body)| (*machine, int(*number), &body[..])));
-        }
+        let each = batches.iter().flat_map(|(machine, reports)| reports.iter().map(|report| (*machine, report)));
+        let mut rows: Vec<_> =
+            each.enumerate().map(|(at, (machine, (number, body)))| (machine, int(*number), &body[..], at)).collect();
         if rows.is_empty() {
             return Ok(vec![Written::Reports { new: 0, forked: Vec::new() }; batches.len()]);
         }
         // Two controllers that insert the same rows in one order do not wait for each other in a circle.
-        rows.sort_unstable_by_key(|(machine, number, _)| (*machine, *number));
+        rows.sort_by_key(|(machine, number, ..)| (*machine, *number));
         let columns = vec![
             ("machine", Column::Int(rows.iter().map(|row| row.0).collect())),
             ("number", Column::Int(rows.iter().map(|row| row.1).collect())),
             ("received", Column::Int(vec![self.now; rows.len()])),
             ("body", Column::Bytes(rows.iter().map(|row| row.2).collect())),
         ];
-        let (conflict, returning) = ("ON CONFLICT DO NOTHING", "machine, number");
-        let inserted = self.engine.insert(&Insertion { table: "reports", columns, conflict, returning })?;
-        let keys = inserted.iter().map(|row| Ok((row.int(0, "reports")?, row.int(1, "reports")?)));
-        let mut new = keys.collect::<Answer<BTreeSet<(i64, i64)>>>()?;
-        let mut outcomes = Vec::with_capacity(batches.len());
+        let insertion = Insertion { table: "reports", columns, conflict: "ON CONFLICT DO NOTHING", key: 2 };
+        let written = self.engine.insert(&insertion)?;
+        let mut is_new = vec![false; rows.len()];
+        for ((.., at), written) in rows.iter().zip(written) {
+            is_new.get_mut(*at).into_iter().for_each(|is_new| *is_new = written);
+        }
+        let (mut outcomes, mut is_new) = (Vec::with_capacity(batches.len()), is_new.into_iter());
         for (machine, reports) in batches {
             let (mut count, mut forked) = (0, Vec::new());
             for (number, body) in reports {
-                if new.remove(&(machine, int(*number))) {
+                if is_new.next() == Some(true) {
                     count += 1;
                 } else if self.stored(machine, int(*number))? != Some(body.to_vec()) {
                     forked.push(*number);
@@ -342,8 +342,9 @@ impl Transaction<'_> {
         let conflict =
             "ON CONFLICT(machine) DO UPDATE SET number = excluded.number, at = excluded.at, said = excluded.said
             WHERE heard.number < excluded.number";
-        let insertion = Insertion { table: "heard", columns, conflict, returning: "machine" };
-        Ok(Ok(Written::Changed(self.engine.insert(&insertion)?.len() as u64)))
+        let insertion = Insertion { table: "heard", columns, conflict, key: 1 };
+        let written = self.engine.insert(&insertion)?;
+        Ok(Ok(Written::Changed(written.into_iter().filter(|written| *written).count() as u64)))
     }
 
     fn act(&mut self, act: &OperatorAct) -> Step {

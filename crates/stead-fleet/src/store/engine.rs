@@ -56,13 +56,33 @@ pub(crate) struct Insertion<'v> {
     pub(crate) columns: Vec<(&'static str, Column<'v>)>,
     /// What is done where the key is there.
     pub(crate) conflict: &'static str,
-    /// The columns that are returned of each row that was written.
-    pub(crate) returning: &'static str,
+    /// How many of the columns, from the first on, are the key: numbers.
+    pub(crate) key: usize,
 }
 
 impl Insertion<'_> {
-    pub(crate) fn names(&self) -> String {
-        self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    /// The names of the columns, or of the first of them.
+    pub(crate) fn names(&self, count: usize) -> String {
+        self.columns.iter().take(count).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, column)| match column {
+            Column::Int(values) => values.len(),
+            Column::Text(values) => values.len(),
+            Column::Bytes(values) => values.len(),
+        })
+    }
+}
+
+impl Column<'_> {
+    /// The value of a row.
+    pub(crate) fn at(&self, row: usize) -> Option<Param<'_>> {
+        match self {
+            Self::Int(values) => values.get(row).map(|value| Param::Int(*value)),
+            Self::Text(values) => values.get(row).map(|value| Param::Text(value)),
+            Self::Bytes(values) => values.get(row).map(|value| Param::Bytes(value)),
+        }
     }
 }
 
@@ -91,8 +111,8 @@ pub(crate) trait Engine: Send {
     fn execute(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<u64>;
     /// Runs a statement, and returns its rows.
     fn rows(&mut self, statement: &str, values: &[Param<'_>]) -> Answer<Vec<Row>>;
-    /// Inserts many rows, and returns what was asked of those that were written.
-    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<Row>>;
+    /// Inserts many rows, and returns whether each was written. Of two with one key the first is.
+    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<bool>>;
     /// The time by the clock of the database, in milliseconds.
     fn now(&mut self) -> Answer<i64>;
     /// A text that is another one when the database may have forgotten what it acknowledged: it is a copy, or a standby that was
@@ -112,6 +132,11 @@ impl Row {
             Some(Cell::Int(value)) => Ok(*value),
             _ => Err(FleetStoreError::Row(table)),
         }
+    }
+
+    /// The values of a row that has only numbers.
+    pub(crate) fn ints(&self, table: &'static str) -> Answer<Vec<i64>> {
+        (0..self.0.len()).map(|column| self.int(column, table)).collect()
     }
 
     pub(crate) fn text(&self, column: usize, table: &'static str) -> Answer<&str> {

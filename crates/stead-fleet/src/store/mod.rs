@@ -37,6 +37,8 @@ pub enum StorePlace {
 /// A connection to the store. Each thread has its own.
 pub struct FleetStore {
     engine: Box<dyn Engine>,
+    /// A clock beside that of the database.
+    clock: Option<Box<dyn Fn() -> u64 + Send>>,
 }
 
 impl StorePlace {
@@ -49,7 +51,7 @@ impl StorePlace {
             Self::Server(place) => Box::new(postgres::Postgres::open(place)?),
         };
         schema::bring_up(&mut *engine)?;
-        Ok(FleetStore { engine })
+        Ok(FleetStore { engine, clock: None })
     }
 }
 
@@ -58,7 +60,21 @@ impl FleetStore {
     ///
     /// When it returns, they are durable. If it fails, they may be there or not: they can be written again.
     pub fn commit(&mut self, units: &[Unit]) -> Result<(Vec<UnitOutcome>, bool), FleetStoreError> {
-        apply::commit(&mut *self.engine, units)
+        apply::commit(self, units)
+    }
+
+    /// Has the time be that of another clock than the database's, as a simulation needs it.
+    #[must_use]
+    pub fn with_clock(self, clock: impl Fn() -> u64 + Send + 'static) -> Self {
+        Self { clock: Some(Box::new(clock)), ..self }
+    }
+
+    /// The time in milliseconds: by the clock of the database, so that all controllers have one.
+    pub fn now(&mut self) -> Result<u64, FleetStoreError> {
+        match &self.clock {
+            Some(clock) => Ok(clock()),
+            None => self.engine.now().map(i64::unsigned_abs),
+        }
     }
 
     /// A value that all controllers share, made by the first of them.

@@ -1,5 +1,6 @@
 //! The store of several controllers: a server that speaks the protocol of PostgreSQL.
 
+use std::collections::BTreeSet;
 use std::str::FromStr as _;
 use std::time::Duration;
 
@@ -144,7 +145,7 @@ impl Engine for Postgres {
         self.client.query_typed(statement, &values).map_err(shown)?.iter().map(row).collect()
     }
 
-    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<Row>> {
+    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<bool>> {
         let values: Vec<_> = insertion.columns.iter().map(|(_, column)| column.typed()).collect();
         let arrays = values.iter().enumerate().map(|(at, (_, of))| {
             let element = match *of {
@@ -155,11 +156,18 @@ impl Engine for Postgres {
             format!("${}::{element}[]", at + 1)
         });
         let arrays = arrays.collect::<Vec<_>>().join(", ");
-        let Insertion { table, conflict, returning, .. } = insertion;
-        let names = insertion.names();
+        let Insertion { table, columns, conflict, key } = insertion;
+        let (names, key_names) = (insertion.names(columns.len()), insertion.names(*key));
         let statement =
-            format!("INSERT INTO {table}({names}) SELECT * FROM unnest({arrays}) {conflict} RETURNING {returning}");
-        self.client.query_typed(&statement, &values).map_err(shown)?.iter().map(row).collect()
+            format!("INSERT INTO {table}({names}) SELECT * FROM unnest({arrays}) {conflict} RETURNING {key_names}");
+        let written = self.client.query_typed(&statement, &values).map_err(shown)?;
+        let mut written = written.iter().map(|row| self::row(row)?.ints("a key")).collect::<Answer<BTreeSet<_>>>()?;
+        let key_of = |row| columns.iter().take(*key).filter_map(move |(_, column)| column.at(row));
+        let mut is_written = |row| {
+            let key = key_of(row).filter_map(|param| if let Param::Int(value) = param { Some(value) } else { None });
+            written.remove(&key.collect::<Vec<i64>>())
+        };
+        Ok((0..insertion.rows()).map(&mut is_written).collect())
     }
 
     fn now(&mut self) -> Answer<i64> {

@@ -197,11 +197,6 @@ impl FleetStore {
         let operator = |row: &Row| Ok((name(row.text(0, "operators")?)?, row.text(1, "operators")?.to_owned()));
         rows.first().map(operator).transpose()
     }
-
-    /// The time by the clock of the database, in milliseconds.
-    pub fn now(&mut self) -> Answer<u64> {
-        self.engine().now().map(i64::unsigned_abs)
-    }
 }
 
 fn name(text: &str) -> Answer<MachineName> {

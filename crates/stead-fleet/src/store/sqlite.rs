@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params_from_iter};
 use stead_system::fs::Identity;
 
-use super::engine::{Answer, Cell, Column, Engine, FleetStoreError, Insertion, Param, Row, Scope, failed};
+use super::engine::{Answer, Cell, Engine, FleetStoreError, Insertion, Param, Row, Scope, failed};
 
 /// The log is written into the file by [`Sqlite::checkpoint`] alone: a commit that did it would keep reports waiting.
 const SETTINGS: &str = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -58,24 +58,6 @@ impl rusqlite::ToSql for Param<'_> {
     }
 }
 
-impl Column<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Int(values) => values.len(),
-            Self::Text(values) => values.len(),
-            Self::Bytes(values) => values.len(),
-        }
-    }
-
-    fn at(&self, row: usize) -> Option<Param<'_>> {
-        match self {
-            Self::Int(values) => values.get(row).map(|value| Param::Int(*value)),
-            Self::Text(values) => values.get(row).map(|value| Param::Text(value)),
-            Self::Bytes(values) => values.get(row).map(|value| Param::Bytes(value)),
-        }
-    }
-}
-
 impl Engine for Sqlite {
     fn bytes_type(&self) -> &'static str {
         "BLOB"
@@ -115,19 +97,17 @@ impl Engine for Sqlite {
             .collect()
     }
 
-    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<Row>> {
-        let marks: Vec<String> = (1..=insertion.columns.len()).map(|number| format!("${number}")).collect();
-        let Insertion { table, conflict, returning, .. } = insertion;
-        let marks = marks.join(", ");
-        let names = insertion.names();
-        let statement = format!("INSERT INTO {table}({names}) VALUES({marks}) {conflict} RETURNING {returning}");
-        let rows = insertion.columns.first().map_or(0, |(_, column)| column.len());
-        let mut written = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let values: Vec<Param<'_>> = insertion.columns.iter().filter_map(|(_, column)| column.at(row)).collect();
-            written.append(&mut self.rows(&statement, &values)?);
-        }
-        Ok(written)
+    fn insert(&mut self, insertion: &Insertion<'_>) -> Answer<Vec<bool>> {
+        let marks: Vec<String> = (1..=insertion.columns.len()).map(|number| format!("?{number}")).collect();
+        let Insertion { table, columns, conflict, .. } = insertion;
+        let (names, marks) = (insertion.names(columns.len()), marks.join(", "));
+        let statement = format!("INSERT INTO {table}({names}) VALUES({marks}) {conflict}");
+        let mut statement = self.db.prepare_cached(&statement).map_err(failed)?;
+        let mut write = |row| {
+            let values = columns.iter().filter_map(|(_, column)| column.at(row));
+            statement.execute(params_from_iter(values)).map(|written| written > 0).map_err(failed)
+        };
+        (0..insertion.rows()).map(&mut write).collect()
     }
 
     fn now(&mut self) -> Answer<i64> {
