@@ -119,6 +119,14 @@ impl Controller {
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024
     }
 
+    /// The time of processors that the controller has used, which says the same on a busy machine as on a quiet one.
+    fn processor(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        let ticks = |field: usize| fields[field].parse::<u64>().unwrap();
+        Duration::from_millis((ticks(11) + ticks(12)) * 10)
+    }
+
     async fn connect(&self) -> Connection {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -243,12 +251,12 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = controller.memory();
-    let each = (after - before) * 1024 / machines as u64;
+    let per_machine = (after - before) * 1024 / machines as u64;
     println!(
-        "F7 memory: {before} MiB before, {after} MiB with {machines} connected, {each} KiB each (sketch: 28, 287 and 26.5 at 10,000; goal 300 MiB)"
+        "F7 memory: {before} MiB before, {after} MiB with {machines} connected, {per_machine} KiB each (sketch: 28, 287 and 26.5 at 10,000; goal 300 MiB)"
     );
     let mut all = Vec::new();
-    let began = Instant::now();
+    let (began, used) = (Instant::now(), controller.processor());
     operators.publish("many", "role=many").await;
     let published = began.elapsed();
     while all.len() < followers - 1 {
@@ -260,6 +268,10 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
         ms(published),
         shown(&mut all)
     );
+    println!(
+        "   {} of the controller's time for each (sketch: 36-50 us)",
+        each(controller, used, followers as u64 - 1)
+    );
     let mut one = Vec::new();
     for _ in 0..50 {
         let began = Instant::now();
@@ -267,7 +279,7 @@ async fn measured(controller: &Controller, machines: usize, roster: Machines) {
         one.push(gets.recv().await.unwrap().1.duration_since(began));
     }
     println!("F5 one machine: {} (sketch: 1.1, 3.0; goal 3, 20)", shown(&mut one));
-    report(reporting).await;
+    report(controller, reporting).await;
     println!("memory at the end: {} MiB", controller.memory());
 }
 
@@ -332,11 +344,11 @@ impl Operators {
 }
 
 /// Each machine sends reports as fast as they are acknowledged: one by one, and then in batches.
-async fn report(machines: Vec<Machine>) {
+async fn report(controller: &Controller, machines: Vec<Machine>) {
     let count = machines.len();
     let mut machines = machines;
     for batch in [1_usize, 20] {
-        let (began, sent) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+        let (began, sent, used) = (Instant::now(), Arc::new(AtomicU64::new(0)), controller.processor());
         let work = machines.into_iter().map(|mut machine| {
             let sent = Arc::clone(&sent);
             tokio::spawn(async move {
@@ -364,7 +376,16 @@ async fn report(machines: Vec<Machine>) {
         println!(
             "F6 reports of 2 KB from {count} machines, {batch} to a request: {rate:.0} a second (sketch: {sketch})"
         );
+        let each = each(controller, used, sent.load(Ordering::Relaxed));
+        let sketch = if batch == 1 { "26-31" } else { "13-18" };
+        println!("   {each} of the controller's time for each (sketch: {sketch} us)");
     }
+}
+
+/// What the controller has used since then for each of so many.
+fn each(controller: &Controller, used: Duration, count: u64) -> String {
+    let used = controller.processor().saturating_sub(used);
+    format!("{} us", (used / u32::try_from(count.max(1)).unwrap()).as_micros())
 }
 
 fn ms(time: Duration) -> String {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
 use hyper::header::{CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -44,6 +45,16 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// Takes the head of a request apart. Nothing of it is kept but the headers: the address shares the buffer that it was read into, as
+    /// headers do, and would keep it for as long as the machine waits.
+    fn of(head: Parts) -> Option<(&'static Route, Self)> {
+        let (route, parts) = stead_protocol::found(head.method.as_str(), head.uri.path())?;
+        let parts = parts.into_iter().map(str::to_owned).collect();
+        let path = head.uri.path_and_query().map_or(String::new(), ToString::to_string);
+        let (headers, method) = (head.headers, head.method.to_string());
+        Some((route, Self { headers, method, path, parts, body: Bytes::new() }))
+    }
+
     fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -94,12 +105,9 @@ where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
     let (head, body) = request.into_parts();
-    let Some((route, parts)) = stead_protocol::found(head.method.as_str(), head.uri.path()) else {
+    let Some((route, mut asked)) = Asked::of(head) else {
         return Err(refused(StatusCode::NOT_FOUND, "not found"));
     };
-    let parts = parts.into_iter().map(str::to_owned).collect();
-    let path = head.uri.path_and_query().map_or(String::new(), ToString::to_string);
-    let mut asked = Asked { headers: head.headers, method: head.method.to_string(), path, parts, body: Bytes::new() };
     // Whoever is not known at all is refused before anything of a body is read.
     let machine = Box::pin(controller.known(route, &asked)).await?;
     let limit = match route.action {
