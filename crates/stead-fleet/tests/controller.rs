@@ -125,9 +125,12 @@ fn a_machine_that_is_held_stays_and_goes_on_when_it_is_let_go() {
     let first = operators.release("all", "all", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &first).status, 200);
     newer(&site, &mut other, 0, None);
-    assert_eq!(one.desired(&site, 0, None, 0).status, 304);
+    let stays = one.desired(&site, 0, None, 0);
+    assert_eq!(stays.status, 304);
+    let (_, why) = stays.header(stead_protocol::HOLD).unwrap().split_once(' ').unwrap();
+    assert_eq!(why, "by hand");
     assert_eq!(hold(0).status, 200);
-    newer(&site, &mut one, 0, None);
+    assert_eq!(newer(&site, &mut one, 0, None).header(stead_protocol::HOLD), None);
     // Two channels for one machine: it stays as it is.
     let second = operators.release("web", "role=x", &bundle("b"));
     assert_eq!(Operators::publish(&site, &ann, "release", &second).status, 200);

@@ -1,14 +1,37 @@
 //! What machines, operators and controllers say to each other, version 1: HTTP/1.1 over TLS 1.3, in JSON. Nothing here has an effect.
+//!
+//! [`Machine`] is the machine's side. Whoever drives it, an agent or a simulator, has the clock, the connections and the disk:
+//!
+//! ```text
+//!          MachineEvent, Now ──▶ Machine::handle ──▶ MachineActions, carried out in their order
+//!                  ▲                                   Keep         is on the disk before the next one
+//!                  │                                   Send         ──▶ Answered or Lost, whichever comes, once
+//!                  │                                   Look         ──▶ Looked
+//!                  └───────────────────────────────────ReadReports  ──▶ Reports
+//! ```
+//!
+//! - [`Machine::next`] is when [`MachineEvent::Time`] is due, by [`Now::passed`]; it may come earlier or later.
+//! - A look reads the files of the releases by requests that [`Machine::ask`] signs, each sent by whoever looks; its answer is handed to
+//!   the machine as well, since it can have a session key. [`SourceFile`](stead_release::SourceFile)s have their paths by [`source_path`].
+//! - A machine that begins again is made anew of the last [`MachineMemory`] that was kept. Nothing else survives.
+//! - [`MachineEvent::Is`] comes at the beginning and whenever its condition changed, a new report included.
+//! - Everything random comes from the seed: the same events at the same times have the same actions.
 
+mod exchange;
+mod machine;
 mod message;
+mod pace;
 mod route;
 mod session;
+
+pub use exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport, hold_header};
+pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, MachineMemory, Membership, Now};
 
 pub use message::{
     ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, MachineShown, PublishAnswer,
     ReportHead, ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
 };
-pub use route::{Action, Asker, ROUTES, Route, found};
+pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};
 
 /// The header in which a machine says which request it signed, and how.
@@ -19,6 +42,8 @@ pub const REQUEST: &str = "stead-request";
 pub const HEARTBEAT: &str = "stead-heartbeat";
 /// The header in which it is given a key for its session.
 pub const SESSION: &str = "stead-session";
+/// The header that says until when a machine is held, in milliseconds, and why.
+pub const HOLD: &str = "stead-hold";
 /// The header that says which history of the store answers: another one has a machine send its reports again.
 pub const EPOCH: &str = "stead-epoch";
 

@@ -1,5 +1,7 @@
 //! The routes, as data: who may ask what.
 
+use stead_release::SourceFile;
+
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Asker {
@@ -100,6 +102,18 @@ fn matched<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
             (Some(wanted), Some(part)) if wanted == part => {}
             _ => return None,
         }
+    }
+}
+
+/// The path of a file of the releases. Whoever asks is the machine that a sealed one is for.
+pub fn source_path(file: &SourceFile) -> String {
+    match file {
+        SourceFile::Root => "/v1/source/root".to_owned(),
+        SourceFile::Roster => "/v1/source/roster".to_owned(),
+        SourceFile::Signers(number) => format!("/v1/source/signers/{number}"),
+        SourceFile::Release(channel, number) => format!("/v1/source/channel/{channel}/{number}"),
+        SourceFile::Envelope(channel, number, _) => format!("/v1/source/channel/{channel}/{number}/sealed"),
+        SourceFile::Blob(digest) => format!("/v1/source/blobs/{digest}"),
     }
 }
 

@@ -134,6 +134,7 @@ where
                 Action::Desired => controller.desired(&machine, asked).await?,
                 _ => Box::pin(controller.of_machine(route, &machine, asked)).await?,
             };
+            let reply = held(reply, &machine);
             Ok(controller.with_session(reply, &machine, is_by_key))
         }
         None if route.action == Action::Enrol => Box::pin(controller.enrol(&asked)).await,
@@ -350,6 +351,17 @@ impl Controller {
 impl Asked {
     fn json_raw(&self) -> Result<Vec<&RawValue>, Box<Reply>> {
         serde_json::from_slice(&self.body).map_err(|error| Box::new(bad(error.to_string())))
+    }
+}
+
+/// The answer to a machine, which says whether it is held: it stays as it is, and shows why.
+fn held(reply: Reply, machine: &Machine) -> Reply {
+    let hold = machine.row().held.clone().filter(|(until, _)| *until > now());
+    match hold {
+        Some((until, why)) => {
+            with(reply, HeaderName::from_static(stead_protocol::HOLD), &stead_protocol::hold_header(until, &why))
+        }
+        None => reply,
     }
 }
 

@@ -1,0 +1,122 @@
+//! What a machine sends and what it is answered, without a connection.
+
+use serde::{Deserialize, Serialize};
+use stead_release::{MachineReport, Name, Signed};
+
+use crate::{EPOCH, HOLD, SESSION};
+
+/// The condition of a machine, as it says it with each request.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// The version of its program.
+    pub version: String,
+    /// `converged`, `drifted`, `failing` or `held`, as its status says.
+    pub health: String,
+    /// The release that it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<(Name, u64)>,
+    /// The code of what it refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refuses: Option<String>,
+    /// The number of its last report.
+    pub report: u64,
+}
+
+/// What a machine says with a request: its condition, and the time by its clock in milliseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Heartbeat {
+    /// Its condition.
+    #[serde(flatten)]
+    pub condition: Condition,
+    /// The time by its clock.
+    pub clock: i64,
+}
+
+/// A report as a machine sends it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SentReport {
+    /// Its number.
+    pub number: u64,
+    /// The text of a [`MachineReport`] that the key of the machine signed: whoever has the roster can check it.
+    pub signed: String,
+}
+
+impl SentReport {
+    /// The report, of which the signature is not checked.
+    pub fn read(&self) -> Option<Signed<MachineReport>> {
+        Signed::parse(self.signed.as_bytes()).ok()
+    }
+}
+
+/// A request that is to be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MachineCall {
+    /// Its number; no other request of the machine has it.
+    pub number: u64,
+    /// True if the answer is waited for while others are sent: it takes a connection of its own.
+    pub waits: bool,
+    /// The method of HTTP.
+    pub method: &'static str,
+    /// The path, with what is behind `?`.
+    pub path: String,
+    /// The headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body; a GET has none.
+    pub body: Vec<u8>,
+}
+
+/// The answer to a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MachineAnswer {
+    /// The number of the request.
+    pub number: u64,
+    /// The status of HTTP.
+    pub status: u16,
+    /// The history of the store that answers. What has none is not from a controller.
+    pub epoch: Option<u64>,
+    /// A key for the session.
+    pub session: Option<String>,
+    /// By which an answer of `desired` differs from others.
+    pub tag: Option<String>,
+    /// How long whoever answers is to be left alone, in seconds.
+    pub retry_after: Option<u64>,
+    /// Until when the machine stays as it is, in milliseconds, and why.
+    pub hold: Option<(u64, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl MachineAnswer {
+    /// Takes an answer out of one of HTTP. `header` gives a header by its name in small letters.
+    pub fn of<'h>(number: u64, status: u16, header: impl Fn(&str) -> Option<&'h str>, body: Vec<u8>) -> Self {
+        let hold = header(HOLD).and_then(|hold| {
+            let (until, why) = hold.split_once(' ')?;
+            Some((until.parse().ok()?, why.to_owned()))
+        });
+        Self {
+            number,
+            status,
+            epoch: header(EPOCH).and_then(|epoch| epoch.parse().ok()),
+            session: header(SESSION).map(str::to_owned),
+            tag: header("etag").map(str::to_owned),
+            retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
+            hold,
+            body,
+        }
+    }
+
+    /// What the answer says, in one line, where it is words.
+    pub fn words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let is_shown = |letter: &char| !letter.is_control();
+        text.lines().next().unwrap_or_default().chars().filter(is_shown).take(200).collect()
+    }
+}
+
+/// The header [`HOLD`] of a machine that is held.
+pub fn hold_header(until: u64, why: &str) -> String {
+    let visible = |letter: char| if letter == ' ' || letter.is_ascii_graphic() { letter } else { '?' };
+    format!("{until} {}", why.chars().map(visible).collect::<String>())
+}
