@@ -17,6 +17,8 @@ mod installed;
 mod machines;
 #[path = "boots/powershell.rs"]
 mod powershell;
+#[path = "boots/releases.rs"]
+mod releases;
 #[path = "support/restart.rs"]
 mod restart;
 #[path = "boots/server.rs"]

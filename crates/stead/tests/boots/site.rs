@@ -40,6 +40,8 @@ pub(crate) enum Reach {
     ThroughTheFirst,
     /// Each by itself. There is a Python, which others need.
     Direct,
+    /// Each by itself. There is a git.
+    WithGit,
 }
 
 /// Machines that are on, the network between them, and a folder with what `ssh` and stead get here.
@@ -56,6 +58,7 @@ impl Site {
         let (name, packages): (_, &[&str]) = match reach {
             Reach::ThroughTheFirst => ("fresh", &["openssh-server"]),
             Reach::Direct => ("fresh-python", &["openssh-server", "python3"]),
+            Reach::WithGit => ("fresh-git", &["openssh-server", "git"]),
         };
         let fresh = Debian::of(&base.join(name), makes)?;
         if !fresh.root("/usr/sbin/sshd").exists() {
@@ -123,7 +126,7 @@ impl Site {
     }
 
     pub(crate) fn address(&self, at: usize) -> String {
-        let network = if at == 0 || self.reach == Reach::Direct { 77 } else { 78 };
+        let network = if at > 0 && self.reach == Reach::ThroughTheFirst { 78 } else { 77 };
         format!("10.{network}.0.{}", 11 + at)
     }
 
