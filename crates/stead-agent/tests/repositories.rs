@@ -99,7 +99,7 @@ fn nothing_of_a_repository_runs_and_nothing_leads_out_of_it() {
     repository.put(".gitmodules", "[submodule \"s\"]\n path = s\n url = ext::sh -c touch% ran\n update = !touch ran\n");
     repository.put("roster/roster", "a folder in its place");
     repository.put("signers/2", "two");
-    for number in 0..stead_testkit::times("STEAD_REPOSITORY_FILES", 1_000) {
+    for number in 0..1_000 {
         repository.put(&format!("many/{number}"), "x");
     }
     symlink("/etc/passwd", repository.path("tree/signers/1")).unwrap();
@@ -171,6 +171,50 @@ fn what_git_leaves_behind_keeps_no_look_away_and_does_not_stay() {
     assert_eq!(text(files.file(&SourceFile::Root)).as_deref(), Some("another root"));
     let stay: Vec<_> = left.into_iter().filter(|name| kept.join(name).exists()).collect();
     assert!(stay.is_empty(), "{stay:?}");
+}
+
+/// What nobody fetched is not fetched from where the settings of a repository say, by the programs that they name.
+#[test]
+fn an_object_that_is_missing_is_fetched_from_nowhere() {
+    let repository = Repository::new();
+    repository.put("root", "the root");
+    repository.commit();
+    let mut files = repository.reader("main");
+    assert_eq!(files.begin(), Ok(()));
+    let (kept, mark, program) = (repository.path("kept/git"), repository.path("ran"), repository.path("upload"));
+    fs::write(&program, format!("#!/bin/sh\ntouch '{}'\n", mark.display())).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let settings = format!(
+        "[core]\n repositoryformatversion = 1\n bare = true\n[extensions]\n partialClone = evil\n[remote \"evil\"]\n \
+         promisor = true\n url = file://{}\n uploadpack = {}\n",
+        repository.path("tree").display(),
+        program.display()
+    );
+    fs::write(kept.join("config"), settings).unwrap();
+    fs::remove_dir_all(kept.join("objects/pack")).unwrap();
+    assert!(files.file(&SourceFile::Root).is_err());
+    assert!(!mark.exists(), "something ran");
+}
+
+/// Each look at another commit is a pack, of which there are not more and more.
+#[test]
+fn what_is_kept_of_former_looks_is_tidied() {
+    let repository = Repository::new();
+    let mut files = repository.reader("main");
+    let packs = || {
+        let names = fs::read_dir(repository.path("kept/git/objects/pack")).unwrap();
+        names.filter(|each| each.as_ref().unwrap().path().extension().is_some_and(|end| end == "pack")).count()
+    };
+    let (mut most, mut tidied) = (0, false);
+    while !tidied {
+        repository.put("root", &format!("root {most}"));
+        repository.commit();
+        assert_eq!(files.begin(), Ok(()));
+        tidied = packs() < most;
+        most = most.max(packs());
+        assert!(most <= 64, "{most} packs");
+    }
+    assert_eq!((packs(), text(files.file(&SourceFile::Root))), (1, Some(format!("root {most}"))));
 }
 
 #[test]

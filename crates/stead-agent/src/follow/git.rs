@@ -9,8 +9,7 @@ use stead_engine::error_chain;
 use stead_release::SourceFile;
 use stead_resources::isolation;
 use stead_system::Cancel;
-use stead_system::folder::Folder;
-use stead_system::fs::reason;
+use stead_system::folder::{Folder, FolderError};
 use stead_system::process::{Environment, Executable, Exit, Limits, Program, run};
 
 use super::{Fetch, FetchError, longest};
@@ -122,21 +121,22 @@ impl GitFiles {
 
     /// Removes what calls left behind that were killed, or whose server ended early: locks, which would keep all others away, and
     /// parts of packs. The repository is that of one agent, which waits for each call.
-    fn clear(&self) -> Result<(), FetchError> {
-        let is_left = |path: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            path.extension().is_some_and(|extension| extension == "lock")
-                || name.as_encoded_bytes().starts_with(b"tmp_")
+    fn clear(&self) -> Result<(), FolderError> {
+        let is_left = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name.ends_with(b".lock") || name.starts_with(b"tmp_")
         };
-        let mut folders = vec![self.place.clone()];
-        while let Some(folder) = folders.pop() {
-            let failed = |error| FetchError::new(format!("cannot clear '{}': {}", folder.display(), reason(&error)));
-            for entry in std::fs::read_dir(&folder).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                if entry.file_type().map_err(failed)?.is_dir() {
-                    folders.push(entry.path());
-                } else if is_left(&entry.path()) {
-                    std::fs::remove_file(entry.path()).map_err(failed)?;
+        let mut rest = vec![Folder::create(&self.place)?];
+        while let Some(folder) = rest.pop() {
+            for name in folder.names()? {
+                match Folder::existing(&folder.path().join(&name)) {
+                    Ok(inner) => rest.extend(inner),
+                    Err(FolderError::Directory { source, .. }) if source.is_not_a_directory() => {
+                        if is_left(&name) {
+                            folder.remove_unflushed(name)?;
+                        }
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -162,8 +162,7 @@ impl GitFiles {
 
 impl Fetch for GitFiles {
     fn begin(&mut self) -> Result<(), FetchError> {
-        Folder::create(&self.place).map_err(|error| FetchError::new(error_chain(&error)))?;
-        self.clear()?;
+        self.clear().map_err(|error| FetchError::new(error_chain(&error)))?;
         self.must(&["init", "--quiet", "--bare", "--template="], LOCAL, SHORT)?;
         let to = format!("+{}:{FETCHED}", self.reference);
         let options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--depth=1"];

@@ -44,6 +44,8 @@ pub fn variables() -> Vec<(String, String)> {
         ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
         ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
         ("GIT_OPTIONAL_LOCKS", "0"),
+        // An object that is missing would be fetched by what the settings of a repository say.
+        ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_LITERAL_PATHSPECS", "1"),
         ("LC_ALL", "C"),
     ];
