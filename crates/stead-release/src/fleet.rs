@@ -36,6 +36,8 @@ struct Ended {
     list: List,
     /// The last releases that it and those before it sign, by channel.
     last: BTreeMap<Name, Numbered>,
+    /// The last roster that they sign.
+    roster: Option<Numbered>,
 }
 
 impl Fleet {
@@ -80,8 +82,10 @@ impl Fleet {
     /// Takes the next list of signers, which the one in force must have signed.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
         let signed = Signed::<Succession>::parse(bytes)?;
-        let Succession { link, last, signers } = signed.statement();
+        let Succession { link, last, roster, signers } = signed.statement();
         self.is_ours(link)?;
+        // Nothing is said of the place of what nobody signed.
+        self.has_signed(self.list(&link.signers)?, &signed)?;
         let former = &self.in_force;
         if link.number <= former.number {
             let known = self.lists().any(|list| list.number == link.number && list.digest == signed.digest());
@@ -91,19 +95,17 @@ impl Fleet {
         if link.number != former.number + 1 || link.parent != former.digest {
             return Err(ReleaseRefusal::Parent(link.number));
         }
-        self.has_signed(former, &signed)?;
         self.time = self.time.max(link.made);
         let next = List { digest: signed.digest(), number: link.number, signers: signers.clone() };
         let list = std::mem::replace(&mut self.in_force, next);
-        self.former.push(Ended { list, last: last.clone() });
+        self.former.push(Ended { list, last: last.clone(), roster: roster.clone() });
         Ok(())
     }
 
     /// Returns a roster that the list in force has signed, and that is not older than the one known before.
     pub fn roster(&self, bytes: &[u8], known: Option<&Numbered>) -> Result<Signed<Roster>, ReleaseRefusal> {
-        let signed = Signed::<Roster>::parse(bytes)?;
+        let signed = self.roster_of_its_time(bytes)?;
         let link = &signed.statement().link;
-        self.is_ours(link)?;
         if let Some(known) = known {
             match link.number.cmp(&known.number) {
                 std::cmp::Ordering::Less => {
@@ -118,6 +120,24 @@ impl Fleet {
         if self.former.iter().any(|former| former.list.digest == link.signers) {
             return Err(retired(&link.signers));
         }
+        Ok(signed)
+    }
+
+    /// Returns the roster that the next one is made of: one that the list in force has signed, or the last one of the lists before.
+    /// What retired signers signed behind that does not count.
+    pub fn roster_to_change(&self, bytes: &[u8]) -> Result<Signed<Roster>, ReleaseRefusal> {
+        let signed = self.roster_of_its_time(bytes)?;
+        let ChainLink { signers, number, .. } = &signed.statement().link;
+        let found = Numbered { number: *number, digest: signed.digest() };
+        let is_last = self.former.last().is_some_and(|former| former.roster.as_ref() == Some(&found));
+        if *signers == self.in_force.digest || is_last { Ok(signed) } else { Err(retired(signers)) }
+    }
+
+    /// Returns a roster that the list in force has signed, or a former one that does not sign any more.
+    fn roster_of_its_time(&self, bytes: &[u8]) -> Result<Signed<Roster>, ReleaseRefusal> {
+        let signed = Signed::<Roster>::parse(bytes)?;
+        let link = &signed.statement().link;
+        self.is_ours(link)?;
         self.has_signed(self.list(&link.signers)?, &signed)?;
         Ok(signed)
     }
@@ -130,16 +150,18 @@ impl Fleet {
         signed: &Signed<S>,
     ) -> Result<(), ReleaseRefusal> {
         let list = self.list(&link.signers)?;
-        // What the lists agreed on when one took over from the other is the history of the channel.
-        let mut agreed = self.former.iter().filter_map(|former| former.last.get(channel));
-        if agreed.any(|last| last.number == link.number && last.digest != signed.digest()) {
-            return Err(ReleaseRefusal::Forked(link.number));
-        }
         let ended = self.former.iter().find(|former| former.list.digest == link.signers);
         if ended.is_some_and(|ended| ended.last.get(channel).is_none_or(|last| last.number < link.number)) {
             return Err(retired(&link.signers));
         }
         self.has_signed(list, signed)
+    }
+
+    /// Checks a release against the history of its channel, on which the lists agreed when one took over from the other.
+    pub(crate) fn agrees(&self, channel: &Name, release: &Numbered) -> Result<(), ReleaseRefusal> {
+        let mut agreed = self.former.iter().filter_map(|former| former.last.get(channel));
+        let is_other = agreed.any(|last| last.number == release.number && last.digest != release.digest);
+        if is_other { Err(ReleaseRefusal::Forked(release.number)) } else { Ok(()) }
     }
 
     /// The number of the newest release of a channel that the lists agreed on: whoever is shown less of the channel is not shown all,

@@ -17,6 +17,8 @@ use crate::signed::{LONGEST, Lines, MOST_SIGNATURES, Signable, StatementLines};
 
 /// The longest text of the parameters of a release, in bytes.
 pub const LONGEST_PARAMETERS: usize = 256 << 10;
+/// The greatest number of a statement: whoever reads JSON has it exactly, and one more is still a number.
+const GREATEST_NUMBER: u64 = (1 << 53) - 1;
 /// How many labels a machine of a roster may have.
 const MOST_LABELS: usize = 64;
 /// The longest name or value of a label, in characters.
@@ -127,8 +129,8 @@ impl ChainLink {
     }
 
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
-        let (fleet, number) =
-            (lines.value("fleet")?, lines.parsed("number", |text| text.parse().ok().filter(|number| *number > 0))?);
+        let is_one = |number: &u64| (1..=GREATEST_NUMBER).contains(number);
+        let (fleet, number) = (lines.value("fleet")?, lines.parsed("number", |text| text.parse().ok().filter(is_one))?);
         let (parent, signers, made) = (lines.value("parent")?, lines.value("signers")?, lines.value("made")?);
         Some(Self { fleet, number, parent, signers, made })
     }
@@ -154,7 +156,8 @@ impl FromStr for Numbered {
 
     fn from_str(text: &str) -> Result<Self, BadFleetName> {
         let (number, digest) = text.split_once(' ').ok_or(BadFleetName::Numbered)?;
-        Ok(Self { number: number.parse().map_err(|_| BadFleetName::Numbered)?, digest: digest.parse()? })
+        let number = number.parse().ok().filter(|number| *number <= GREATEST_NUMBER);
+        Ok(Self { number: number.ok_or(BadFleetName::Numbered)?, digest: digest.parse()? })
     }
 }
 
@@ -179,6 +182,8 @@ pub struct Succession {
     pub link: ChainLink,
     /// The last release of each channel that the former lists sign: what comes behind it is signed by the new list.
     pub last: BTreeMap<Name, Numbered>,
+    /// The last roster that the former lists sign, if there was one: the next one is made of it.
+    pub roster: Option<Numbered>,
     /// Who signs from here on.
     pub signers: Signers,
 }
@@ -190,12 +195,14 @@ impl Signable for Succession {
     fn write(&self, lines: &mut Lines) {
         self.link.write(lines);
         write_channels(lines, "last", &self.last);
+        self.roster.iter().for_each(|roster| lines.put("roster", roster));
         self.signers.write(lines);
     }
 
     fn read(lines: &mut StatementLines<'_>) -> Option<Self> {
         let link = ChainLink::read(lines).filter(|link| link.signers == link.parent)?;
-        Some(Self { link, last: read_channels(lines, "last"), signers: Signers::read(lines)? })
+        let (last, roster) = (read_channels(lines, "last"), lines.value("roster"));
+        Some(Self { link, last, roster, signers: Signers::read(lines)? })
     }
 }
 

@@ -49,14 +49,22 @@ impl<'f> Walk<'f> {
         self.floor.release.number + 1
     }
 
-    /// Takes the next release. If it is refused, the walk is where it was.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
+    /// A release that the signers of its place have signed: nothing is said of the place of what nobody signed.
+    fn signed(&self, bytes: &[u8]) -> Result<Signed<Release>, ReleaseRefusal> {
         let signed = Signed::<Release>::parse(bytes)?;
         let Release { link, channel, .. } = signed.statement();
         self.fleet.is_ours(link)?;
         if channel != self.channel {
             return Err(ReleaseRefusal::Channel(channel.clone()));
         }
+        self.fleet.allows(channel, link, &signed)?;
+        Ok(signed)
+    }
+
+    /// Takes the next release. If it is refused, the walk is where it was.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
+        let signed = self.signed(bytes)?;
+        let link = &signed.statement().link;
         let Numbered { number, digest } = &self.floor.release;
         if link.number == *number && signed.digest() != *digest {
             return Err(ReleaseRefusal::Forked(*number));
@@ -67,8 +75,8 @@ impl<'f> Walk<'f> {
         if link.number != number + 1 || link.parent != *digest {
             return Err(ReleaseRefusal::Parent(link.number));
         }
-        self.fleet.allows(channel, link, &signed)?;
         let release = Numbered { number: link.number, digest: signed.digest() };
+        self.fleet.agrees(self.channel, &release)?;
         self.floor = Floor { release, time: self.floor.time.max(link.made) };
         self.newest = Some(signed);
         Ok(())
@@ -76,14 +84,13 @@ impl<'f> Walk<'f> {
 
     /// Takes the release at the floor again, whose content nobody has kept. The walk is where it was.
     pub fn again(&mut self, bytes: &[u8]) -> Result<(), ReleaseRefusal> {
-        let signed = Signed::<Release>::parse(bytes)?;
+        let signed = self.signed(bytes)?;
         let Numbered { number, digest } = &self.floor.release;
         if signed.digest() != *digest {
             return Err(ReleaseRefusal::Forked(*number));
         }
-        let Release { link, channel, .. } = signed.statement();
-        self.fleet.allows(channel, link, &signed)?;
-        self.floor.time = self.floor.time.max(link.made);
+        self.fleet.agrees(self.channel, &self.floor.release)?;
+        self.floor.time = self.floor.time.max(signed.statement().link.made);
         self.newest = Some(signed);
         Ok(())
     }

@@ -119,7 +119,8 @@ impl Source {
         let former = Numbered { number, digest: digest.clone() };
         let link = self.link(&former);
         let file = SourceFile::Signers(link.number);
-        let succession = Succession { link, last: self.ends.clone(), signers: list(next) };
+        let roster = Some(self.roster.clone()).filter(|roster| roster.number > 0);
+        let succession = Succession { link, last: self.ends.clone(), roster, signers: list(next) };
         self.put(&file, succession, &self.signers.clone());
         self.fleet.follow(&self.files[&file.to_string()]).unwrap();
         self.signers = next;
@@ -464,4 +465,65 @@ fn a_machine_waits_for_its_envelope_and_takes_no_other() {
     }
     machine.keys = None;
     assert_eq!(opened(&machine, Some(&seal(address("web1"), own))), Err("not sealed web/2.sealed/web1".to_owned()));
+}
+
+/// A statement with another time, and without its signatures.
+fn unsigned(text: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(text).unwrap();
+    let (statement, _) = text.split_once("-----BEGIN").unwrap();
+    statement.replacen("\nmade 2027", "\nmade 2026", 1).into_bytes()
+}
+
+/// Whoever has the source cannot have a machine say that operators contradict each other.
+#[test]
+fn nothing_is_said_of_the_place_of_what_nobody_signed() {
+    let mut source = shop();
+    source.release("web", "role=web");
+    source.succeed([1, 3]);
+    source.enrol("web1");
+    let mut machine = Machine::of(&source);
+    assert_eq!(seen(&machine.look(&source, 10)), (Some(2), None));
+    let mut shown = |path: &str, place: &str| {
+        let content = unsigned(&source.files[path]);
+        let look = |file: &SourceFile| match file.to_string() {
+            file if file == place => Ok(Some(content.clone())),
+            file => Ok(source.files.get(&file).cloned()),
+        };
+        seen(&machine.look_at(10, look))
+    };
+    for path in ["web/2.release", "roster", "signers/1"] {
+        assert_eq!(shown(path, path), refused(&format!("E1404 {path}")));
+    }
+    assert_eq!(shown("web/2.release", "web/3.release"), (Some(2), Some("E1404 web/3.release".to_owned())));
+    assert_eq!(shown("signers/1", "signers/2"), refused("E1404 signers/2"));
+}
+
+#[test]
+fn a_roster_is_made_of_the_last_one_that_signers_of_their_time_signed() {
+    let (mut source, mut retired) = (shop(), shop());
+    let is_taken = |source: &Source, roster: &[u8]| {
+        source.fleet.roster_to_change(roster).map(drop).map_err(|refusal| refusal.code().id)
+    };
+    let last = source.files["roster"].clone();
+    assert_eq!(is_taken(&source, &last), Ok(()));
+    retired.enrol("evil");
+    source.succeed([1, 3]);
+    assert_eq!(is_taken(&source, &last), Ok(()), "it is made again, under the new list");
+    assert_eq!(is_taken(&source, &retired.files["roster"]), Err("E1407"), "who retired adds no machine");
+    assert_eq!(is_taken(&source, &unsigned(&last)), Err("E1404"));
+    source.enrol("web1");
+    assert_eq!(is_taken(&source, &source.files["roster"]), Ok(()));
+}
+
+#[test]
+fn numbers_end_before_one_more_is_none() {
+    let (mut source, greatest) = (shop(), (1_u64 << 53) - 1);
+    let mut is_read = |before: u64| {
+        source.ends.insert(name("web"), Numbered { number: before, digest: Digest::of(b"before") });
+        source.release("web", "role=web");
+        Signed::<Release>::parse(&source.files[&format!("web/{}.release", before + 1)]).is_ok()
+    };
+    assert!(is_read(greatest - 1) && !is_read(greatest) && !is_read(u64::MAX - 1));
+    source.enrol("web1");
+    assert_eq!(seen(&Machine::of(&source).look(&source, 10)), refused("E1401 roster"), "a floor of that number");
 }

@@ -183,7 +183,9 @@ fn next_signers(asked: &NewSigners, draft: &Draft) -> Result<(), Failed> {
         let release = source.walk(&channel, None)?.floor().release.clone();
         last.insert(channel, release);
     }
-    let new = Succession { link: link(&source, former), last, signers: signers(asked)? };
+    let roster = source.roster_to_change()?;
+    let roster = roster.map(|roster| Numbered { number: roster.statement().link.number, digest: roster.digest() });
+    let new = Succession { link: link(&source, former), last, roster, signers: signers(asked)? };
     finish(new, draft, &source.signers(number + 1), &source)?;
     complain("note: a roster is signed by the list in force: make it again, too");
     Ok(())
@@ -225,7 +227,7 @@ fn remove(machines: &mut Machines, name: &MachineName) -> Result<(), Failed> {
 
 fn next_roster(draft: &Draft, change: impl FnOnce(&mut Machines) -> Result<(), Failed>) -> Result<(), Failed> {
     let source = Source::open(&draft.fleet)?;
-    let former = roster_to_change(&source)?;
+    let former = source.roster_to_change()?;
     let first = || Numbered { number: 0, digest: source.fleet.root().clone() };
     let number = former
         .as_ref()
@@ -239,17 +241,6 @@ fn next_roster(draft: &Draft, change: impl FnOnce(&mut Machines) -> Result<(), F
     }
     let new = Roster { link: link(&source, number), machines, floors };
     finish(new, draft, &source.roster_path(), &source)
-}
-
-/// The roster that is there. One that a former list signed is to be made again, which is how it comes under today's.
-fn roster_to_change(source: &Source) -> Result<Option<Signed<Roster>>, Failed> {
-    match source.roster() {
-        Err(Unusable::Refused { path, refusal: ReleaseRefusal::Retired(_) }) => match AnyStatement::read(&path)? {
-            AnyStatement::Roster(roster) => Ok(Some(roster)),
-            _ => Ok(None),
-        },
-        other => Ok(other?),
-    }
 }
 
 fn sign_file(file: &Path, keys: &[PathBuf]) -> Result<(), Failed> {
@@ -285,7 +276,7 @@ fn verify(file: &Path, fleet: &Path) -> Result<(), Failed> {
     let source = Source::open(fleet)?;
     let refused = |refusal| Failed::Source(Unusable::Refused { path: file.to_path_buf(), refusal });
     let bytes = source::read(file).map_err(Unusable::from)?;
-    match AnyStatement::read(file)? {
+    match AnyStatement::of(&bytes, file)? {
         AnyStatement::Root(root) if root.digest() == *source.fleet.root() => {
             agreed(&root);
             Ok(())

@@ -52,10 +52,12 @@ fn data(any: &AnyStatement) -> Json {
             described(signed, &json!({ "name": root.name.to_string(), "signers": of_signers(&root.signers) }))
         }
         AnyStatement::Signers(signed) => {
-            let Succession { link, last, signers } = signed.statement();
+            let Succession { link, last, roster, signers } = signed.statement();
             let last: serde_json::Map<_, _> =
                 last.iter().map(|(name, last)| (name.to_string(), numbered(last))).collect();
-            described(signed, &json!({ "link": of_link(link), "last": last, "signers": of_signers(signers) }))
+            let roster = roster.as_ref().map(numbered);
+            let signers = of_signers(signers);
+            described(signed, &json!({ "link": of_link(link), "last": last, "roster": roster, "signers": signers }))
         }
         AnyStatement::Roster(signed) => {
             let Roster { link, machines, floors } = signed.statement();

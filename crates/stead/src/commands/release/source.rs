@@ -95,10 +95,21 @@ impl Source {
 
     /// The roster, if there is one.
     pub(super) fn roster(&self) -> Result<Option<Signed<Roster>>, Unusable> {
+        self.roster_that(|bytes| self.fleet.roster(bytes, None))
+    }
+
+    /// The roster that the next one is made of, if there is one.
+    pub(super) fn roster_to_change(&self) -> Result<Option<Signed<Roster>>, Unusable> {
+        self.roster_that(|bytes| self.fleet.roster_to_change(bytes))
+    }
+
+    fn roster_that(
+        &self,
+        check: impl FnOnce(&[u8]) -> Result<Signed<Roster>, ReleaseRefusal>,
+    ) -> Result<Option<Signed<Roster>>, Unusable> {
         let path = self.roster_path();
         let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
-        let roster = self.fleet.roster(&bytes, None);
-        roster.map(Some).map_err(|refusal| Unusable::Refused { path, refusal })
+        check(&bytes).map(Some).map_err(|refusal| Unusable::Refused { path, refusal })
     }
 
     /// Walks over the releases of a channel: to the last one, or to the one before `until`.
@@ -160,22 +171,26 @@ pub(super) enum AnyStatement {
 impl AnyStatement {
     /// Reads a file of any kind.
     pub(super) fn read(path: &Path) -> Result<Self, Unusable> {
-        let bytes = read(path)?;
+        Self::of(&read(path)?, path)
+    }
+
+    /// What the bytes of a file are.
+    pub(super) fn of(bytes: &[u8], path: &Path) -> Result<Self, Unusable> {
         let begins = |purpose: &str| bytes.starts_with(purpose.as_bytes());
         let read = if begins("stead-root ") {
-            Signed::parse(&bytes).map(Self::Root)
+            Signed::parse(bytes).map(Self::Root)
         } else if begins("stead-signers ") {
-            Signed::parse(&bytes).map(Self::Signers)
+            Signed::parse(bytes).map(Self::Signers)
         } else if begins("stead-roster ") {
-            Signed::parse(&bytes).map(Self::Roster)
+            Signed::parse(bytes).map(Self::Roster)
         } else if begins("stead-identity ") {
-            Signed::parse(&bytes).map(Self::Identity)
+            Signed::parse(bytes).map(Self::Identity)
         } else if begins("stead-report ") {
-            Signed::parse(&bytes).map(Self::Report)
+            Signed::parse(bytes).map(Self::Report)
         } else if begins("stead-envelope ") {
-            Envelope::parse(&bytes).map(|envelope| Self::Envelope(Box::new(envelope)))
+            Envelope::parse(bytes).map(|envelope| Self::Envelope(Box::new(envelope)))
         } else {
-            Signed::parse(&bytes).map(Self::Release)
+            Signed::parse(bytes).map(Self::Release)
         };
         read.map_err(|form| Unusable::Refused { path: path.to_path_buf(), refusal: form.into() })
     }
