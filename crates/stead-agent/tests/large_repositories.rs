@@ -26,7 +26,7 @@ fn fill(repository: &Path, files: usize) {
     write!(input, "commit refs/heads/main\ncommitter ann <ann@example.org> 1 +0000\ndata 0\n").unwrap();
     write!(input, "M 644 inline root\ndata 8\nthe root\nM 644 inline large\ndata {LARGE}\n").unwrap();
     for _ in 0..LARGE >> 20 {
-        input.write_all(&[0; 1 << 20]).unwrap();
+        input.write_all(&vec![0; 1 << 20]).unwrap();
     }
     for number in 0..files {
         let content = format!("{number}\n");

@@ -134,7 +134,7 @@ where
                 Action::Desired => controller.desired(&machine, asked).await?,
                 _ => Box::pin(controller.of_machine(route, &machine, asked)).await?,
             };
-            let reply = held(reply, &machine);
+            let reply = held(reply, &machine, controller.now());
             Ok(controller.with_session(reply, &machine, is_by_key))
         }
         None if route.action == Action::Enrol => Box::pin(controller.enrol(&asked)).await,
@@ -355,8 +355,8 @@ impl Asked {
 }
 
 /// The answer to a machine, which says whether it is held: it stays as it is, and shows why.
-fn held(reply: Reply, machine: &Machine) -> Reply {
-    let hold = machine.row().held.clone().filter(|(until, _)| *until > now());
+fn held(reply: Reply, machine: &Machine, now: u64) -> Reply {
+    let hold = machine.row().held.clone().filter(|(until, _)| *until > now);
     match hold {
         Some((until, why)) => {
             with(reply, HeaderName::from_static(stead_protocol::HOLD), &stead_protocol::hold_header(until, &why))
