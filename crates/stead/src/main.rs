@@ -8,6 +8,7 @@ mod completion;
 mod detached;
 mod dsc;
 mod exit;
+mod fleet;
 mod hosts;
 mod input;
 mod interrupt;
@@ -169,6 +170,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Artifacts(artifacts) => hosts::artifacts(&artifacts.into_inner().into()),
         Command::Release { command } => commands::release(&command.into_inner().into(), &env),
         Command::Undo(undo) => commands::undo(&undo.into_inner().into(), &env),
+        Command::Fleet { words } => fleet::start(&words),
         Command::Hosts(hosts) => hosts::list(&hosts.into_inner().into(), &env),
         Command::Get(get) => hosts::get(get.into_inner().into(), &env),
         Command::Set(set) => hosts::set(set.into_inner().into(), &env),

@@ -1,5 +1,6 @@
 //! The commands.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -62,6 +63,12 @@ pub(crate) enum Command {
     Undo(Deferred<Undo>),
     /// List the machines of an inventory
     Hosts(Deferred<Hosts>),
+    /// Look after the machines of a controller: starts the program 'stead-fleet'
+    Fleet {
+        /// Its command and options; 'stead fleet help' lists them
+        #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// List the programs that are sent to machines without stead
     Artifacts(Deferred<Artifacts>),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 use serde_json::Value as Json;
+use stead_report::{json, pretty, yaml};
 
-use super::forms::{ListFormat, Output, OutputFormat, json, pretty, yaml};
+use super::forms::{ListFormat, Output, OutputFormat};
 use super::is_terminal;
 use super::output::{print, write};
 

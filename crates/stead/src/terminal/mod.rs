@@ -8,7 +8,6 @@ mod findings;
 mod forms;
 mod output;
 mod progress;
-mod table;
 mod untrusted;
 
 use std::io::{self, IsTerminal};
@@ -18,14 +17,14 @@ use anstyle::{AnsiColor, Style};
 
 pub(crate) use data::{data, data_as, data_item, list_item};
 pub(crate) use findings::show_findings;
-pub(crate) use forms::{ListFormat, Output, OutputFormat, json, pretty, yaml};
+pub(crate) use forms::{ListFormat, Output, OutputFormat};
 pub(crate) use output::{
     abandon, complain, complain_coloured, complain_json, complain_text, finish, flush, print, print_coloured,
     print_exactly, print_now, written_soon,
 };
 pub(crate) use progress::{Lines, Progress};
+pub(crate) use stead_report::{json, pretty, table, yaml};
 pub(crate) use stead_system::terminal::width;
-pub(crate) use table::table;
 pub(crate) use untrusted::{for_users, plain};
 
 static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());

@@ -11,8 +11,8 @@ use anstream::ColorChoice;
 use anstream::adapter::strip_str;
 use serde_json::Value as Json;
 use stead_core::visible::visible_json;
+use stead_report::json;
 
-use super::forms::json;
 use super::is_terminal;
 use super::untrusted::{coloured, for_users, is_plain};
 use crate::exit::Exit;

@@ -31,7 +31,9 @@ mod tree;
 pub use conversation::{Conversation, ConversationError};
 pub use environment::{Environment, INHERITED, Inherited, is_program};
 pub use executable::{Executable, Refused};
-pub use os::{Conditions, LONGEST_ARGUMENT, allow_most_descriptors, forbid_core_dumps, is_ancestor, own_unit};
+pub use os::{
+    Conditions, LONGEST_ARGUMENT, allow_most_descriptors, become_program, forbid_core_dumps, is_ancestor, own_unit,
+};
 pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, start_supervision, supervise, traces};
 pub use talk::{OutputHandler, Talk, TimeLimits};

@@ -1,6 +1,7 @@
 //! The calls of the runner to the operating system, and nothing else makes them. Written for Linux: another system
 //! needs these functions and [`procfs`] in its own words.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 
-use super::{Exit, Program};
+use super::{Executable, Exit, Program};
 use procfs::Stat;
 
 mod account;
@@ -45,6 +46,11 @@ pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<C
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
+}
+
+/// Has a program take the place of this process, with its environment, its folder and its descriptors. It returns if that fails.
+pub fn become_program(executable: &Executable, arguments: &[OsString]) -> io::Error {
+    Command::new(executable.image()).arg0(executable.path()).args(arguments).exec()
 }
 
 /// Makes this process the parent of every descendant that loses its own, so that none gets out of sight.

@@ -4,7 +4,7 @@ use stead_core::visible::visible;
 
 /// A table with a line below its headings. Columns are as wide as their cells, and all fit in `most` columns of text if
 /// that is given.
-pub(crate) fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
+pub fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
     let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = rows.iter().map(seen).collect();
     let columns = columns(headings, &rows, most);
