@@ -14,7 +14,8 @@ use ureq::http::{Request, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::store::OperatorAct;
-use stead_protocol::{ActShown, LONGEST_BLOB, PublishAnswer};
+use stead_hosts::Filter;
+use stead_protocol::{ActShown, LONGEST_BLOB, ListPage, MOST_LINES, PublishAnswer};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -90,9 +91,14 @@ impl Client {
     }
 
     fn ask(&self, method: &str, path: &str, body: Option<&[u8]>) -> Answered<Vec<u8>> {
+        self.ask_waiting(method, path, body, 0)
+    }
+
+    fn ask_waiting(&self, method: &str, path: &str, body: Option<&[u8]>, seconds: u64) -> Answered<Vec<u8>> {
         let unreached = |error: &dyn std::fmt::Display| ClientError::Unreached(error.to_string());
         let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         let request = request.header("authorization", format!("Bearer {}", self.token.expose()));
+        let request = if seconds > 0 { request.header("prefer", format!("wait={seconds}")) } else { request };
         let response = match body {
             Some(body) => self.agent.run(request.body(body).map_err(|why| unreached(&why))?),
             None => self.agent.run(request.body(()).map_err(|why| unreached(&why))?),
@@ -108,9 +114,46 @@ impl Client {
         Err(ClientError::Refused { status: status.as_u16(), said })
     }
 
-    /// What is asked for.
-    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Answered<T> {
-        parsed(&self.ask("GET", path, None)?)
+    /// What is asked for, of the machines that a filter means.
+    pub fn one<T: DeserializeOwned>(&self, path: &str, filter: Option<&Filter>) -> Answered<T> {
+        let filter = filter.map_or(String::new(), |filter| format!("?where={}", encoded(&filter.to_string())));
+        parsed(&self.ask("GET", &format!("{path}{filter}"), None)?)
+    }
+
+    /// A list, of the machines that a filter means: page by page, not more than some lines.
+    pub fn pages<T: DeserializeOwned>(&self, path: &str, filter: Option<&Filter>, most: usize) -> Answered<Vec<T>> {
+        let (mut lines, mut after) = (Vec::new(), None::<String>);
+        while lines.len() < most {
+            let mut query = format!("most={}", MOST_LINES.min(most - lines.len()));
+            query.extend(filter.map(|filter| format!("&where={}", encoded(&filter.to_string()))));
+            query.extend(after.map(|after| format!("&after={}", encoded(&after))));
+            let page: ListPage<T> = parsed(&self.ask("GET", &format!("{path}?{query}"), None)?)?;
+            lines.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The part of a list behind a place; it is waited for up to some seconds until there is something.
+    pub fn behind<T: DeserializeOwned>(&self, path: &str, after: Option<&str>, seconds: u64) -> Answered<ListPage<T>> {
+        let after = after.map_or(String::new(), |after| format!("?after={}", encoded(after)));
+        parsed(&self.ask_waiting("GET", &format!("{path}{after}"), None, seconds)?)
+    }
+
+    /// All acts of operators.
+    pub fn acts(&self) -> Answered<Vec<ActShown>> {
+        let mut acts: Vec<ActShown> = Vec::new();
+        loop {
+            let after = acts.last().map_or(0, |act| act.number);
+            let more: Vec<ActShown> = self.one(&format!("/v1/acts?after={after}"), None)?;
+            if more.is_empty() {
+                return Ok(acts);
+            }
+            acts.extend(more);
+        }
     }
 
     /// Has something done, and returns what was said.
@@ -173,26 +216,24 @@ impl Client {
     pub fn verify_acts(&self, known: Option<&Digest>) -> Answered<(u64, Digest)> {
         let (mut number, mut head) = (0, OperatorAct::nothing());
         let mut is_known = known.is_none_or(|known| *known == head);
-        loop {
-            let acts: Vec<ActShown> = self.get(&format!("/v1/acts?after={number}"))?;
-            if acts.is_empty() {
-                break;
+        for act in self.acts()? {
+            number += 1;
+            let written = OperatorAct { parent: head, body: act.act };
+            head = written.digest();
+            if act.number != number || act.digest != head.as_str() || act.parent != written.parent.as_str() {
+                return Err(ClientError::Altered(number));
             }
-            for act in acts {
-                number += 1;
-                let written = OperatorAct { parent: head, body: act.act };
-                head = written.digest();
-                if act.number != number || act.digest != head.as_str() || act.parent != written.parent.as_str() {
-                    return Err(ClientError::Altered(number));
-                }
-                is_known |= known == Some(&head);
-            }
+            is_known |= known == Some(&head);
         }
         match known {
             Some(known) if !is_known => Err(ClientError::Cut(known.clone())),
             _ => Ok((number, head)),
         }
     }
+}
+
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Answered<T> {

@@ -29,6 +29,8 @@ const THREADS: usize = 2;
 /// The file of the store, and the one that is locked while a controller has it.
 const STORE: &str = "fleet.db";
 const LOCK: &str = "fleet.lock";
+/// The exit code for a command line that cannot be used, as that of 'stead'.
+const UNUSABLE: u8 = 3;
 /// How long is waited for a controller that ends.
 const ENDING: Duration = Duration::from_secs(1);
 
@@ -105,7 +107,15 @@ enum OperatorRole {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => {
+            // Nobody reads where it cannot be printed.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(UNUSABLE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let outcome = match command {
         Command::Run(run) => serve(run),
         Command::Operator(operator) => make(&operator),
         Command::Asked(asked) => commands::ask(asked, &mut std::io::stdout()),

@@ -94,10 +94,11 @@ fn a_machine_joins_gets_what_is_newer_at_once_and_reports() {
         assert_eq!(web.report(&site, 1..4).json(), json!({ "new": 3, "forked": [] }));
         assert_eq!(web.report(&site, 2..6).json(), json!({ "new": 2, "forked": [] }));
         let kept = site.operator(&ann, "GET", "/v1/machines/web1/reports", b"").json();
-        assert_eq!(kept.as_array().unwrap().len(), 5);
-        let machines = site.operator(&ann, "GET", "/v1/machines", b"").json();
-        assert_eq!((&machines[1]["name"], &machines[1]["desired"]), (&json!("web1"), &json!(["web", 2])));
-        assert_eq!(machines[1]["said"], json!({ "applied": 0 }));
+        assert_eq!(kept["items"].as_array().unwrap().len(), 5);
+        let shown = site.operator(&ann, "GET", "/v1/machines/web1", b"").json();
+        assert_eq!((&shown["name"], &shown["desired"]), (&json!("web1"), &json!(["web", 2])));
+        assert_eq!((&shown["said"], &shown["state"]), (&json!({ "applied": 0 }), &json!("pending")));
+        assert_eq!((&shown["labels"], &shown["inRoster"]), (&json!({ "role": "web" }), &json!(true)));
 
         // What another controller knows on the same store, later.
         drop(site);
@@ -458,6 +459,12 @@ fn a_kill_loses_and_doubles_no_report_that_was_acknowledged() {
     assert!(kept.windows(2).all(|pair| pair[0] != pair[1]));
 }
 
+/// The lines of a table, with one space between columns and without the line below its headings.
+fn lines(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.starts_with("--"));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
 /// Runs a command of an operator.
 fn command(state: &std::path::Path, url: &str, words: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stead-fleet"));
@@ -485,8 +492,12 @@ fn operators_do_by_commands_what_they_may() {
     let secret = good(&["token", "--label", "role=web"]);
     assert_eq!(web.enrol(&site, Some(secret.trim())).status, 200);
     assert_eq!(db.enrol(&site, None).status, 200);
-    assert_eq!(good(&["machines", "standing=waiting"]), "db1 waiting - never\n");
-    assert!(good(&["machines", "role=web"]).starts_with("web1 admitted - "));
+    assert_eq!(
+        lines(&good(&["machines", "standing=waiting"])),
+        ["Name State Release Heard Labels", "db1 waiting - never"]
+    );
+    assert!(lines(&good(&["machines", "role=web"]))[1].starts_with("web1 unknown - never"));
+    assert!(lines(&good(&["labels"]))[1].starts_with("web1 not in the roster role=web"));
     assert_eq!(good(&["admit", "db1"]), "admitted db1\n");
     assert_eq!(
         run(&["machines", "role="]).1.lines().next(),
@@ -512,11 +523,12 @@ fn operators_do_by_commands_what_they_may() {
     assert_eq!(good(&publish), "web/1.release\n");
     write("web/2.release", operators.release("web", "role=web", &bundle("bundle")).as_bytes());
     assert_eq!(good(&publish), "web/2.release\n");
-    let acts = good(&["audit"]);
-    assert_eq!((good(&publish), good(&["audit"])), (String::new(), acts), "what is there is not an act");
+    let acts = good(&["audit", "verify"]);
+    assert_eq!((good(&publish), good(&["audit", "verify"])), (String::new(), acts), "what is there is not an act");
     newer(&site, &mut web, 0, None);
-    assert!(good(&["machines", "channel=web"]).starts_with("web1 admitted web/"));
+    assert!(lines(&good(&["machines", "channel=web"]))[1].starts_with("web1 pending - > web/"));
     assert!(good(&["hold", "web1", "--for", "60", "--why", "by hand"]).starts_with("hold web1 for 60 s"));
+    assert!(lines(&good(&["machines", "state=held"]))[1].starts_with("web1 held "));
     assert_eq!(good(&["retire", "db1"]), "retired db1\n");
     assert_eq!(db.desired(&site, 0, None, 0).status, 403);
 }
@@ -530,22 +542,22 @@ fn a_chain_of_acts_that_was_changed_or_cut_is_found() {
     let state = folder.path().join("state");
     std::fs::write(state.join("token"), ann).unwrap();
     let run = |words: &[&str]| command(&state, &site.url, words);
-    assert_eq!(run(&["audit"]), (true, format!("0 acts, the last is {}\n", Digest::of(b""))));
+    assert_eq!(run(&["audit", "verify"]), (true, format!("0 acts, the last is {}\n", Digest::of(b""))));
     (0..3).for_each(|_| assert!(run(&["token"]).0));
-    let said = run(&["audit"]).1;
+    let said = run(&["audit", "verify"]).1;
     let head = said.trim().rsplit(' ').next().unwrap().to_owned();
-    assert!(run(&["token"]).0 && run(&["audit", "--head", &head]).0);
+    assert!(run(&["token"]).0 && run(&["audit", "verify", "--head", &head]).0);
     let db = rusqlite::Connection::open(folder.path().join("fleet.db")).unwrap();
     for number in 1..=4 {
         let change =
             |to: &str| db.execute(&format!("UPDATE acts SET body = {to} WHERE number = {number}"), []).unwrap();
         change("'x' || body");
-        let (is_good, said) = run(&["audit"]);
+        let (is_good, said) = run(&["audit", "verify"]);
         assert!(!is_good && said.starts_with(&format!("error: act {number} is not")), "{said}");
         change("substr(body, 2)");
     }
-    assert!(run(&["audit"]).0);
+    assert!(run(&["audit", "verify"]).0);
     db.execute("DELETE FROM acts WHERE number > 2", []).unwrap();
-    assert!(run(&["audit"]).0, "what nobody knew before is not missed");
-    assert!(run(&["audit", "--head", &head]).1.contains("its end was cut"));
+    assert!(run(&["audit", "verify"]).0, "what nobody knew before is not missed");
+    assert!(run(&["audit", "verify", "--head", &head]).1.contains("its end was cut"));
 }

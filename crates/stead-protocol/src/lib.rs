@@ -23,16 +23,21 @@ mod message;
 mod pace;
 mod route;
 mod session;
+mod shown;
 
 pub use exchange::{Condition, Heartbeat, MachineAnswer, MachineCall, SentReport, hold_header};
 pub use machine::{Machine, MachineAction, MachineEvent, MachineIdentity, MachineMemory, Membership, Now};
 
 pub use message::{
-    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, MachineShown, PublishAnswer,
-    ReportHead, ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
+    ActShown, DesiredAnswer, EnrolAnswer, EnrolRequest, HoldRequest, LONGEST_HEARTBEAT, PublishAnswer, ReportHead,
+    ReportsAnswer, StandingRequest, TokenAnswer, TokenRequest,
 };
 pub use route::{Action, Asker, ROUTES, Route, found, source_path};
 pub use session::{Proof, SessionSecret, Sessions};
+pub use shown::{
+    CauseShown, ChannelShown, DriftShown, EventShown, FleetStatus, InstanceShown, ListPage, MOST_LINES, MachineShown,
+    MachineState, ReportShown, USUAL_LINES,
+};
 
 /// The header in which a machine says which request it signed, and how.
 pub const SIGNATURE: &str = "stead-signature";

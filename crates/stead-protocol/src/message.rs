@@ -58,31 +58,6 @@ pub struct ReportsAnswer {
     pub forked: Vec<u64>,
 }
 
-/// A machine, as operators see it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MachineShown {
-    /// Its name.
-    pub name: String,
-    /// Its key, as in a file `.pub`.
-    pub key: String,
-    /// `waiting`, `admitted` or `retired`.
-    pub standing: String,
-    /// The labels that it asked for.
-    pub labels: BTreeMap<String, String>,
-    /// The release that it should come to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired: Option<(String, u64)>,
-    /// Until when it stays as it is, in milliseconds, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held: Option<(u64, String)>,
-    /// When it was heard last, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heard: Option<u64>,
-    /// What it said of itself then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub said: Option<serde_json::Value>,
-}
-
 /// What a machine is to the fleet from here on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StandingRequest {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -112,6 +113,7 @@ impl Bound {
 
 /// One connection until its end. What is wrong with it is its own matter.
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Controller>) {
+    let _counted = Counted::new(&controller);
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HELLO, acceptor.accept(stream)).await else { return };
     let mut stop = controller.stop.clone();
@@ -128,4 +130,20 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, controller: Arc<Co
         _ = stop.wait_for(|stop| *stop) => serve.as_mut().graceful_shutdown(),
     }
     let _ = serve.await;
+}
+
+/// A connection, as long as it is there.
+struct Counted(Arc<Controller>);
+
+impl Counted {
+    fn new(controller: &Arc<Controller>) -> Self {
+        controller.counters.connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(controller))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.counters.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -1,12 +1,17 @@
 //! A machine in memory.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use stead_hosts::Filter;
+use stead_protocol::{MachineShown, MachineState};
 use stead_release::Name;
 use tokio::sync::Notify;
 
-use crate::store::{Heartbeat, LastHeard, MachineId, MachineRow};
+use super::outcomes::Outcome;
+use super::said::Said;
+use crate::store::{Heartbeat, LastHeard, MachineId, MachineRow, Standing};
 
 /// A machine, as far as requests need it.
 pub(super) struct Machine {
@@ -16,12 +21,22 @@ pub(super) struct Machine {
     heard: Mutex<Heard>,
     /// When it was heard last, in milliseconds.
     at: AtomicU64,
+    /// The labels that the roster has for it and its key, if it has it.
+    signed: RwLock<Option<Arc<BTreeMap<String, String>>>>,
+    /// The number of the newest report that is stored, and what the newest says that was read.
+    reported: AtomicU64,
+    outcome: RwLock<Option<Arc<Outcome>>>,
+    /// The number of a report that two machines gave; 0 if there is none.
+    forked: AtomicU64,
+    /// The state that was said of it last, in the list of events.
+    said_last: Mutex<Option<MachineState>>,
 }
 
 #[derive(Default)]
 struct Heard {
     window: Window,
     said: String,
+    understood: Said,
     /// Whether there is more than what was written.
     is_unsaid: bool,
 }
@@ -55,9 +70,19 @@ impl Machine {
         let heard = heard.unwrap_or(LastHeard { number: 0, at: 0, said: String::new() });
         // What was below the number may have been taken.
         let window = Window { highest: heard.number, taken: u64::MAX };
-        let at = heard.at.into();
-        let heard = Mutex::new(Heard { window, said: heard.said, is_unsaid: false });
-        Self { row: RwLock::new(row), changed: Notify::new(), heard, at }
+        let (at, understood) = (heard.at.into(), Said::read(&heard.said));
+        let heard = Mutex::new(Heard { window, said: heard.said, understood, is_unsaid: false });
+        Self {
+            row: RwLock::new(row),
+            changed: Notify::new(),
+            heard,
+            at,
+            signed: RwLock::default(),
+            reported: AtomicU64::default(),
+            outcome: RwLock::default(),
+            forked: AtomicU64::default(),
+            said_last: Mutex::default(),
+        }
     }
 
     /// Takes the number of a request, and what was said with it. False if the number was taken before.
@@ -67,11 +92,21 @@ impl Machine {
             return false;
         }
         if let Some(said) = said {
-            said.clone_into(&mut heard.said);
+            heard.understand(said);
         }
         heard.is_unsaid = true;
         self.at.store(now, Ordering::Relaxed);
         true
+    }
+
+    /// Takes in that another controller heard it, if that was later.
+    pub(super) fn was_heard(&self, last: &LastHeard) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.at > self.at.load(Ordering::Relaxed) {
+            heard.window.take(last.number);
+            heard.understand(&last.said);
+            self.at.store(last.at, Ordering::Relaxed);
+        }
     }
 
     /// What is to be written of it, once.
@@ -80,13 +115,6 @@ impl Machine {
         let is_unsaid = std::mem::take(&mut heard.is_unsaid);
         let (number, said) = (heard.window.highest, heard.said.clone());
         is_unsaid.then(|| Heartbeat { machine: self.id(), number, at: self.at.load(Ordering::Relaxed), said })
-    }
-
-    /// When it was heard last, if ever, and what it said.
-    pub(super) fn last(&self) -> Option<(u64, String)> {
-        let at = self.at.load(Ordering::Relaxed);
-        let said = self.heard.lock().unwrap_or_else(PoisonError::into_inner).said.clone();
-        (at > 0).then_some((at, said))
     }
 
     pub(super) fn id(&self) -> MachineId {
@@ -100,6 +128,146 @@ impl Machine {
     /// The release that it should come to.
     pub(super) fn desired(&self) -> Option<(Name, u64)> {
         self.row().desired.clone()
+    }
+
+    /// Takes in what the roster has for it.
+    pub(super) fn sign(&self, labels: Option<Arc<BTreeMap<String, String>>>) {
+        *self.signed.write().unwrap_or_else(PoisonError::into_inner) = labels;
+    }
+
+    fn signed(&self) -> Option<Arc<BTreeMap<String, String>>> {
+        self.signed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in that a report of this number is stored.
+    pub(super) fn has_reported(&self, number: u64) {
+        self.reported.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// The number of the newest report, if it was not read yet.
+    pub(super) fn unread(&self) -> Option<u64> {
+        let reported = self.reported.load(Ordering::Relaxed);
+        let read = self.outcome.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |read| read.number);
+        (reported > read).then_some(reported)
+    }
+
+    /// Takes in what its newest report says.
+    pub(super) fn learn(&self, outcome: Outcome) {
+        *self.outcome.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(outcome));
+    }
+
+    /// What its newest report says, of those that were read.
+    pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
+        self.outcome.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in which number of a report two machines gave; 0 if none.
+    pub(super) fn fork(&self, number: u64) {
+        self.forked.store(number, Ordering::Relaxed);
+    }
+
+    /// Returns whether two machines have its key: none of them is given anything newer.
+    pub(super) fn is_forked(&self) -> bool {
+        self.forked.load(Ordering::Relaxed) > 0
+    }
+
+    /// When it is silent unless it is heard. Whoever began to listen at a time knows nothing of the time before.
+    fn deadline(&self, since: u64) -> u64 {
+        let patience = self.heard.lock().unwrap_or_else(PoisonError::into_inner).understood.patience();
+        let at = self.at.load(Ordering::Relaxed).max(since).max(self.row().joined);
+        at.saturating_add(patience)
+    }
+
+    /// The release that it says it has.
+    pub(super) fn applied(&self) -> Option<(String, u64)> {
+        let applied = self.heard.lock().unwrap_or_else(PoisonError::into_inner).understood.applied.clone();
+        let (channel, number) = applied.filter(|(_, number)| *number > 0)?;
+        Some((channel.or_else(|| self.desired().map(|(channel, _)| channel.to_string()))?, number))
+    }
+
+    /// How it is at a time, to a controller that began to listen at another.
+    pub(super) fn state(&self, now: u64, since: u64) -> MachineState {
+        let (standing, is_held) = {
+            let row = self.row();
+            (row.standing, row.held.as_ref().is_some_and(|(until, _)| *until > now))
+        };
+        match standing {
+            Standing::Retired => return MachineState::Retired,
+            Standing::Waiting => return MachineState::Waiting,
+            Standing::Admitted if self.deadline(since) < now => return MachineState::Silent,
+            Standing::Admitted if self.is_forked() => return MachineState::Cloned,
+            Standing::Admitted => {}
+        }
+        let said = self.heard.lock().unwrap_or_else(PoisonError::into_inner).understood.state;
+        // What it says with a request is newer than its last report: nothing is reported of a run that changed nothing.
+        let state = said.or_else(|| self.outcome().map(|outcome| outcome.state));
+        let desired = self.desired().map(|(channel, number)| (channel.to_string(), number));
+        match state {
+            Some(MachineState::Failed) => MachineState::Failed,
+            Some(MachineState::Drifted) => MachineState::Drifted,
+            _ if is_held => MachineState::Held,
+            _ if desired.is_some() && self.applied() != desired => MachineState::Pending,
+            Some(MachineState::Converged) if desired.is_none() => MachineState::Unknown,
+            Some(state) => state,
+            None => MachineState::Unknown,
+        }
+    }
+
+    /// Takes in which state is said of it now, and returns the former one.
+    pub(super) fn say(&self, state: MachineState) -> Option<MachineState> {
+        self.said_last.lock().unwrap_or_else(PoisonError::into_inner).replace(state)
+    }
+
+    /// Returns whether a filter means it: labels that operators signed come before those that it asked for, and what it is to the fleet
+    /// before both.
+    pub(super) fn is_meant(&self, filter: &Filter, state: MachineState) -> bool {
+        let (row, signed) = (self.row(), self.signed());
+        let channel = row.desired.as_ref().map(|(channel, _)| channel.to_string());
+        filter.matches(&|label: &str| match label {
+            "name" => Some(row.name.as_str()),
+            "state" => Some(state.as_str()),
+            "standing" => Some(row.standing.as_str()),
+            "channel" => channel.as_deref(),
+            label => signed
+                .as_ref()
+                .and_then(|labels| labels.get(label))
+                .or_else(|| row.labels.get(label))
+                .map(String::as_str),
+        })
+    }
+
+    /// The machine as operators see it.
+    pub(super) fn shown(&self, now: u64, since: u64) -> MachineShown {
+        let (at, state, deadline, applied) =
+            (self.at.load(Ordering::Relaxed), self.state(now, since), self.deadline(since), self.applied());
+        let said = self.heard.lock().unwrap_or_else(PoisonError::into_inner).said.clone();
+        let (row, signed) = (self.row(), self.signed());
+        MachineShown {
+            name: row.name.to_string(),
+            state,
+            key: row.key.to_string(),
+            standing: row.standing.as_str().to_owned(),
+            is_in_roster: signed.is_some(),
+            labels: signed.map(|labels| (*labels).clone()).unwrap_or_default(),
+            asked: row.labels.clone(),
+            desired: row.desired.as_ref().map(|(channel, number)| (channel.to_string(), *number)),
+            applied,
+            held: row.held.clone().filter(|(until, _)| *until > now),
+            heard: Some(at).filter(|at| *at > 0),
+            deadline,
+            forked: Some(self.forked.load(Ordering::Relaxed)).filter(|number| *number > 0),
+            report: self.outcome().map(|outcome| outcome.number),
+            said: serde_json::from_str(&said).ok(),
+        }
+    }
+}
+
+impl Heard {
+    fn understand(&mut self, said: &str) {
+        if self.said != said {
+            said.clone_into(&mut self.said);
+            self.understood = Said::read(said);
+        }
     }
 }
 

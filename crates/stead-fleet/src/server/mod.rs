@@ -1,13 +1,19 @@
 //! A controller at work: what it knows in memory, and how it answers.
 
 mod access;
+mod events;
 mod http;
+mod listener;
+mod lists;
 mod machines;
+mod metrics;
 mod operators;
+mod outcomes;
 mod planner;
 mod readers;
 mod reply;
 mod requests;
+mod said;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +22,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stead_core::value::Sensitive;
 use stead_hosts::MachineName;
+use stead_release::Name;
 use tokio::sync::{Notify, watch};
 
 use crate::new_token;
 use crate::store::{FleetStore, FleetStoreError, Heartbeat, StorePlace, StoreWrite, Writer};
 use access::Threads;
+use events::Events;
 use machines::Machine;
+use metrics::Counters;
 use readers::{Cache, Readers};
 use stead_protocol::Sessions;
 
@@ -64,6 +73,12 @@ pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 /// A controller: everything that its connections share.
 pub struct Controller {
     machines: RwLock<BTreeMap<MachineName, Arc<Machine>>>,
+    /// The newest release of each channel.
+    newest: RwLock<BTreeMap<Name, u64>>,
+    events: Events,
+    counters: Counters,
+    /// When it began, in milliseconds.
+    started: u64,
     /// The numbers of the newest list of signers and of the newest roster.
     signers: AtomicU64,
     roster: AtomicU64,
@@ -114,6 +129,10 @@ impl Controller {
         let heard = store.heard()?;
         let controller = Arc::new(Self {
             machines: RwLock::default(),
+            newest: RwLock::default(),
+            events: Events::new(new_token().expose().clone()),
+            counters: Counters::default(),
+            started: clock(),
             signers: AtomicU64::default(),
             roster: AtomicU64::default(),
             epoch: AtomicU64::default(),
@@ -177,6 +196,10 @@ impl Controller {
     fn each_machine<T>(&self, of: impl Fn(&Arc<Machine>) -> Option<T>) -> Vec<T> {
         let machines = self.machines.read().unwrap_or_else(PoisonError::into_inner);
         machines.values().filter_map(of).collect()
+    }
+
+    fn for_each_machine(&self, of: impl Fn(&Machine)) {
+        self.machines.read().unwrap_or_else(PoisonError::into_inner).values().for_each(|machine| of(machine));
     }
 
     /// The time by the clock of this controller, in milliseconds.

@@ -19,8 +19,7 @@ use crate::store::{
     Written, labels_text,
 };
 use stead_protocol::{
-    ActShown, Action, Asker, HoldRequest, MachineShown, PublishAnswer, Route, StandingRequest, TokenAnswer,
-    TokenRequest,
+    ActShown, Action, Asker, HoldRequest, PublishAnswer, Route, StandingRequest, TokenAnswer, TokenRequest,
 };
 
 /// How often an act is tried again behind those of others.
@@ -43,8 +42,14 @@ impl Controller {
     pub(super) async fn of_operator(&self, route: &Route, asked: &Asked) -> Answered {
         let by = self.operator(route, asked).await?;
         match route.action {
-            Action::Machines => Ok(json(&self.shown())),
+            Action::Machines
+            | Action::Machine
+            | Action::Status
+            | Action::Drift
+            | Action::Failures
+            | Action::Metrics => self.listed(route, asked),
             Action::ReportsOf => self.reports_of(asked).await,
+            Action::Events => self.events(asked).await,
             Action::Acts => self.acts(asked).await,
             Action::Standing => self.stand(&by, asked).await,
             Action::Hold => self.hold(&by, asked).await,
@@ -53,22 +58,6 @@ impl Controller {
             Action::Publish => self.publish(&by, asked).await,
             _ => Err(refused(StatusCode::FORBIDDEN, "that is not for operators")),
         }
-    }
-
-    /// The machines by their names.
-    fn shown(&self) -> Vec<MachineShown> {
-        self.each_machine(|machine| Some(shown(machine)))
-    }
-
-    async fn reports_of(&self, asked: &Asked) -> Answered {
-        let id = self.named(asked)?.id();
-        let below = asked.query("below").and_then(|number| number.parse().ok()).unwrap_or(u64::MAX);
-        let reports = self.read(move |store| store.reports(id, below, MOST_LINES)).await?;
-        let line = |report: &crate::store::StoredReport| {
-            let said: serde_json::Value = serde_json::from_slice(&report.body).unwrap_or_default();
-            value!({ "number": report.number, "received": report.received, "report": said })
-        };
-        Ok(json(&reports.iter().map(line).collect::<Vec<_>>()))
     }
 
     async fn acts(&self, asked: &Asked) -> Answered {
@@ -90,6 +79,7 @@ impl Controller {
         let (id, name) = (machine.id(), machine.row().name.clone());
         let did = format!("{} {name}", wanted.standing);
         self.act(by, &did, vec![StoreWrite::Standing(id, standing)]).await?;
+        machine.fork(0);
         self.seen(|_| machine.row().standing == standing).await;
         Ok(said(StatusCode::OK, did))
     }
@@ -168,23 +158,8 @@ impl Controller {
         Err(Box::new(later("others act all the time")))
     }
 
-    fn named(&self, asked: &Asked) -> Result<std::sync::Arc<Machine>, Box<Reply>> {
+    pub(super) fn named(&self, asked: &Asked) -> Result<std::sync::Arc<Machine>, Box<Reply>> {
         self.machine(&asked.name(0)?).ok_or_else(|| refused(StatusCode::NOT_FOUND, "there is no such machine"))
-    }
-}
-
-fn shown(machine: &Machine) -> MachineShown {
-    let last = machine.last();
-    let row = machine.row();
-    MachineShown {
-        name: row.name.to_string(),
-        key: row.key.to_string(),
-        standing: row.standing.as_str().to_owned(),
-        labels: row.labels.clone(),
-        desired: row.desired.as_ref().map(|(channel, number)| (channel.to_string(), *number)),
-        held: row.held.clone(),
-        heard: last.as_ref().map(|(at, _)| *at),
-        said: last.and_then(|(_, said)| serde_json::from_str(&said).ok()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is looked at again whenever something changed, and every two seconds: machines, what operators signed, and which release each
-//! machine should come to. It decides from what is, so a hint that is lost costs two seconds.
+//! machine should come to. It decides from what is, so a hint that is lost costs two seconds. Less often it looks at what machines
+//! say of themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -11,6 +12,7 @@ use stead_hosts::MachineName;
 use stead_release::{Name, Release, Roster, RosterMachine, Selector, Signed};
 
 use super::Controller;
+use super::listener::Listener;
 use super::machines::Machine;
 use crate::new_token;
 use crate::store::{
@@ -20,6 +22,8 @@ use crate::store::{
 
 /// How long it is until it looks again without a hint.
 const TURN: Duration = Duration::from_secs(2);
+/// How often it looks at most at what machines say, in milliseconds.
+const LISTENING: u64 = 500;
 /// The lease of the one that points machines to releases, and for how long it holds, in milliseconds.
 const LEASE: &str = "planner";
 const LEASE_LENGTH: u64 = 10_000;
@@ -57,6 +61,9 @@ pub struct Planner {
     lease: Option<(Grant, u64)>,
     /// Its name among controllers.
     owner: String,
+    listener: Listener,
+    /// When it looks again at what machines say, in milliseconds.
+    listens: u64,
 }
 
 impl Planner {
@@ -71,6 +78,8 @@ impl Planner {
             members: BTreeMap::new(),
             lease: None,
             owner: new_token().expose().clone(),
+            listener: Listener::default(),
+            listens: 0,
         }
     }
 
@@ -101,6 +110,10 @@ impl Planner {
         let mut due = self.statements(controller, &changes)?;
         due.machines = self.machines(controller, changes.machines);
         self.revision = changes.revision;
+        if self.listens <= controller.now() {
+            self.listener.listen(&mut self.store, controller)?;
+            self.listens = controller.now() + LISTENING;
+        }
         controller.looked.notify_waiters();
         if due.is_grouped_anew {
             self.members.clear();
@@ -141,7 +154,10 @@ impl Planner {
                 Some(_) if row.standing == Standing::Retired => {}
                 _ => {
                     let heard = self.heard.remove(&row.id);
-                    new.push(Arc::new(Machine::new(row, heard)));
+                    let labels = signed_labels(&self.roster, &row);
+                    let machine = Machine::new(row, heard);
+                    machine.sign(labels);
+                    new.push(Arc::new(machine));
                 }
             }
         }
@@ -170,6 +186,8 @@ impl Planner {
                     if let Ok(signed) = Signed::<Roster>::parse(&last.body) {
                         self.roster = signed.statement().machines.clone();
                         due.is_grouped_anew = true;
+                        let roster = &self.roster;
+                        controller.for_each_machine(|machine| machine.sign(signed_labels(roster, &machine.row())));
                     }
                 }
                 Chain::Channel(name) => {
@@ -179,6 +197,8 @@ impl Planner {
                         due.is_grouped_anew |= self.newest.get(name).is_none_or(|(_, former)| *former != selector);
                         due.channels.insert(name.clone());
                         self.newest.insert(name.clone(), (*number, selector));
+                        let newest = self.newest.iter().map(|(name, (number, _))| (name.clone(), *number)).collect();
+                        *controller.newest.write().unwrap_or_else(PoisonError::into_inner) = newest;
                     }
                 }
             }
@@ -200,7 +220,8 @@ impl Planner {
             let row = machine.row();
             let is_held = row.held.as_ref().is_some_and(|(until, _)| *until > now);
             let is_there = row.desired.as_ref().is_some_and(|(at, from)| at == channel && *from >= number);
-            row.standing == Standing::Admitted && !is_held && !is_there
+            // A copy must not be given what the other one is: nobody knows which of them is meant.
+            row.standing == Standing::Admitted && !is_held && !is_there && !machine.is_forked()
         };
         let members = self.members.get(channel).into_iter().flatten();
         let machines: Vec<_> = members.filter(|(_, machine)| is_due(machine)).map(|(id, _)| *id).collect();
@@ -243,6 +264,14 @@ impl Planner {
         self.lease = granted.clone().map(|lease| (lease, now));
         granted
     }
+}
+
+/// The labels that a roster has for a machine with its key.
+fn signed_labels(
+    roster: &BTreeMap<MachineName, RosterMachine>,
+    row: &MachineRow,
+) -> Option<Arc<BTreeMap<String, String>>> {
+    roster.get(&row.name).filter(|member| member.key == row.key).map(|member| Arc::new(member.labels.clone()))
 }
 
 /// Writes, and waits for it.

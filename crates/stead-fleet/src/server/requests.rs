@@ -1,7 +1,9 @@
 //! From a request to its answer: the route, who asks, and what a machine may ask.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +12,7 @@ use hyper::body::Body;
 use hyper::header::{CONTENT_RANGE, ETAG, HeaderName, IF_NONE_MATCH, RANGE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use stead_hosts::MachineName;
@@ -63,10 +66,22 @@ impl Asked {
         self.parts.get(at).map_or("", String::as_str)
     }
 
-    /// The value of a name behind `?`.
+    /// The value of a name behind `?`, as it was written.
     pub(super) fn query(&self, name: &str) -> Option<&str> {
         let (_, query) = self.path.split_once('?')?;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The text of a name behind `?`, in which other characters were written as `%` and their bytes.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Box<Reply>> {
+        let decoded = self.query(name).map(|value| percent_decode_str(value).decode_utf8());
+        decoded.transpose().map(|text| text.map(Cow::into_owned)).map_err(|_| Box::new(bad("that is not UTF-8")))
+    }
+
+    /// How long it is waited for something new.
+    pub(super) fn wait(&self) -> Duration {
+        let wait = self.header("prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok()).unwrap_or(0);
+        Duration::from_secs(LONGEST_WAIT.min(wait))
     }
 
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Box<Reply>> {
@@ -96,6 +111,7 @@ impl Controller {
             Ok(reply) => reply,
             Err(reply) => *reply,
         };
+        self.counters.answered(reply.status().as_u16());
         with(reply, HeaderName::from_static(stead_protocol::EPOCH), &self.epoch().to_string())
     }
 }
@@ -221,9 +237,7 @@ impl Controller {
         match route.action {
             Action::Reports => self.reports(machine, &asked).await,
             Action::Root => self.statement(Chain::Root, 1).await,
-            Action::Roster => {
-                self.statement(Chain::Roster, self.roster.load(std::sync::atomic::Ordering::Relaxed)).await
-            }
+            Action::Roster => self.statement(Chain::Roster, self.roster.load(Ordering::Relaxed)).await,
             Action::Signers => self.statement(Chain::Signers, asked.part(0).parse().unwrap_or_default()).await,
             Action::Release => {
                 let channel = asked.part(0).parse().map_err(|_| refused(StatusCode::NOT_FOUND, "not found"))?;
@@ -237,8 +251,7 @@ impl Controller {
     /// Answers when there is something newer than what the machine has, or when its time is over.
     async fn desired(&self, machine: &Machine, asked: Asked) -> Answered {
         let after: u64 = asked.query("after").and_then(|number| number.parse().ok()).unwrap_or_default();
-        let wait = asked.header("prefer").and_then(|prefer| prefer.strip_prefix("wait=")?.parse().ok()).unwrap_or(0);
-        let until = Instant::now() + Duration::from_secs(LONGEST_WAIT.min(wait));
+        let until = Instant::now() + asked.wait();
         let has = asked.header(IF_NONE_MATCH.as_str()).map(str::to_owned);
         // Kept headers keep the buffer that they were read into, for as long as the machine waits.
         drop(asked);
@@ -248,7 +261,7 @@ impl Controller {
             tokio::pin!(changed);
             changed.as_mut().enable();
             if let Some((channel, number)) = machine.desired() {
-                let load = |number: &std::sync::atomic::AtomicU64| number.load(std::sync::atomic::Ordering::Relaxed);
+                let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
                 let (signers, roster) = (load(&self.signers), load(&self.roster));
                 let tag = format!("\"{channel}-{number}-{signers}-{roster}-{}\"", self.epoch());
                 if has.as_deref() != Some(&*tag) {
@@ -339,10 +352,18 @@ impl Controller {
             let head: ReportHead = serde_json::from_str(item.get())?;
             Ok((head.number, asked.body.slice_ref(item.get().as_bytes())))
         };
-        let reports = items.iter().map(report).collect::<Result<_, serde_json::Error>>();
+        let reports = items.iter().map(report).collect::<Result<Vec<(u64, Bytes)>, serde_json::Error>>();
         let reports = reports.map_err(|error| Box::new(bad(error.to_string())))?;
+        let newest = reports.iter().map(|(number, _)| *number).max().unwrap_or_default();
         match self.write(vec![StoreWrite::Reports { machine: machine.id(), reports }]).await?.pop() {
-            Some(Written::Reports { new, forked }) => Ok(json(&ReportsAnswer { new, forked })),
+            Some(Written::Reports { new, forked }) => {
+                machine.has_reported(newest);
+                self.counters.reports.fetch_add(new, Ordering::Relaxed);
+                if let Some(number) = forked.last() {
+                    machine.fork(*number);
+                }
+                Ok(json(&ReportsAnswer { new, forked }))
+            }
             _ => Err(Box::new(later("the store has no answer"))),
         }
     }

@@ -173,6 +173,8 @@ impl Transaction<'_> {
         if standing != Standing::Retired && self.count(retired, &[Param::Int(machine.0)])? > 0 {
             return Ok(Err(WriteRefusal::Retired));
         }
+        // Whoever decides on a machine has seen that there were two.
+        self.engine.execute("DELETE FROM forks WHERE machine = $1", &[Param::Int(machine.0)])?;
         let change = "UPDATE machines SET state = $2, revision = $3 WHERE id = $1";
         let values = [Param::Int(machine.0), Param::Text(standing.as_str()), Param::Int(self.revision()?)];
         self.one(machine, change, &values)
@@ -318,9 +320,19 @@ impl Transaction<'_> {
                     forked.push(*number);
                 }
             }
+            if let Some(number) = forked.last() {
+                self.fork(machine, int(*number))?;
+            }
             outcomes.push(Written::Reports { new: count, forked });
         }
         Ok(outcomes)
+    }
+
+    /// Keeps that two machines have the key of this one.
+    fn fork(&mut self, machine: i64, number: i64) -> Answer<()> {
+        let fork = "INSERT INTO forks(machine, number, seen) VALUES($1, $2, $3) ON CONFLICT(machine)
+            DO UPDATE SET number = excluded.number, seen = excluded.seen";
+        self.engine.execute(fork, &[Param::Int(machine), Param::Int(number), Param::Int(self.now)]).map(drop)
     }
 
     fn stored(&mut self, machine: i64, number: i64) -> Answer<Option<Vec<u8>>> {

@@ -39,6 +39,7 @@ pub struct FleetStore {
     engine: Box<dyn Engine>,
     /// A clock beside that of the database.
     clock: Option<Box<dyn Fn() -> u64 + Send>>,
+    is_shared: bool,
 }
 
 impl StorePlace {
@@ -51,7 +52,7 @@ impl StorePlace {
             Self::Server(place) => Box::new(postgres::Postgres::open(place)?),
         };
         schema::bring_up(&mut *engine)?;
-        Ok(FleetStore { engine, clock: None })
+        Ok(FleetStore { engine, clock: None, is_shared: matches!(self, Self::Server(_)) })
     }
 }
 
@@ -66,7 +67,7 @@ impl FleetStore {
     /// Has the time be that of another clock than the database's, as a simulation needs it.
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> u64 + Send + 'static) -> Self {
-        Self { clock: Some(Box::new(clock)), ..self }
+        Self { clock: Some(Box::new(clock)), is_shared: true, ..self }
     }
 
     /// The time in milliseconds: by the clock of the database, so that all controllers have one.
@@ -86,6 +87,11 @@ impl FleetStore {
             schema::state(self.engine(), name, &value)?;
         }
         self.engine.commit().map(|()| value)
+    }
+
+    /// Returns whether other controllers may have it as well.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     fn engine(&mut self) -> &mut dyn Engine {

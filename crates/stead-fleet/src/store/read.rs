@@ -181,12 +181,44 @@ impl FleetStore {
 
     /// When each machine was heard last.
     pub fn heard(&mut self) -> Answer<BTreeMap<MachineId, LastHeard>> {
-        let rows = self.engine().rows("SELECT machine, number, at, said FROM heard", &[])?;
+        self.heard_since(0)
+    }
+
+    /// When each machine was heard last, of those that were heard since a time.
+    pub fn heard_since(&mut self, since: u64) -> Answer<BTreeMap<MachineId, LastHeard>> {
+        let query = "SELECT machine, number, at, said FROM heard WHERE at >= $1";
+        let rows = self.engine().rows(query, &[Param::Int(int(since))])?;
         let heard = |row: &Row| {
             let (number, at) = (row.count(1, "heard")?, row.count(2, "heard")?);
             Ok((MachineId(row.int(0, "heard")?), LastHeard { number, at, said: row.text(3, "heard")?.to_owned() }))
         };
         rows.iter().map(heard).collect()
+    }
+
+    /// The number of the newest report of each machine that reported since a time, by the clock of the database in milliseconds.
+    pub fn reported(&mut self, since: u64) -> Answer<Vec<(MachineId, u64)>> {
+        // Of all machines the last key of each is found faster than all keys are read.
+        let rows = if since == 0 {
+            let newest =
+                "SELECT id, coalesce((SELECT max(r.number) FROM reports r WHERE r.machine = m.id), 0) FROM machines m";
+            self.engine().rows(newest, &[])?
+        } else {
+            let newest = "SELECT machine, max(number) FROM reports WHERE received >= $1 GROUP BY machine";
+            self.engine().rows(newest, &[Param::Int(int(since))])?
+        };
+        rows.iter().map(|row| Ok((MachineId(row.int(0, "reports")?), row.count(1, "reports")?))).collect()
+    }
+
+    /// The machines that share a key with another one, and the number that both gave a report.
+    pub fn forks(&mut self) -> Answer<Vec<(MachineId, u64)>> {
+        let rows = self.engine().rows("SELECT machine, number FROM forks", &[])?;
+        rows.iter().map(|row| Ok((MachineId(row.int(0, "forks")?), row.count(1, "forks")?))).collect()
+    }
+
+    /// The number of the last act; 0 if there is none.
+    pub fn count_acts(&mut self) -> Answer<u64> {
+        let rows = self.engine().rows("SELECT coalesce(max(number), 0) FROM acts", &[])?;
+        rows.first().ok_or(FleetStoreError::Row("acts"))?.count(0, "acts")
     }
 
     /// The operator whose token has a digest, and the role.

@@ -3,7 +3,8 @@
 use super::engine::{Answer, Engine, FleetStoreError, Param, Scope};
 
 /// Each step makes the version after its place in this list. `BYTES` is the word of the database for bytes.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE machines(
         id BIGINT PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, labels TEXT NOT NULL,
         joined BIGINT NOT NULL, channel TEXT NOT NULL, number BIGINT NOT NULL, held_until BIGINT NOT NULL,
@@ -25,7 +26,11 @@ const STEPS: &[&str] = &["
     CREATE TABLE acts(
         number BIGINT PRIMARY KEY, parent TEXT NOT NULL, digest TEXT NOT NULL, body TEXT NOT NULL);
     CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, epoch BIGINT NOT NULL, until BIGINT NOT NULL);
-"];
+",
+    "
+    CREATE TABLE forks(machine BIGINT PRIMARY KEY, number BIGINT NOT NULL, seen BIGINT NOT NULL);
+",
+];
 
 /// Brings the tables to the version of this program, and the epoch to the history of the database.
 pub(crate) fn bring_up(engine: &mut dyn Engine) -> Answer<()> {

@@ -1,0 +1,335 @@
+//! The commands of operators: they ask a controller, wherever it is.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use serde_json::{Value, json};
+use stead_fleet::client::{Client, ClientError};
+use stead_hosts::{Filter, MachineName};
+use stead_protocol::{
+    ActShown, CauseShown, DriftShown, EventShown, FleetStatus, HoldRequest, LONGEST_WAIT, ListPage, MachineShown,
+    ReportShown, StandingRequest, TokenAnswer, TokenRequest,
+};
+use stead_release::Digest;
+use stead_report::{json as line_of_json, pretty, yaml};
+
+/// How long it is until a controller that is away is asked again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Where the controller is, and who asks.
+#[derive(Args)]
+pub(crate) struct Asking {
+    /// The address of the controller
+    #[arg(long, value_name = "URL", env = "STEAD_FLEET_URL")]
+    url: String,
+    /// The certificate of the controller, or of who vouches for it, in PEM
+    #[arg(long, value_name = "FILE", env = "STEAD_FLEET_CERTIFICATE")]
+    certificate: PathBuf,
+    /// The file with the token of the operator
+    #[arg(long, value_name = "FILE", env = "STEAD_FLEET_TOKEN_FILE")]
+    token_file: PathBuf,
+}
+
+/// The form of what is printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For users
+    Text,
+    /// One JSON value; of events one in each line
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+/// Where, who, and how it is printed.
+#[derive(Args)]
+pub(crate) struct Listing {
+    /// Output format
+    #[arg(short, long, visible_alias = "output-format", value_enum, default_value_t = Output::Text)]
+    output: Output,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// The machines of a list.
+#[derive(Args)]
+pub(crate) struct Meant {
+    /// Which ones, as in 'role=web and state=failed'; 'name', 'state', 'standing' and 'channel' are labels as well
+    #[arg(value_parser = filter)]
+    filter: Option<Filter>,
+    #[command(flatten)]
+    listing: Listing,
+}
+
+/// Machines by their names.
+#[derive(Args)]
+pub(crate) struct Named {
+    /// Their names
+    #[arg(value_parser = name, required = true)]
+    machines: Vec<MachineName>,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Asked {
+    /// Show how many machines are in which state, and how far each channel is
+    Status(Meant),
+    /// List machines: their states, releases, and when they were heard
+    Machines(Meant),
+    /// Show all that is known of a machine
+    Show {
+        /// Its name
+        #[arg(value_parser = name)]
+        machine: MachineName,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// List labels that machines asked for and operators did not sign
+    Labels(Meant),
+    /// List what is not in its desired state
+    Drift(Meant),
+    /// List what failed, equal causes as one
+    Failures(Meant),
+    /// List the reports of a machine, the newest first
+    Reports {
+        /// Its name
+        #[arg(value_parser = name)]
+        machine: MachineName,
+        /// How many at most
+        #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+        most: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// List what happened lately: states that changed, and acts of operators
+    Events {
+        /// Wait for more, until it is interrupted
+        #[arg(long)]
+        follow: bool,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Admit machines that wait; one that shares its key with another goes on
+    Admit(Named),
+    /// Refuse machines, and their keys, for ever
+    Retire(Named),
+    /// Leave machines as they are for a while
+    Hold {
+        /// For how many seconds from now; 0 lets them go
+        #[arg(long = "for", value_name = "SECONDS")]
+        seconds: u64,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+        #[command(flatten)]
+        named: Named,
+    },
+    /// Make a token with which machines join, and print it once
+    Token {
+        /// How many machines
+        #[arg(long, value_name = "COUNT", default_value_t = 1)]
+        uses: u64,
+        /// For how many seconds
+        #[arg(long = "for", value_name = "SECONDS", default_value_t = 3600)]
+        seconds: u64,
+        /// A label that they ask for; repeatable
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Publish what is new in a source that 'stead release' made
+    Publish {
+        /// The folder
+        source: PathBuf,
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// The chain of all acts of operators
+    #[command(subcommand)]
+    Audit(Audit),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Audit {
+    /// Check the chain from its beginning, and print its end
+    Verify {
+        /// The end that was printed before: it must still be in the chain
+        #[arg(long, value_name = "DIGEST")]
+        head: Option<Digest>,
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// List the acts
+    List(Listing),
+}
+
+fn name(text: &str) -> Result<MachineName, String> {
+    MachineName::parse(text).map_err(|why| why.to_string())
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    Filter::parse(text).map_err(|error| format!("{}; {}", error.message, error.help))
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a label is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Asking {
+    fn client(&self) -> Result<Client, ClientError> {
+        Client::new(&self.url, &self.certificate, &self.token_file)
+    }
+}
+
+impl Listing {
+    /// Prints a list in its form.
+    fn print<T: Serialize>(
+        &self,
+        out: &mut impl Write,
+        name: &str,
+        list: &[T],
+        text: impl FnOnce(&[T]) -> String,
+    ) -> Result<(), Box<dyn Error>> {
+        match self.output {
+            Output::Text => Ok(out.write_all(text::shown(&text(list)).as_bytes())?),
+            _ => self.data(out, &json!({ "version": 1, name: list })),
+        }
+    }
+
+    fn data(&self, out: &mut impl Write, value: &Value) -> Result<(), Box<dyn Error>> {
+        let text = if self.output == Output::Json { pretty(value) + "\n" } else { yaml(value) };
+        Ok(out.write_all(text.as_bytes())?)
+    }
+
+    /// All lines of a list, page by page.
+    fn all<T: serde::de::DeserializeOwned>(&self, path: &str, filter: Option<&Filter>) -> Result<Vec<T>, ClientError> {
+        self.asking.client()?.pages(path, filter, usize::MAX)
+    }
+}
+
+/// Carries a command out, and prints its outcome.
+pub(crate) fn ask(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    match asked {
+        Asked::Status(Meant { filter, listing }) => {
+            let status: FleetStatus = listing.asking.client()?.one("/v1/status", filter.as_ref())?;
+            match listing.output {
+                Output::Text => out.write_all(text::shown(&text::status(&status)).as_bytes())?,
+                _ => listing.data(out, &json!({ "version": 1, "status": status }))?,
+            }
+        }
+        Asked::Machines(Meant { filter, listing }) => {
+            let machines = listing.all::<MachineShown>("/v1/machines", filter.as_ref())?;
+            listing.print(out, "machines", &machines, text::machines)?;
+        }
+        Asked::Show { machine, listing } => {
+            let machine: MachineShown = listing.asking.client()?.one(&format!("/v1/machines/{machine}"), None)?;
+            listing.data(out, &json!({ "version": 1, "machine": machine }))?;
+        }
+        Asked::Labels(Meant { filter, listing }) => {
+            let mut machines = listing.all::<MachineShown>("/v1/machines", filter.as_ref())?;
+            machines
+                .retain(|machine| machine.asked.iter().any(|(name, value)| machine.labels.get(name) != Some(value)));
+            listing.print(out, "machines", &machines, text::labels)?;
+        }
+        Asked::Drift(Meant { filter, listing }) => {
+            let drift = listing.all::<DriftShown>("/v1/drift", filter.as_ref())?;
+            listing.print(out, "drift", &drift, text::drift)?;
+        }
+        Asked::Failures(Meant { filter, listing }) => {
+            let causes = listing.all::<CauseShown>("/v1/failures", filter.as_ref())?;
+            listing.print(out, "failures", &causes, text::failures)?;
+        }
+        Asked::Reports { machine, most, listing } => {
+            let path = format!("/v1/machines/{machine}/reports");
+            let reports: Vec<ReportShown> = listing.asking.client()?.pages(&path, None, most)?;
+            listing.print(out, "reports", &reports, text::reports)?;
+        }
+        Asked::Events { follow, listing } => events(follow, &listing, out)?,
+        other => act(other, out)?,
+    }
+    Ok(())
+}
+
+/// Carries out a command that changes something, or checks what was changed.
+fn act(asked: Asked, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    match asked {
+        Asked::Admit(named) => stand(&named, "admitted", out)?,
+        Asked::Retire(named) => stand(&named, "retired", out)?,
+        Asked::Hold { seconds, why, named } => {
+            let client = named.asking.client()?;
+            for machine in &named.machines {
+                let wanted = HoldRequest { seconds, why: why.clone() };
+                out.write_all(&client.post(&format!("/v1/machines/{machine}/hold"), &wanted)?)?;
+            }
+        }
+        Asked::Token { uses, seconds, labels, asking } => {
+            let labels = labels.into_iter().collect::<BTreeMap<_, _>>();
+            let answer = asking.client()?.post("/v1/tokens", &TokenRequest { uses, seconds, labels })?;
+            writeln!(out, "{}", serde_json::from_slice::<TokenAnswer>(&answer)?.token)?;
+        }
+        Asked::Publish { source, asking } => {
+            asking.client()?.publish(&source)?.iter().try_for_each(|file| writeln!(out, "{file}"))?;
+        }
+        Asked::Audit(Audit::Verify { head, asking }) => {
+            let (count, head) = asking.client()?.verify_acts(head.as_ref())?;
+            writeln!(out, "{count} acts, the last is {head}")?;
+        }
+        Asked::Audit(Audit::List(listing)) => {
+            let acts: Vec<ActShown> = listing.asking.client()?.acts()?;
+            listing.print(out, "acts", &acts, text::acts)?;
+        }
+        // The others only list.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn stand(named: &Named, standing: &str, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let client = named.asking.client()?;
+    for machine in &named.machines {
+        let wanted = StandingRequest { standing: standing.to_owned() };
+        out.write_all(&client.post(&format!("/v1/machines/{machine}/standing"), &wanted)?)?;
+    }
+    Ok(())
+}
+
+/// Prints events, each in a line, as they come.
+fn events(follow: bool, listing: &Listing, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let client = listing.asking.client()?;
+    let mut place: Option<String> = None;
+    loop {
+        let waits = if follow && place.is_some() { LONGEST_WAIT } else { 0 };
+        let page: ListPage<EventShown> = match client.behind("/v1/events", place.as_deref(), waits) {
+            Ok(page) => page,
+            Err(ClientError::Unreached(_)) if follow && place.is_some() => {
+                thread::sleep(AGAIN);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for event in &page.items {
+            match listing.output {
+                Output::Text => out.write_all(text::shown(&text::event(event)).as_bytes())?,
+                Output::Json => writeln!(out, "{}", line_of_json(event))?,
+                Output::Yaml => write!(out, "---\n{}", yaml(event))?,
+            }
+        }
+        out.flush()?;
+        let is_all = page.next == place || page.items.is_empty();
+        place = page.next;
+        if is_all && !follow {
+            return Ok(());
+        }
+    }
+}
