@@ -83,6 +83,7 @@ fn an_installed_agent_converges_through_restarts_and_power_failures() {
     machine.boot();
     install(&machine);
     is_a_service(&machine);
+    others_are_sent_to_root(&machine);
     converges(&mut machine, asked.unwrap_or(BOOTS));
     stops_to_restart(&mut machine);
 }
@@ -131,6 +132,16 @@ fn is_a_service(machine: &Debian) {
     });
     assert_eq!(entry["SYSLOG_IDENTIFIER"], "stead", "{entry}");
     assert!(entry["STEAD_JSON"].as_str().unwrap().contains("\"agentStarted\""), "{entry}");
+}
+
+/// Whoever is not root learns whom the agent of the machine answers.
+fn others_are_sent_to_root(machine: &Debian) {
+    let status = ["env", "HOME=/srv/boots", "stead", "agent", "status"];
+    let other = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups"];
+    let said = machine.run_text(&[&other[..], &status].concat());
+    assert!(said.contains("in '/srv/boots/.local/state/stead'") && said.contains("try 'sudo stead agent'"), "{said}");
+    let said = machine.run_text(&[&status[..2], &["STEAD_STATE=/srv/boots/none"], &status[2..]].concat());
+    assert!(said.contains("'stead agent run' starts one"), "{said}");
 }
 
 /// Documents are delivered one after the other, and each becomes current, however often the machine ends meanwhile.

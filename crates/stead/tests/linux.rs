@@ -4,6 +4,7 @@
 //! that runs the test is changed.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what it measured, as tests do")]
 
 #[expect(dead_code, reason = "the tests of the agent use more of it")]
 #[path = "boots/debian.rs"]
@@ -12,7 +13,7 @@ mod debian;
 use std::path::Path;
 
 use debian::Debian;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use stead_testkit::until;
 
 const TEST: &str = "a_linux_machine_is_as_its_documents_say";
@@ -55,6 +56,7 @@ fn a_linux_machine_is_as_its_documents_say() {
         stead_testkit::skip(TEST, "the Debian was made without sudo");
     }
     notifications(&machine);
+    many_services(&machine);
     machine.shut_down();
 }
 
@@ -331,4 +333,39 @@ fn notifications(machine: &Debian) {
     assert_eq!(process(), third, "it was restarted again");
     machine.ok(&["systemctl", "stop", "demo"]);
     machine.remove("/etc/systemd/system/demo.service");
+}
+
+/// Fifty services that are started in one run are judged together behind the last start, and the one that ended has failed.
+fn many_services(machine: &Debian) {
+    const STABLE_FOR: u32 = 6;
+    let name = |number: usize| format!("many-{number}");
+    let service = |number: usize| {
+        let command = if number == 17 { "/bin/sh -c 'sleep 2; exit 1'" } else { "/bin/sleep 1000" };
+        let unit = format!("[[Service]\nExecStart={command}\n");
+        let properties = json!({"name": name(number), "unit": unit, "state": "running", "stableFor": STABLE_FOR});
+        json!({"name": name(number), "type": "Stead/Service", "properties": properties})
+    };
+    let all: Vec<usize> = (0..50).collect();
+    let document = json!({ "resources": all.iter().copied().map(service).collect::<Vec<_>>() });
+    machine.write("/srv/linux/main.yaml", &document.to_string());
+    let apply = "stead apply /srv/linux/main.yaml -R none -o json >/srv/linux/run.json; cat /proc/uptime";
+    let uptime = machine.ok(&["sh", "-c", apply]);
+    let ended: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    let run: Json = serde_json::from_str(&machine.read("/srv/linux/run.json").unwrap()).unwrap();
+    let are =
+        |status: &str| run["instances"].as_array().unwrap().iter().filter(|each| each["status"] == status).count();
+    assert_eq!((are("changed"), are("failed")), (49, 1), "{run:#}");
+
+    let units: Vec<String> = all.iter().copied().map(name).collect();
+    let show = ["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value"];
+    let shown = machine.ok(&show.into_iter().chain(units.iter().map(String::as_str)).collect::<Vec<_>>());
+    let started = shown.lines().filter_map(|line| line.parse::<f64>().ok()).fold(0.0, f64::max) / 1e6;
+    let waits = (ended - started) / f64::from(STABLE_FOR);
+    println!("fifty services: the run ended {waits:.2} times stableFor behind the last start");
+    assert!((0.99..2.0).contains(&waits), "one wait for all of them, not {waits:.2}");
+
+    machine.run(&[&["systemctl", "stop"], &units.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    for unit in &units {
+        machine.remove(&format!("/etc/systemd/system/{unit}.service"));
+    }
 }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody listens there.
-    #[error("no agent is running in '{}'; {}", .0.display(), way_out(.0))]
+    #[error("no agent is running in '{}'; {}", .0.display(), way_out(.0, user::is_root(), Path::new(SERVICE_STATE)))]
     NotRunning(PathBuf),
     /// An agent runs, but its socket is gone.
     #[error("an agent is running in '{}' and cannot be reached: it has just been started, or its socket is gone. It makes \
@@ -68,11 +68,11 @@ impl CallError {
     }
 }
 
-/// Advice for a caller that found no agent: that of the machine answers only root.
-fn way_out(directory: &Path) -> String {
-    let service = Path::new(SERVICE_STATE);
-    if !user::is_root() && directory != service && service.symlink_metadata().is_ok() {
-        format!("that of this machine keeps its state in '{SERVICE_STATE}' and answers root: try 'sudo stead agent'")
+/// Advice for a caller that found no agent: that of the machine, whose state is in `service`, answers only root.
+fn way_out(directory: &Path, is_root: bool, service: &Path) -> String {
+    if !is_root && directory != service && service.symlink_metadata().is_ok() {
+        let place = service.display();
+        format!("that of this machine keeps its state in '{place}' and answers root: try 'sudo stead agent'")
     } else {
         "'stead agent run' starts one".to_owned()
     }
@@ -150,4 +150,19 @@ fn ask(directory: &TrustedDirectory, request: &Request) -> io::Result<Response> 
 fn is_locked(directory: &TrustedDirectory) -> bool {
     let file = File::open(directory.through_descriptor(LOCK.as_ref()));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_users_are_sent_to_root_where_the_machine_has_an_agent() {
+        let (service, none) = (Path::new("/"), Path::new("/nowhere/at/all"));
+        let own = Path::new("/home/ann/.local/state/stead");
+        assert!(way_out(own, false, service).contains("sudo stead agent"));
+        for (directory, is_root, service) in [(own, true, service), (own, false, none), (service, false, service)] {
+            assert_eq!(way_out(directory, is_root, service), "'stead agent run' starts one");
+        }
+    }
 }

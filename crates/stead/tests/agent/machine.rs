@@ -160,10 +160,36 @@ impl Machine {
         self.start_command(command);
     }
 
-    fn start_command(&mut self, mut command: Command) {
+    /// Like [`Self::start`], as another user, whose the folder of the machine is from then on.
+    pub(crate) fn start_as_user(&mut self, user: u32) {
+        std::fs::copy(env!("CARGO_BIN_EXE_stead"), self.path("stead")).unwrap();
+        for path in self.everything(".") {
+            std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
+        }
+        let command = self.as_user(user, &["run"]);
+        self.begin(command);
+        until(|| self.as_user(user, &["history"]).status().unwrap().success().then_some(()));
+    }
+
+    /// A command of another user, who has the program in the folder of the machine.
+    pub(crate) fn as_user(&self, user: u32, arguments: &[&str]) -> Command {
+        let own = self.command(arguments);
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
+        command.arg(self.path("stead")).args(own.get_args());
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start_command(&mut self, command: Command) {
+        self.begin(command);
+        until(|| self.run(&["history"]).status.success().then_some(()));
+    }
+
+    fn begin(&mut self, mut command: Command) {
         let log = std::fs::File::create(self.path("agent.log")).unwrap();
         self.agent = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
-        until(|| self.run(&["history"]).status.success().then_some(()));
     }
 
     /// Returns the resources of the machine that the agent uses.

@@ -1,5 +1,6 @@
 //! Loss of the agent's own files while it runs, its folder, socket, log and program; and signals.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
@@ -206,4 +207,36 @@ fn a_service_reports_what_it_does() {
     machine.ask_to_end();
     is_said("STOPPING=1");
     assert!(machine.ended().success());
+}
+
+/// A generation names the user who asked for it, and not that of the agent.
+#[test]
+fn a_generation_is_of_the_user_who_delivered_it() {
+    const USER: u32 = 4711;
+    if !stead_testkit::is_root("a_generation_is_of_the_user_who_delivered_it") {
+        return;
+    }
+    let mut machine = Machine::new();
+    machine.start_as_user(USER);
+    let said = |arguments: &[&str]| {
+        let output = machine.as_user(USER, arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in ["one", "two"] {
+        machine.write("document.json", &json!({"resources": [file(&machine, name)]}).to_string());
+        said(&["apply", &machine.path("document.json").display().to_string(), "--wait"]);
+    }
+    // Root trusts no folder of others, and so its commands do not reach this agent: here is what they would send.
+    let mut root = UnixStream::connect(machine.path("state/control.sock")).unwrap();
+    root.write_all(b"{\"request\": \"restore\", \"generation\": null, \"force\": false}\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(root).read_line(&mut answer).unwrap();
+    let history: Json = serde_json::from_str(&said(&["history", "-o", "json"])).unwrap();
+    let users = history["generations"].as_array().unwrap().iter().map(|each| each["user"].as_u64().unwrap());
+    assert_eq!(users.collect::<Vec<_>>(), [0, USER.into(), USER.into()], "newest first: {answer}");
+    // Its exit code says that something is pending, or not.
+    let status = machine.as_user(USER, &["status"]).output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&status).contains("(by root)"));
+    machine.stop();
 }
