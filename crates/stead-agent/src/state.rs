@@ -11,6 +11,7 @@
 
 mod debts;
 mod following;
+mod last_job;
 mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
